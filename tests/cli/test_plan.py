@@ -95,7 +95,8 @@ def test_a_row_of_markdown_is_one_line_however_long_its_names(
     assert all(row.endswith("|") for row in rows)
     unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
     assert len(unnamed) == 1
-    assert sum(names[0] in row for row in rows) == 4  # pools, windows, repair, money
+    assert "published or quota" in told
+    assert sum(names[0] in row for row in rows) == 5  # pools, windows, repair, load, money
     assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
     assert told.startswith("## research in us-west-2 at 2026-12-05")
     assert f"\n- {names[0]}" in told
@@ -156,7 +157,9 @@ def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_
 def test_the_largest_file_is_within_what_aws_would_have_to_agree_to(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    agreed = "agreed_limits: {nau_per_vpc: 1400000, reference: case 18}"
+    agreed = (
+        "agreed_limits: {nau_per_vpc: 1400000, pods: 900000, database_gb: 32, reference: case 18}"
+    )
     file = tmp_path / "cluster.yaml"
     file.write_text(f"{(ROOT / 'clusters' / 'ultra-100k.yaml').read_text()}\n{agreed}\n")
 
@@ -287,7 +290,7 @@ def test_the_documented_keys_are_the_ones_that_programs_find(ultrascale: Ultrasc
     """A gate reads them: docs/plan.md is what it was written by."""
     document = json.loads(ultrascale("plan", HYBRID, "--json", "--at", "2026-12-02T00:00Z").stdout)
     told = (ROOT / "docs" / "plan.md").read_text().partition("## For programs")[2]
-    listed = [document[key][0] for key in ("pools", "subnets", "calendar", "quotas")]
+    listed = [document[key][0] for key in ("pools", "subnets", "calendar", "quotas", "load")]
     figures = [document["totals"], document["launch"]]
     figures += [each["figures"] for each in document["money"]["pools"]]
     parts = [document["control_plane"], document["money"], *listed]

@@ -53,7 +53,7 @@ class Addon:
         managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
         needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
-        daemon_pods: Pods of its DaemonSets on each node.
+        daemon_sets: Its DaemonSets, each with a pod on the nodes that it is placed on.
         serves: What pods that run use it for; empty where they do without it.
         is_kubernetes: Its releases are Kubernetes' own: never newer than the API server's, and no
             more minors behind than a kubelet.
@@ -68,7 +68,7 @@ class Addon:
     service_account: str | None = None
     managed_policy: str | None = None
     needs_schedulable_node: bool
-    daemon_pods: int
+    daemon_sets: tuple[str, ...] = ()
     serves: str = ""
     is_kubernetes: bool = False
     floor: Release | None = None

@@ -58,7 +58,7 @@ _VPC_CNI = Addon(
     service_account="aws-node",
     managed_policy="AmazonEKS_CNI_Policy",
     needs_schedulable_node=False,
-    daemon_pods=1,
+    daemon_sets=("aws-node",),
     serves="addresses of new pods, and network policies",
     # The first release that passes over interfaces without addresses, as efa-only ones are.
     # Source: https://github.com/aws/amazon-vpc-cni-k8s/releases/tag/v1.18.5
@@ -81,8 +81,8 @@ _VPC_CNI = Addon(
 _KUBE_PROXY = Addon(
     name="kube-proxy",
     needs_schedulable_node=False,
-    daemon_pods=1,
     is_kubernetes=True,
+    daemon_sets=("kube-proxy",),
     serves="addresses of Services",
     # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
     configuration=("mode",),
@@ -101,7 +101,6 @@ _KUBE_PROXY = Addon(
 _COREDNS = Addon(
     name="coredns",
     needs_schedulable_node=True,
-    daemon_pods=0,
     serves="names of Services and of everything outside",
     configuration=(
         "affinity",
@@ -127,7 +126,7 @@ _COREDNS = Addon(
 _POD_IDENTITY_AGENT = Addon(
     name="eks-pod-identity-agent",
     needs_schedulable_node=False,
-    daemon_pods=1,
+    daemon_sets=("eks-pod-identity-agent",),
     serves="credentials of AWS, which are renewed every few hours",
     versions=on_every_minor(pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
 )
@@ -149,7 +148,7 @@ _EBS_CSI = Addon(
     service_account="ebs-csi-controller-sa",
     managed_policy="AmazonEBSCSIDriverPolicyV2",
     needs_schedulable_node=True,
-    daemon_pods=1,
+    daemon_sets=("ebs-csi-node",),
     serves="mounted EBS volumes",
     # Source of the last: https://github.com/aws-ia/terraform-aws-eks-blueprints-addons/issues/390
     configuration=(*_CSI_DRIVER_KEYS, "controller.resources", "node.nodeSelector"),
@@ -164,7 +163,7 @@ _FSX_CSI = Addon(
     name="aws-fsx-csi-driver",
     service_account="fsx-csi-controller-sa",
     needs_schedulable_node=True,
-    daemon_pods=1,
+    daemon_sets=("fsx-csi-node",),
     serves="mounted FSx file systems",
     configuration=_CSI_DRIVER_KEYS,
     versions=MappingProxyType(
@@ -182,7 +181,7 @@ _FSX_CSI = Addon(
 _MOUNTPOINT_S3_CSI = Addon(
     name="aws-mountpoint-s3-csi-driver",
     needs_schedulable_node=True,
-    daemon_pods=1,
+    daemon_sets=("s3-csi-node",),
     serves="mounted buckets",
     # The first that takes a place for its controller.
     # Source: https://github.com/aws/containers-roadmap/issues/2676
@@ -207,7 +206,10 @@ _MOUNTPOINT_S3_CSI = Addon(
 _NODE_MONITORING_AGENT = Addon(
     name="eks-node-monitoring-agent",
     needs_schedulable_node=False,
-    daemon_pods=1,
+    daemon_sets=(
+        "eks-node-monitoring-agent",
+        "dcgm-server",
+    ),
     configuration=tuple(
         f"{agent}.{key}"
         for agent in ("dcgmAgent", "nodeAgent")
@@ -226,7 +228,6 @@ _NODE_MONITORING_AGENT = Addon(
 _METRICS_SERVER = Addon(
     name="metrics-server",
     needs_schedulable_node=True,
-    daemon_pods=0,
     configuration=("nodeSelector", "tolerations"),
     versions=on_every_minor(pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
 )
@@ -238,7 +239,6 @@ _TASK_GOVERNANCE = Addon(
     name=GOVERNANCE_ADDON,
     namespace="kueue-system",
     needs_schedulable_node=True,
-    daemon_pods=0,
     serves="queues and quotas of teams, by which their jobs are admitted",
     versions=MappingProxyType(
         dict.fromkeys(
@@ -263,8 +263,12 @@ _CLOUDWATCH_OBSERVABILITY = Addon(
     service_account="cloudwatch-agent",
     managed_policy="CloudWatchAgentServerPolicy",
     needs_schedulable_node=True,
-    # Its agent and Fluent Bit.
-    daemon_pods=2,
+    daemon_sets=(
+        "cloudwatch-agent",
+        "fluent-bit",
+        "cloudwatch-dcgm-exporter",
+        "cloudwatch-neuron-monitor",
+    ),
     # The first with OpenTelemetry's pipeline, which has to be switched off.
     floor=(6, 0, 0),
     configuration=(
@@ -294,7 +298,6 @@ _HYPERPOD_OBSERVABILITY = Addon(
     namespace="hyperpod-observability",
     service_account="hyperpod-observability-operator-otel-collector",
     needs_schedulable_node=True,
-    daemon_pods=0,
     configuration=("ampWorkspace", "logging.enabled", "metricsProvider"),
     versions=MappingProxyType({}),
 )

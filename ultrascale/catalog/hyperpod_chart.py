@@ -69,6 +69,8 @@ AGENT_REGIONS = frozenset(
 # Its list of instance types is no value of the chart, and names types of EC2 as well, whose nodes
 # have a plugin of ours.
 # Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/helm_chart/HyperPodHelmChart/charts/neuron-device-plugin/templates/k8s-neuron-device-plugin.yaml
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/helm_chart/HyperPodHelmChart/charts/health-monitoring-agent
+AGENT_DAEMON_SET = "health-monitoring-agent"
 NEURON_DAEMON_SET = "neuron-device-plugin-daemonset"
 
 

@@ -49,3 +49,8 @@ Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/mo.html (u7inh-32tb
 
 ADDRESS_UNITS = INT64
 """Network Address Usage units: a quota, which Service Quotas holds as a double."""
+
+PODS = 100_000_000
+"""Pods of a cluster: a thousand on each of the most nodes."""
+DATABASE_GB = 1_000
+"""Size of a control plane's database: a slip of the finger beyond it."""

@@ -84,7 +84,9 @@ UPSTREAM_URLS: Mapping[str, str] = MappingProxyType({"docker.io": "registry-1.do
 SECRET_PREFIX = "ecr-pullthroughcache/"
 # Pulls of an address in six hours, without credentials.
 # Source: https://docs.docker.com/docker-hub/usage/
+DOCKER_HUB_SOURCE = "https://docs.docker.com/docker-hub/usage/"
 DOCKER_HUB_PULLS_IN_SIX_HOURS = 100
+DOCKER, NVIDIA = "docker.io", "nvcr.io"
 
 
 def eks_registry(region: str) -> str:

@@ -22,12 +22,24 @@ POLICY_SOURCES = (
     "https://github.com/aws/amazon-network-policy-controller-k8s/issues/201",
 )
 
+# More than ten million objects were there in AWS's test.
+# Source: https://aws.amazon.com/blogs/containers/under-the-hood-amazon-eks-ultra-scale-clusters/
+ULTRA_OBJECTS = 10_000_000
+
+# Of each network interface, to the VPC's resolver; the limit is fixed.
+RESOLVER_SOURCE = "https://docs.aws.amazon.com/vpc/latest/userguide/AmazonDNS-concepts.html"
+RESOLVER_PACKETS_PER_SECOND = 1_024
+
 # Each node's CNI lists interfaces of its cluster once an hour.
 # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go
 CLEANUP_SECONDS = 3_600
 # Calls of EC2's Describe actions in a second, after the first hundred.
 # Source: https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html
 EC2_DESCRIBE_PER_SECOND = 20
+CLEANUP_SOURCES = (
+    "https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go",
+    "https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from ultrascale.cli.needs_tables import print_needs
 from ultrascale.errors import UsageError
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.calendar import read_time, window_mistakes
+from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.needs.report import plan_needs
 
@@ -39,7 +40,8 @@ def plan_command(
 ) -> None:
     """Show what a cluster file needs: nodes, addresses, quotas, time and money. Asks no account.
 
-    Ends with status 2 where a need exceeds the limit that AWS publishes, and with 1 where a window
+    Ends with status 2 where a need exceeds the limit that AWS publishes, or a
+    control plane carries more than anybody published, and with 1 where a window
     is over at the time of --at.
     """
     if as_json and as_markdown:
@@ -50,11 +52,11 @@ def plan_command(
         typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False, default=_time))
     else:
         print_needs(needs, MARKDOWN if as_markdown else SIMPLE, explain=explain)
-    for line in beyond_limits(needs):
+    for line in (*beyond_limits(needs), *beyond_published(needs.load)):
         typer.echo(f"{file}: {line}", err=True)
     if moment is not None:
         _refuse_what_is_over(file, needs, moment)
-    if any(need.state == "beyond" for need in needs.quotas):
+    if any(need.state == "beyond" for need in (*needs.quotas, *needs.load)):
         raise typer.Exit(BEYOND)
 
 

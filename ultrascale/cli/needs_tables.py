@@ -12,6 +12,7 @@ from ultrascale.plan.model import (
     Figure,
     Figures,
     IdentityPlan,
+    LoadNeed,
     MoneyNeeds,
     PlacementPlan,
     PoolNeeds,
@@ -20,6 +21,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     WindowNeeds,
 )
+from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.needs.report import MONEY, all_figures
 
@@ -68,6 +70,12 @@ _STATES = {
     "beyond": "more than AWS publishes",
     "unknown": "look it up",
 }
+_LOAD_STATES = {
+    "within": "published",
+    "ask": "ask for more",
+    "beyond": "more than anybody published",
+    "unpublished": "",
+}
 _LEGEND = (
     "At full size. NAU: Network Address Usage. Money: EC2 On-Demand, nodes alone.",
     "--explain prints the sum and the sources of each number.",
@@ -85,6 +93,7 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
     console.print(_quotas(needs.quotas, box))
     console.print(_subnets(needs.subnets, box))
     console.print(_control_plane(needs.control_plane, box))
+    console.print(_load(needs.load, box))
     console.print(_launch(needs.launch, box))
     if needs.placement is not None and needs.placement.gangs:
         console.print(_placement(needs.placement, box))
@@ -107,7 +116,8 @@ def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
 def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
     # Who reads a page does not see the errors of the command.
     if box is MARKDOWN:
-        yield from (f"{line}." for line in beyond_limits(needs))
+        lines = (*beyond_limits(needs), *beyond_published(needs.load))
+        yield from (f"{line}." for line in lines)
     yield from remarks(needs)
 
 
@@ -180,6 +190,24 @@ def _control_plane(needs: ControlPlaneNeeds, box: Box) -> Table:
         has = "not fixed" if own.value is None else cell(own, places=0)
         table.add_row(title, cell(needs.figures[key], places=2), has)
     return table
+
+
+def _load(rows: Sequence[LoadNeed], box: Box) -> Table:
+    titles = ("the control plane carries", "")
+    table = _table(box, *titles, numbers=("planned", "published or quota"))
+    table.add_column("")
+    for row in rows:
+        places = 1 if row.needed.unit != "GB" else 2
+        limit = "" if row.most is None else number(row.most, places=0)
+        planned = f"{cell(row.needed, places=places)} {row.needed.unit}"
+        table.add_row(row.group, row.name, planned, limit, _plain(_load_state(row), box))
+    return table
+
+
+def _load_state(row: LoadNeed) -> str:
+    if row.state == "agreed" and row.agreed is not None:
+        return f"agreed: {number(row.agreed.value, places=0)}, {row.agreed.reference}"
+    return _LOAD_STATES[row.state]
 
 
 def _launch(figures: Figures, box: Box) -> Table:
@@ -306,6 +334,10 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
         yield f"Control plane: {needs.control_plane.advice}."
     leases = needs.control_plane.figures["leases_per_second"]
     yield f"Kubelets write {cell(leases, places=1)} leases a second: {leases.formula}."
+    yield from (f"{line}." for line in needs.remarks)
+    yield from (
+        f"{row.name}: {row.advice}." for row in needs.load if row.state == "ask" and row.advice
+    )
     yield from _remarks_on_launch(needs.launch)
 
 

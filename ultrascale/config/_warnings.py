@@ -80,7 +80,8 @@ def karpenter_is_unread(section: Karpenter) -> Mistakes:
 @warning
 def agreed_already(agreed: AgreedLimits) -> Mistakes:
     most = quotas.NETWORK_ADDRESS_USAGE.most
-    if most is not None and agreed.nau_per_vpc <= most:
+    stated = agreed.nau_per_vpc
+    if most is not None and stated is not None and stated <= most:
         text = (
             f"AWS publishes that it grants {most:,}, so this says "
             "nothing more; leave it out, or write what the agreement says"

@@ -80,11 +80,24 @@ def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network,
 class AgreedLimits(Section):
     """Limits that AWS has granted above the published ones."""
 
-    nau_per_vpc: Annotated[int, Field(ge=1, le=integer_bounds.ADDRESS_UNITS)]
-    """Network Address Usage units of one VPC."""
+    nau_per_vpc: Annotated[int, Field(ge=1, le=integer_bounds.ADDRESS_UNITS)] | None = None
+    """Network Address Usage units of one VPC. Default: the published ones."""
+
+    pods: Annotated[int, Field(ge=1, le=integer_bounds.PODS)] | None = None
+    """Pods of the cluster, DaemonSets' among them. Default: the most that anybody published."""
+
+    database_gb: Annotated[int, Field(ge=1, le=integer_bounds.DATABASE_GB)] | None = None
+    """Size of the control plane's database, in GB. Default: that of the tier."""
 
     reference: Annotated[str, Field(min_length=1)]
     """The case or agreement that grants them."""
+
+
+@rule
+def something_is_agreed(agreed: AgreedLimits) -> Mistakes:
+    if agreed.nau_per_vpc is agreed.pods is agreed.database_gb is None:
+        wrong = "a reference, and no limit that it grants"
+        yield refuse("", wrong, "write nau_per_vpc, pods or database_gb beside it")
 
 
 @rule

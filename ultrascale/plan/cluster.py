@@ -175,8 +175,16 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
 def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:
     if stated is None:
         return ()
-    code, value = quotas.NETWORK_ADDRESS_USAGE.code, stated.nau_per_vpc
-    return (AgreedLimit(code=code, value=value, reference=stated.reference),)
+    values = {
+        quotas.NETWORK_ADDRESS_USAGE.code: stated.nau_per_vpc,
+        "pods": stated.pods,
+        "database": stated.database_gb,
+    }
+    return tuple(
+        AgreedLimit(code=code, value=value, reference=stated.reference)
+        for code, value in values.items()
+        if value is not None
+    )
 
 
 def _control_plane(

@@ -1,6 +1,5 @@
 """The tier of the control plane that holds a fleet."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -171,8 +170,13 @@ def test_nodes_of_auto_mode_run_fewer_pods_of_their_own() -> None:
 
 
 def test_the_name_cache_of_a_node_is_one_of_its_pods() -> None:
-    plan = planned(pool_document(purchase=ODCR, nodes={"max": 2}))
-    (pool,) = plan.pools
-    caching = replace(pool, name_servers=("169.254.20.10",))
+    few, many = (
+        planned(
+            pool_document(provisioner="karpenter", purchase=ODCR, nodes={"max": nodes}),
+            karpenter=KARPENTER,
+            network=POD_RANGES,
+        )
+        for nodes in (2, 1_100)
+    )
 
-    assert daemons_of(plan, caching) == daemons_of(plan, pool) + 1
+    assert daemons_of(many, many.pools[0]) == daemons_of(few, few.pools[0]) + 1

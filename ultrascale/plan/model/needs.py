@@ -11,6 +11,8 @@ from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.repair import RepairPlan
 
 NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
+LoadGroup = Literal["nodes", "pods", "objects", "watches", "requests", "logs", "pulls"]
+LoadState = Literal["within", "ask", "agreed", "beyond", "unpublished"]
 TierState = Literal["within", "ask", "beyond"]
 WindowState = Literal["ahead", "running", "draining", "over"]
 
@@ -198,6 +200,30 @@ class QuotaNeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadNeed:
+    """A part of what the control plane carries.
+
+    Attributes:
+        group: Kind of load.
+        name: Origin of the load.
+        needed: How much it is.
+        most: Largest value that somebody published, or a quota; None where there is none.
+        agreed: What AWS has granted of it, as the file says; None where it says nothing.
+        state: Whether it is within ``most``, AWS may be asked for more, what is agreed holds it,
+            nobody has published as much, or nothing is published of it.
+        advice: What to do about it; None where nothing is to be done.
+    """
+
+    group: LoadGroup
+    name: str
+    needed: Figure
+    most: float | None
+    agreed: AgreedLimit | None
+    state: LoadState
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNeeds:
     """What a cluster needs at its full size.
 
@@ -216,6 +242,8 @@ class ClusterNeeds:
         callers: Callers of the backend, and what each may submit; None without the backend.
         money: What it costs.
         quotas: Those that it needs something of.
+        load: What its control plane carries, by origin.
+        remarks: What is open or off because the cluster is large.
     """
 
     name: str
@@ -232,3 +260,5 @@ class ClusterNeeds:
     callers: IdentityPlan | None
     money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]
+    load: tuple[LoadNeed, ...]
+    remarks: tuple[str, ...]

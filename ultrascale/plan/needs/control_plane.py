@@ -3,18 +3,16 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from ultrascale.catalog import auto_mode, eks, kubelet
+from ultrascale.catalog import eks, kubelet
 from ultrascale.catalog import kubernetes_objects as objects
-from ultrascale.catalog.addons import ADDONS
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
-    DevicePluginPlan,
     Figure,
     Figures,
-    PoolPlan,
     TierState,
 )
+from ultrascale.plan.needs.daemon_sets import daemons_of
 
 BINDING_TARGET_SECONDS = 300
 """Time in which a pod for each node is to be scheduled.
@@ -71,29 +69,6 @@ def lacks(tier: str, figures: Figures) -> str | None:
     if wanted["write_seats"] > limits.api_seats:
         return f"it works on {limits.api_seats:,} requests at a time"
     return None
-
-
-def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
-    """Return the pods of DaemonSets on a node: of add-ons, device plugins and the name cache."""
-    auto = pool.is_auto_mode
-    addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
-    if plan.observability is not None:
-        addons.append(plan.observability.addon)
-    own = sum(
-        ADDONS[addon.name].daemon_pods
-        for addon in addons
-        if not (auto and addon.name in auto_mode.BUILT_IN)
-    )
-    plugins = (plan.neuron, plan.neuron_monitor, plan.efa, plan.nvidia, plan.dcgm)
-    own += sum(1 for plugin in plugins if plugin is not None and _runs_on(plugin, pool))
-    # The cache that pods are told to ask for names.
-    return own + bool(pool.name_servers)
-
-
-def _runs_on(plugin: DevicePluginPlan, pool: PoolPlan) -> bool:
-    selected = plugin.node_selector.items() <= pool.labels.items()
-    types = frozenset(plugin.instance_types)
-    return selected and (not types or not types.isdisjoint(pool.node_types))
 
 
 def _figures(plan: ClusterPlan) -> Iterator[Figure]:

@@ -8,10 +8,12 @@ from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlaceme
 from ultrascale.plan.needs.calendar import plan_calendar
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs
 from ultrascale.plan.needs.launch import plan_launch
+from ultrascale.plan.needs.load import plan_load
 from ultrascale.plan.needs.money import plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
 from ultrascale.plan.needs.quotas import plan_quotas
 from ultrascale.plan.needs.subnets import plan_subnet_needs
+from ultrascale.plan.network.policies import policy_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
 
@@ -25,6 +27,7 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
     """
     pools = plan_pool_needs(plan)
     totals = plan_totals(plan, pools)
+    control_plane = plan_control_plane_needs(plan)
     return ClusterNeeds(
         name=plan.name,
         region=plan.region,
@@ -32,7 +35,7 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
         pools=pools,
         totals=totals,
         subnets=plan_subnet_needs(plan),
-        control_plane=plan_control_plane_needs(plan),
+        control_plane=control_plane,
         launch=plan_launch(plan, totals),
         placement=plan.placement,
         calendar=plan_calendar(plan, at),
@@ -40,6 +43,8 @@ def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
         callers=plan.backend.identity if plan.backend is not None else None,
         money=plan_money(plan, pools),
         quotas=plan_quotas(plan, totals),
+        load=plan_load(plan, control_plane),
+        remarks=tuple(policy_remarks(plan.network_policies)),
     )
 
 
@@ -63,6 +68,8 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
         yield need.needed
         if need.clusters is not None:
             yield need.clusters
+    for row in needs.load:
+        yield row.needed
 
 
 def _placement(gang: GangPlacement) -> Figure:

@@ -1,0 +1,169 @@
+"""What the control plane carries: the loads that stopped a cluster, before it is paid for."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.cases import for_each
+from tests.support.folders import ROOT
+from tests.support.needs import KARPENTER, POD_RANGES, planned
+from tests.support.pools import NEURON_POOL, ODCR, pool_document
+from ultrascale import plan as plans
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import LoadNeed
+from ultrascale.plan.needs.load import beyond_published
+from ultrascale.plan.needs.report import plan_needs
+
+ULTRA = ROOT / "clusters" / "ultra-100k.yaml"
+VOLCANO = {"gang_scheduler": "volcano"}
+
+
+def load(plan: ClusterPlan) -> dict[tuple[str, str], LoadNeed]:
+    return {(row.group, row.name): row for row in plan_needs(plan).load}
+
+
+def value(plan: ClusterPlan, group: str, name: str) -> float:
+    found = load(plan)[group, name].needed.value
+    assert found is not None
+    return found
+
+
+def fleet(nodes: int, **changes: Any) -> ClusterPlan:
+    pool = pool_document(provisioner="karpenter", purchase=ODCR, nodes={"max": nodes})
+    document = {"karpenter": KARPENTER, "network": POD_RANGES, **changes}
+    return planned(pool, **document)
+
+
+@pytest.fixture(scope="module")
+def ultra() -> ClusterPlan:
+    return plans.load(ULTRA)
+
+
+class TestPods:
+    @for_each(
+        {
+            "every node": ("aws-node", 1_004),
+            "nodes with GPUs alone": ("nvidia-device-plugin", 1_000),
+            "the agent's own GPU server": ("dcgm-server", 1_000),
+            "by architecture as well": ("dcgm-exporter", 1_000),
+            "nodes with EFA alone": ("aws-efa-k8s-device-plugin", 1_000),
+        },
+    )
+    def test_each_daemon_set_is_counted_where_its_selector_takes_it(
+        self, name: str, pods: int
+    ) -> None:
+        assert value(fleet(1_000), "pods", name) == pods
+
+    def test_a_daemon_set_without_a_node_has_no_row(self) -> None:
+        assert ("pods", "neuron-device-plugin") not in load(fleet(10))
+
+    def test_those_that_run_on_system_nodes_alone_are_few(self, ultra: ClusterPlan) -> None:
+        for name in ("ebs-csi-node", "cloudwatch-agent", "fluent-bit"):
+            assert value(ultra, "pods", name) == 9
+
+    def test_what_nobody_published_is_refused(self) -> None:
+        # 50,021 nodes held 642,243 pods; beside more nodes there were 101,533.
+        few, many = load(fleet(50_000)), load(fleet(50_100))
+
+        assert few["pods", "all pods"].state == "within"
+        assert many["pods", "all pods"].state == "beyond"
+        assert many["pods", "all pods"].most == 101_533
+
+    def test_what_aws_granted_counts(self) -> None:
+        agreed = {"pods": 900_000, "database_gb": 32, "reference": "case 19"}
+        rows = load(fleet(60_000, agreed_limits=agreed))
+
+        assert rows["pods", "all pods"].state == "agreed"
+        assert rows["objects", "bytes in etcd"].state in ("within", "agreed")
+
+    def test_a_grant_that_is_too_small_counts_for_nothing(self) -> None:
+        agreed = {"pods": 110_000, "reference": "case 19"}
+
+        assert load(fleet(60_000, agreed_limits=agreed))["pods", "all pods"].state == "beyond"
+
+
+def test_the_database_that_refused_every_write_is_refused_here(ultra: ClusterPlan) -> None:
+    row = load(ultra)["objects", "bytes in etcd"]
+    lines = [*beyond_published(plan_needs(ultra).load)]
+
+    assert row.state == "beyond"
+    assert row.most == 16
+    assert any(line.startswith("bytes in etcd: ") for line in lines)
+
+
+def test_what_was_seen_to_hold_is_within() -> None:
+    row = load(fleet(5_000, kubernetes={"control_plane_tier": "xl"}))["objects", "bytes in etcd"]
+
+    assert row.state == "within"
+
+
+def test_no_node_asks_ec2_for_left_interfaces_where_one_function_does() -> None:
+    name = "EC2 DescribeNetworkInterfaces, for left interfaces"
+
+    assert value(fleet(4_000), "requests", name) == pytest.approx(4_004 / 3_600)
+    assert value(fleet(6_000), "requests", name) == pytest.approx(1 / 3_600)
+
+
+class TestLogs:
+    def test_agents_of_all_nodes_would_be_above_the_quota_of_the_account(self) -> None:
+        few = load(fleet(5_001, observability={}))["logs", "PutLogEvents"]
+
+        assert few.state == "within"
+        assert few.most == 5_000
+
+    def test_the_audit_log_and_flow_logs_have_a_price(self) -> None:
+        def price(name: str, **changes: Any) -> float:
+            return value(fleet(6_000, **changes), "logs", f"{name}, price")
+
+        s3 = POD_RANGES | {"flow_logs": "s3"}
+        none = POD_RANGES | {"flow_logs": "none"}
+        assert price("audit log") == 0
+        assert price("audit log", kubernetes={"logs": ["audit"]}) > 300
+        assert price("VPC flow logs (cloudwatch)") == 2 * price("VPC flow logs (s3)", network=s3)
+        assert price("VPC flow logs (none)", network=none) == 0
+
+
+class TestPulls:
+    def test_what_no_cache_holds_is_told_with_its_pulls(self) -> None:
+        rows = load(fleet(2_000, scheduling=VOLCANO))
+        nvidia, docker = (rows["pulls", f"{host}, uncached"] for host in ("nvcr.io", "docker.io"))
+
+        assert nvidia.needed.value == 2 * 2_000
+        assert "ECR caches nothing of it" in nvidia.needed.formula
+        assert docker.needed.value == 6
+        assert docker.most == 16
+        assert ("pulls", "registry.k8s.io, uncached") not in rows
+
+    def test_a_secret_takes_docker_hub_off_the_list(self) -> None:
+        secret = (
+            "arn:aws:secretsmanager:us-west-2:111122223333:secret:ecr-pullthroughcache/h-AbCdEf"
+        )
+        images = {"pull_through": [{"registry": "docker.io", "secret": secret}]}
+        rows = load(fleet(2_000, scheduling=VOLCANO, images=images))
+
+        assert ("pulls", "docker.io, uncached") not in rows
+
+    def test_a_small_cluster_without_a_cache_is_told_as_well(self) -> None:
+        rows = load(planned(NEURON_POOL))
+
+        assert rows["pulls", "public.ecr.aws, uncached"].needed.value
+
+
+class TestRemarks:
+    def test_what_is_open_because_the_cluster_is_large_is_said(self) -> None:
+        def remarks(nodes: int) -> str:
+            return " ".join(plan_needs(fleet(nodes)).remarks)
+
+        assert remarks(500) == ""
+        assert "No network policy selects the pods of jobs" in remarks(1_500)
+        assert "Network policies are not enforced" in remarks(6_000)
+
+    def test_no_policy_has_endpoints_for_every_node_to_watch(self) -> None:
+        assert value(fleet(996), "objects", "PolicyEndpoints") == 2
+        assert value(fleet(1_500), "objects", "PolicyEndpoints") == 0
+
+
+def test_every_load_has_its_formula_and_every_limit_its_source(ultra: ClusterPlan) -> None:
+    for row in plan_needs(ultra).load:
+        assert row.needed.formula
+        assert row.most is None or row.needed.sources, row.name

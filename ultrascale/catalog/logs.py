@@ -1,0 +1,29 @@
+"""Amazon CloudWatch Logs: its quota of calls, and prices of log data.
+
+Sources:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
+    https://aws.amazon.com/cloudwatch/pricing/
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# Of an account and Region, adjustable.
+PUT_LOG_EVENTS_PER_SECOND = 5_000
+PUT_QUOTA_SOURCE = (
+    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html"
+)
+# In us-east-1, of the first tier: what a program sends, and what an AWS service delivers.
+PRICE_SOURCE = "https://aws.amazon.com/cloudwatch/pricing/"
+INGESTION_USD_PER_GB = 0.50
+VENDED_USD_PER_GB: Mapping[str, float] = MappingProxyType(
+    {"cloudwatch": 0.50, "s3": 0.25, "none": 0.0}
+)
+
+# Assumptions: no source states any of them.
+AUDIT_LINE_BYTES = 1_500
+FLOW_RECORD_BYTES = 120
+FLOWS_OF_A_NODE = 200
+"""Flows of a node that a record is written of in each interval of ten minutes."""
+CALLS_OF_AN_AGENT = 0.4
+"""Calls in a second: two streams that are sent every five seconds."""

@@ -1,0 +1,180 @@
+"""DaemonSets of a cluster, each with the pools whose nodes run it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ultrascale import catalog
+from ultrascale.catalog import addons, auto_mode, hyperpod, hyperpod_chart
+from ultrascale.documents import look_up, mapping, objects, sequence, text
+from ultrascale.plan import names
+from ultrascale.plan.model import AddonPlan, ClusterPlan, DevicePluginPlan, PoolPlan
+
+_Runs = Callable[[PoolPlan], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSet:
+    """A DaemonSet.
+
+    Attributes:
+        name: Its name.
+        runs_on: Whether it runs on the nodes of a pool.
+        image: Image that its pods pull; None where it comes from EKS's registry in the Region.
+    """
+
+    name: str
+    runs_on: _Runs
+    image: str | None = None
+
+    def pods(self, plan: ClusterPlan) -> int:
+        """Return its pods at full size."""
+        return sum(pool.max_nodes for pool in plan.all_pools if self.runs_on(pool))
+
+
+def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
+    """Return the DaemonSets of ``plan`` that have a pod somewhere."""
+    found = (*_of_addons(plan), *_of_plugins(plan), *_of_hyperpod(plan))
+    return tuple(each for each in found if each.pods(plan))
+
+
+def daemons_of(plan: ClusterPlan, pool: PoolPlan) -> int:
+    """Return the pods of DaemonSets on a node of ``pool``."""
+    return sum(each.runs_on(pool) for each in daemon_sets(plan))
+
+
+def _of_addons(plan: ClusterPlan) -> Iterator[DaemonSet]:
+    installed = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
+    if plan.observability is not None:
+        installed.append(plan.observability.addon)
+    for addon in installed:
+        for name in addons.ADDONS[addon.name].daemon_sets:
+            yield DaemonSet(name=name, runs_on=_runs_of(addon, name))
+
+
+def _runs_of(addon: AddonPlan, name: str) -> _Runs:
+    """Return where a DaemonSet of an add-on runs, by its configuration and its own affinity."""
+    placed = _PLACED.get(name)
+
+    def runs_on(pool: PoolPlan) -> bool:
+        if pool.is_auto_mode and addon.name in auto_mode.BUILT_IN:
+            return False
+        return placed is None or placed(addon.configuration, pool)
+
+    return runs_on
+
+
+def _selected(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+    selector = mapping(configuration, "node", "nodeSelector")
+    return selector.items() <= pool.labels.items()
+
+
+def _monitored(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+    return not pool.is_hyperpod
+
+
+def _has_dcgm(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+    return pool.accelerator == names.NVIDIA_GPU and not pool.is_hyperpod
+
+
+def _agent(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+    return any(_suits(agent, pool) for agent in objects(configuration, "agents"))
+
+
+def _fluent_bit(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+    is_on = look_up(configuration, "containerLogs", "enabled") is True
+    return is_on and _suits(mapping(configuration, "containerLogs", "fluentBit"), pool)
+
+
+def _exporter(key: str) -> Callable[[Mapping[str, object], PoolPlan], bool]:
+    def runs(configuration: Mapping[str, object], pool: PoolPlan) -> bool:
+        own = mapping(configuration, key)
+        return own.get("enabled") is True and _suits(own, pool)
+
+    return runs
+
+
+_PLACED: Mapping[str, Callable[[Mapping[str, object], PoolPlan], bool]] = {
+    "ebs-csi-node": _selected,
+    "eks-node-monitoring-agent": _monitored,
+    "dcgm-server": _has_dcgm,
+    "cloudwatch-agent": _agent,
+    "fluent-bit": _fluent_bit,
+    "cloudwatch-dcgm-exporter": _exporter("dcgmExporter"),
+    "cloudwatch-neuron-monitor": _exporter("neuronMonitor"),
+}
+
+
+def _suits(values: object, pool: PoolPlan) -> bool:
+    """Return whether the nodes of ``pool`` have the labels of one term of an affinity."""
+    affinity = mapping(values, "affinity", "nodeAffinity")
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    if required not in affinity:
+        return True
+    return any(
+        all(_has(expression, pool) for expression in objects(term, "matchExpressions"))
+        for term in objects(affinity, required, "nodeSelectorTerms")
+    )
+
+
+def _has(expression: object, pool: PoolPlan) -> bool:
+    key, values = text(expression, "key"), sequence(expression, "values")
+    if key == names.INSTANCE_TYPE_LABEL:
+        return any(node_type in values for node_type in pool.node_types)
+    if key == hyperpod.COMPUTE_TYPE:
+        return pool.is_hyperpod
+    return pool.labels.get(key) in values
+
+
+def _of_plugins(plan: ClusterPlan) -> Iterator[DaemonSet]:
+    for name, plugin in (
+        ("neuron-device-plugin", plan.neuron),
+        ("neuron-monitor", plan.neuron_monitor),
+        ("aws-efa-k8s-device-plugin", plan.efa),
+        ("nvidia-device-plugin", plan.nvidia),
+        ("dcgm-exporter", plan.dcgm),
+    ):
+        if plugin is not None:
+            yield DaemonSet(name=name, runs_on=_runs_by(plugin), image=plugin.image)
+    if plan.node_local_dns is not None:
+        yield DaemonSet(
+            name="node-local-dns",
+            runs_on=lambda pool: bool(pool.name_servers),
+            image=plan.node_local_dns.image,
+        )
+
+
+def _labels(pool: PoolPlan) -> Mapping[str, str]:
+    """Return the labels of a node, the kubelet's architecture among them."""
+    architecture = catalog.lookup(pool.instance_types[0]).architecture
+    return {**pool.labels, names.ARCHITECTURE_LABEL: architecture}
+
+
+def _runs_by(plugin: DevicePluginPlan) -> _Runs:
+    types = frozenset(plugin.instance_types)
+
+    def runs_on(pool: PoolPlan) -> bool:
+        selected = plugin.node_selector.items() <= _labels(pool).items()
+        return selected and (not types or not types.isdisjoint(pool.node_types))
+
+    return runs_on
+
+
+def _of_hyperpod(plan: ClusterPlan) -> Iterator[DaemonSet]:
+    """Yield what AWS's chart runs on HyperPod's nodes."""
+    if plan.hyperpod_chart is None:
+        return
+    agent = hyperpod_chart.AGENT_DAEMON_SET
+    yield DaemonSet(name=agent, runs_on=lambda pool: pool.is_hyperpod)
+    for name, accelerator in (
+        ("hyperpod nvidia-device-plugin", names.NVIDIA_GPU),
+        ("hyperpod neuron-device-plugin", names.NEURON_DEVICE),
+    ):
+        yield DaemonSet(name=name, runs_on=_on_hyperpod(accelerator))
+    yield DaemonSet(
+        name="hyperpod aws-efa-k8s-device-plugin",
+        runs_on=lambda pool: pool.is_hyperpod and pool.efa_interfaces > 0,
+    )
+
+
+def _on_hyperpod(accelerator: str) -> _Runs:
+    return lambda pool: pool.is_hyperpod and pool.accelerator == accelerator

@@ -1,0 +1,472 @@
+"""What the control plane carries, held against the largest loads that somebody published.
+
+Sums over objects and rates of programs, at full size. Where no source states a rate, the formula
+says that it is assumed.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale.catalog import eks, kubelet, logs, registries
+from ultrascale.catalog import kubernetes_objects as sizes
+from ultrascale.catalog import scale as published
+from ultrascale.documents import look_up, number
+from ultrascale.plan.model import (
+    AgreedLimit,
+    ClusterPlan,
+    ControlPlaneNeeds,
+    Figure,
+    LoadGroup,
+    LoadNeed,
+    LoadState,
+)
+from ultrascale.plan.needs.daemon_sets import DaemonSet, daemon_sets
+
+_AT = "load"
+_ULTRA = published.ULTRA_LOAD
+_ORDERED = published.ORDERED_LOADS
+_HOUR = 3_600
+_MONTH_SECONDS = 730 * _HOUR
+
+
+def plan_load(plan: ClusterPlan, control_plane: ControlPlaneNeeds) -> tuple[LoadNeed, ...]:
+    """Return what ``plan`` has its control plane carry.
+
+    Args:
+        plan: The cluster.
+        control_plane: What it needs of its control plane.
+    """
+    agreed = {limit.code: limit for limit in plan.agreed_limits}
+    rows = _Rows(plan, control_plane, agreed)
+    return (
+        *rows.nodes(),
+        *rows.pods(),
+        *rows.objects(),
+        *rows.watches(),
+        *rows.requests(),
+        *rows.logs(),
+        *rows.pulls(),
+    )
+
+
+def beyond_published(rows: tuple[LoadNeed, ...]) -> Iterator[str]:
+    """Yield a line for each load that nobody has published a control plane to hold."""
+    for row in rows:
+        if row.state == "beyond":
+            planned = f"{row.needed.value or 0:,.0f} {row.needed.unit} planned"
+            yield f"{row.name}: {planned}, {row.advice}"
+
+
+class _Rows:
+    """Rows of one cluster, by group."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        control_plane: ControlPlaneNeeds,
+        agreed: Mapping[str, AgreedLimit],
+    ) -> None:
+        self._plan = plan
+        self._figures = control_plane.figures
+        self._agreed = agreed
+        self._daemons = daemon_sets(plan)
+        self._daemon_pods = {each.name: each.pods(plan) for each in self._daemons}
+        self._nodes = self._value("nodes")
+        self._workers = sum(pool.max_nodes for pool in plan.pools)
+        self._system = _system_pods(plan)
+
+    def _value(self, key: str) -> float:
+        return self._figures[key].value or 0
+
+    def nodes(self) -> Iterator[LoadNeed]:
+        """Yield the nodes of each pool, and of all."""
+        counts: dict[str, int] = {}
+        for pool in self._plan.all_pools:
+            counts[pool.pool] = counts.get(pool.pool, 0) + pool.max_nodes
+        for name, count in counts.items():
+            yield _row("nodes", name, count, "nodes", "at most, by the file, its shards together")
+        most = max(_ULTRA.nodes, *(load.nodes for load in _ORDERED))
+        yield _row(
+            "nodes",
+            "all",
+            self._nodes,
+            "nodes",
+            "sum of the pools",
+            *(load.source for load in (*_ORDERED, _ULTRA)),
+            most=most,
+            advice=f"and nobody published more than {most:,} in one cluster; divide the file",
+        )
+
+    def pods(self) -> Iterator[LoadNeed]:
+        """Yield the pods of each origin, and all of them."""
+        for daemon in self._daemons:
+            pools = dict.fromkeys(
+                pool.pool for pool in self._plan.all_pools if daemon.runs_on(pool)
+            )
+            formula = f"one on each node of {_listed([*pools])}"
+            yield _row("pods", daemon.name, self._daemon_pods[daemon.name], "pods", formula)
+        for name, count in self._system.items():
+            yield _row("pods", name, count, "pods", "replicas, on system nodes")
+        words = "one on each node outside system pools"
+        yield _row("pods", "workers of jobs", self._workers, "pods", words)
+        daemons = sum(self._daemon_pods.values())
+        total = daemons + sum(self._system.values()) + self._workers
+        held = [load for load in _ORDERED if load.nodes >= self._nodes]
+        most = max((load.pods for load in held), default=0)
+        yield _row(
+            "pods",
+            "all",
+            total,
+            "pods",
+            f"{daemons:,} of DaemonSets + {sum(self._system.values()):,} of the platform + "
+            f"{self._workers:,} of jobs",
+            *dict.fromkeys(load.source for load in _ORDERED),
+            most=most,
+            agreed=self._agreed.get("pods"),
+            advice=(
+                f"and {most:,} are the most that anybody published beside as many nodes, of a tier "
+                "that can be ordered; "
+                f"AWS held {_ULTRA.pods:,} on a control plane that it enables by hand "
+                f"({_ULTRA.source}): ask your account team, and say in agreed_limits.pods what it "
+                "grants, or divide the file"
+            ),
+        )
+
+    def objects(self) -> Iterator[LoadNeed]:
+        """Yield how many objects there are of each kind, and their bytes."""
+        nodes, pods = self._nodes, self._value("pods")
+        for name, count, words in (
+            ("Leases", nodes, f"{nodes:,.0f} nodes, one each"),
+            ("CSINodes", nodes, f"{nodes:,.0f} nodes, one each"),
+            ("CNINodes", nodes, f"{nodes:,.0f} nodes, one each, of the VPC CNI"),
+            (
+                "NodeClaims",
+                sum(pool.max_nodes for pool in self._plan.all_pools if pool.is_node_pool),
+                "one for each node that Karpenter or EKS Auto Mode launches",
+            ),
+            (
+                "EndpointSlices",
+                -(-self._workers // sizes.ENDPOINTS_OF_A_SLICE),
+                f"{self._workers:,} workers / {sizes.ENDPOINTS_OF_A_SLICE} in a slice of their "
+                "jobs' headless Services",
+            ),
+            ("PolicyEndpoints", *self._policy_endpoints()),
+        ):
+            yield _row("objects", name, count, "objects", words)
+        events = self._figures["database.events"]
+        count = round((events.value or 0) * 1e9 / sizes.EVENT_BYTES)
+        yield _row("objects", "Events", count, "objects", events.formula)
+        yield _row(
+            "objects",
+            "all",
+            nodes * 4 + pods + count + self._workers // sizes.ENDPOINTS_OF_A_SLICE,
+            "objects",
+            "Nodes, Leases, CSINodes, CNINodes, pods, EndpointSlices and Events",
+            _ULTRA.source,
+            most=published.ULTRA_OBJECTS,
+            advice=(
+                f"and AWS published {published.ULTRA_OBJECTS:,} at most; divide the file, or "
+                "shorten kubernetes.event_ttl"
+            ),
+        )
+        yield self._database()
+
+    def _policy_endpoints(self) -> tuple[int, str]:
+        plan = self._plan.network_policies
+        if not plan.enforced:
+            return 0, "network policies are not enforced"
+        if not plan.of_jobs:
+            return 0, "no policy selects the pods of jobs"
+        chunks = -(-self._workers // published.PODS_OF_A_POLICY)
+        words = f"2 policies x {self._workers:,} workers / {published.PODS_OF_A_POLICY:,}"
+        return 2 * chunks, f"{words} in each namespace of jobs"
+
+    def _database(self) -> LoadNeed:
+        figure, tier = self._figures["database"], self._figures["tier_database"]
+        most = tier.value or 0
+        return _row(
+            "objects",
+            "bytes in etcd",
+            figure.value or 0,
+            "GB",
+            figure.formula,
+            *figure.sources,
+            *tier.sources,
+            most=most,
+            agreed=self._agreed.get("database"),
+            advice=(
+                f"and the database of {self._plan.control_plane.tier} holds {most:,.0f} GB: it "
+                "refuses writes beyond that, and the deletions that would help; AWS had "
+                f"{_ULTRA.database_gb:,.0f} GB on a control plane that it enables by hand "
+                f"({_ULTRA.source}): ask your account team, and say in agreed_limits.database_gb "
+                "what it grants, or divide the file"
+            ),
+        )
+
+    def watches(self) -> Iterator[LoadNeed]:
+        """Yield open watches, by who holds them."""
+        total = 0.0
+        for name, each in sizes.WATCHES_OF_A_DAEMON.items():
+            count = self._nodes if name == sizes.KUBELET else self._daemon_pods.get(name, 0)
+            if count:
+                total += count * each
+                words = f"{count:,.0f} x {each}, assumed"
+                yield _row("watches", name, count * each, "watches", words)
+        mounted = self._workers * sizes.MOUNTED_OBJECTS_OF_A_WORKER
+        words = (
+            f"{self._workers:,} workers x {sizes.MOUNTED_OBJECTS_OF_A_WORKER} ConfigMap that can "
+            "change (kube-root-ca.crt); immutable ones are not watched"
+        )
+        yield _row("watches", "kubelet, of pods' ConfigMaps", mounted, "watches", words)
+        yield _row("watches", "all", total + mounted, "watches", "sum of them; none is published")
+
+    def requests(self) -> Iterator[LoadNeed]:
+        """Yield requests to the API server in a second, by origin, and calls of AWS's APIs."""
+        nodes = self._nodes
+        leases = nodes / kubelet.LEASE_RENEWAL_SECONDS
+        statuses = nodes / sizes.NODE_STATUS_SECONDS
+        pods = self._value("pods_per_second")
+        tokens = sum(self._daemon_pods.get(name, 0) for name in sizes.DAEMONS_WITH_TOKENS)
+        renewals = (tokens + self._workers) / sizes.TOKEN_RENEWAL_SECONDS
+        for name, value, words, source in (
+            (
+                "kubelet leases",
+                leases,
+                f"{nodes:,.0f} nodes / {kubelet.LEASE_RENEWAL_SECONDS} seconds",
+                kubelet.LEASE_RENEWAL_SOURCE,
+            ),
+            (
+                "kubelet node statuses",
+                statuses,
+                f"{nodes:,.0f} nodes / {sizes.NODE_STATUS_SECONDS} seconds",
+                sizes.NODE_STATUS_SOURCE,
+            ),
+            (
+                "pods that start",
+                pods * (sizes.WRITES_PER_POD + sizes.EVENTS_PER_POD),
+                f"{pods:,.1f} pods x ({sizes.WRITES_PER_POD} writes + {sizes.EVENTS_PER_POD} "
+                "events), as all nodes start a job",
+                sizes.LIMITS_SOURCE,
+            ),
+            (
+                "service account tokens",
+                renewals,
+                f"({tokens:,} pods of DaemonSets with one + {self._workers:,} workers) / "
+                f"{sizes.TOKEN_RENEWAL_SECONDS} seconds",
+                sizes.TOKEN_SOURCE,
+            ),
+        ):
+            yield _row("requests", name, value, "a second", words, source)
+        yield _row(
+            "requests",
+            "all",
+            leases + statuses + renewals + pods * (sizes.WRITES_PER_POD + sizes.EVENTS_PER_POD),
+            "a second",
+            "sum of them; lists and watches come on top, and EKS publishes seats, no rate",
+            eks.TIER_LIMITS_SOURCE,
+        )
+        yield self._cleanup()
+        yield self._names()
+
+    def _cleanup(self) -> LoadNeed:
+        own = any(
+            number(addon.configuration, "env") or addon.name == "vpc-cni"
+            for addon in self._plan.control_plane.node_addons
+            if look_up(addon.configuration, "env", "DISABLE_LEAKED_ENI_CLEANUP") != "true"
+        )
+        nodes = self._nodes if own else 1
+        words = f"{nodes:,.0f} nodes" if own else "one function for the cluster"
+        return _row(
+            "requests",
+            "EC2 DescribeNetworkInterfaces, for left interfaces",
+            nodes / published.CLEANUP_SECONDS,
+            "a second",
+            f"{words} / {published.CLEANUP_SECONDS:,} seconds, pages not counted",
+            *published.CLEANUP_SOURCES,
+            most=published.EC2_DESCRIBE_PER_SECOND,
+            states=("within", "ask"),
+        )
+
+    def _names(self) -> LoadNeed:
+        system = sum(pool.max_nodes for pool in self._plan.system_pools)
+        most = system * published.RESOLVER_PACKETS_PER_SECOND
+        return _row(
+            "requests",
+            "names outside the cluster, if each node asks for one",
+            self._nodes / _NAMES_SECONDS,
+            "a second",
+            f"{self._nodes:,.0f} nodes / {_NAMES_SECONDS} seconds, assumed; CoreDNS asks the VPC's "
+            f"resolver from {system} system nodes, {published.RESOLVER_PACKETS_PER_SECOND:,} "
+            "packets a second of each interface",
+            published.RESOLVER_SOURCE,
+            most=most,
+            states=("within", "ask"),
+            advice="more system nodes, or cached answers (ndots: 2, names that end in a dot)",
+        )
+
+    def logs(self) -> Iterator[LoadNeed]:
+        """Yield log lines, calls of CloudWatch, and their price in us-east-1."""
+        requests = (
+            self._nodes / kubelet.LEASE_RENEWAL_SECONDS + self._nodes / sizes.NODE_STATUS_SECONDS
+        )
+        audit = requests if "audit" in self._plan.control_plane.log_types else 0.0
+        yield _row(
+            "logs",
+            "audit log",
+            audit,
+            "lines a second",
+            f"{requests:,.1f} leases and statuses, a line each, assumed"
+            if audit
+            else "off by kubernetes.logs",
+        )
+        yield _dollars("audit log", audit * logs.AUDIT_LINE_BYTES, logs.INGESTION_USD_PER_GB)
+        flows = self._plan.network.flow_logs
+        records = 0.0 if flows == "none" else self._nodes * logs.FLOWS_OF_A_NODE / 600
+        yield _row(
+            "logs",
+            f"VPC flow logs ({flows})",
+            records,
+            "lines a second",
+            f"{self._nodes:,.0f} nodes x {logs.FLOWS_OF_A_NODE} flows / 600 seconds, assumed"
+            if records
+            else "off by network.flow_logs",
+        )
+        price = logs.VENDED_USD_PER_GB[flows]
+        yield _dollars(f"VPC flow logs ({flows})", records * logs.FLOW_RECORD_BYTES, price)
+        yield self._log_calls()
+
+    def _log_calls(self) -> LoadNeed:
+        pods = sum(self._daemon_pods.get(name, 0) for name in ("fluent-bit", "cloudwatch-agent"))
+        calls = pods * logs.CALLS_OF_AN_AGENT
+        return _row(
+            "logs",
+            "PutLogEvents",
+            calls,
+            "a second",
+            f"{pods:,} pods of fluent-bit and cloudwatch-agent x {logs.CALLS_OF_AN_AGENT} a "
+            "second, assumed; the quota is the account's and can be raised",
+            logs.PUT_QUOTA_SOURCE,
+            most=logs.PUT_LOG_EVENTS_PER_SECOND,
+            states=("within", "ask"),
+            advice="ask for more in Service Quotas (L-7E1FAE88)",
+        )
+
+    def pulls(self) -> Iterator[LoadNeed]:
+        """Yield pulls from registries that nothing caches, in the hour of a launch."""
+        hosts: dict[str, int] = {}
+        for image, count in (*self._images(self._daemons), *_volcano_images(self._plan)):
+            host = image.partition("/")[0]
+            cached = self._plan.image_cache is not None and (
+                self._plan.image_cache.repository(image) is not None
+            )
+            if host in _PUBLIC and not cached:
+                hosts[host] = hosts.get(host, 0) + count
+        for host, count in sorted(hosts.items()):
+            way = _PUBLIC[host]
+            most = (
+                registries.DOCKER_HUB_PULLS_IN_SIX_HOURS // 6 if host == registries.DOCKER else None
+            )
+            yield _row(
+                "pulls",
+                f"{host}, uncached",
+                count,
+                "an hour",
+                f"one for each pod of an image from there, as all nodes start within it; {way}",
+                *((registries.DOCKER_HUB_SOURCE,) if most else ()),
+                most=most,
+                states=("within", "ask"),
+                advice=way,
+            )
+
+    def _images(self, daemons: tuple[DaemonSet, ...]) -> Iterator[tuple[str, int]]:
+        for daemon in daemons:
+            if daemon.image is not None:
+                yield daemon.image, self._daemon_pods[daemon.name]
+
+
+# A name that each node asks for once in so long, of those that no cache in the cluster answers.
+_NAMES_SECONDS = 60
+_PUBLIC: Mapping[str, str] = {
+    **dict.fromkeys(registries.ANONYMOUS, "name it in images.pull_through"),
+    **dict.fromkeys(
+        registries.CREDENTIALED, "name it in images.pull_through, with a secret of yours"
+    ),
+    registries.NVIDIA: "ECR caches nothing of it: copy its images to a registry of your own",
+}
+
+
+def _volcano_images(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
+    if plan.volcano is not None:
+        yield plan.volcano.scheduler_image, 2
+        yield plan.volcano.controllers_image, 2
+        yield plan.volcano.webhook_image, plan.volcano.scale.webhook_replicas
+
+
+def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
+    """Return the pods of Deployments, by name, each at its most."""
+    found: dict[str, int] = {}
+    for addon in plan.control_plane.workload_addons:
+        if addon.name == "coredns":
+            found["coredns"] = number(addon.configuration, "autoScaling", "maxReplicas")
+        elif "csi" in addon.name:
+            found[f"{addon.name} controller"] = 2
+    if plan.karpenter is not None:
+        found["karpenter"] = plan.karpenter.replicas
+    if plan.volcano is not None:
+        found["volcano"] = sum(count for _, count in _volcano_images(plan))
+    if plan.etcd is not None:
+        found["etcd"] = plan.etcd.replicas
+    if plan.cluster_autoscaler is not None:
+        found["cluster-autoscaler"] = 1
+    if plan.termination_handler is not None:
+        found["aws-node-termination-handler"] = 2
+    if plan.backend is not None and plan.backend.application is not None:
+        found["backend"] = plan.backend.application.replicas
+    return found
+
+
+def _row(
+    group: LoadGroup,
+    name: str,
+    value: float,
+    unit: str,
+    formula: str,
+    *sources: str,
+    most: float | None = None,
+    agreed: AgreedLimit | None = None,
+    states: tuple[LoadState, LoadState] = ("within", "beyond"),
+    advice: str | None = None,
+) -> LoadNeed:
+    state: LoadState = "unpublished"
+    if most is not None:
+        state = states[value > most]
+        if state == "beyond" and agreed is not None and value <= agreed.value:
+            state = "agreed"
+    figure = Figure(
+        id=f"{_AT}.{group}.{name}", value=value, unit=unit, formula=formula, sources=sources
+    )
+    return LoadNeed(
+        group=group,
+        name=name if name != "all" else f"all {group}",
+        needed=figure,
+        most=most,
+        agreed=agreed,
+        state=state,
+        advice=advice if state in ("beyond", "ask") else None,
+    )
+
+
+def _dollars(name: str, bytes_per_second: float, usd_per_gb: float) -> LoadNeed:
+    return _row(
+        "logs",
+        f"{name}, price",
+        bytes_per_second * _MONTH_SECONDS / 1e9 * usd_per_gb,
+        "USD/month",
+        f"{bytes_per_second:,.0f} bytes a second x 730 hours x {usd_per_gb} USD for a GB in "
+        "us-east-1, its first tier",
+        logs.PRICE_SOURCE,
+    )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - 4
+    return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
