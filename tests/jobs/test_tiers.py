@@ -266,7 +266,9 @@ def test_a_tier_that_somebody_chose_is_taken_unasked(stub: StubApiServer, tmp_pa
     job = submit(stub, tmp_path, tier=ON_DEMAND)
 
     assert tier_of(job) == [ON_DEMAND]
-    assert stub.asked("GET", "/api/v1/nodes") == []
+    asked = [each.query["labelSelector"] for each in stub.asked("GET", "/api/v1/nodes")]
+    # Whether it has room there, and nothing of the other tiers.
+    assert all(f"ultrascale.dev/pool={ON_DEMAND}" in each for each in asked)
 
 
 def test_without_a_cluster_the_first_tier_is_shown_and_said(hybrid: JobCluster) -> None:

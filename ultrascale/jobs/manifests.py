@@ -36,6 +36,7 @@ class JobManifests:
         priority_class: PriorityClass of its pods; None for the cluster's default.
         service_account: Service account of its pods; None for the namespace's own.
         notes: Notes for the user, each a sentence.
+        launches: Whether nodes are launched because its pods wait for them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class JobManifests:
     priority_class: str | None
     service_account: str | None
     notes: tuple[str, ...]
+    launches: bool = False
 
 
 def render(plan: JobPlan) -> JobManifests:
@@ -68,6 +70,7 @@ def render(plan: JobPlan) -> JobManifests:
         priority_class=plan.pod.priority_class,
         service_account=plan.pod.service_account,
         notes=plan.notes,
+        launches=plan.launches,
     )
 
 

@@ -23,6 +23,7 @@ from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.manifests import JobManifests, kind_of
+from ultrascale.jobs.room import requests_of, waits_for_room
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
 from ultrascale.plan.names import JOB_LABEL
 
@@ -42,7 +43,8 @@ _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
     """Return notes for the user, each a sentence.
 
-    They name checks that failed for want of a right, and a queue that the job has to wait for.
+    They name checks that failed for want of a right, a queue that the job has to wait for, and
+    jobs that hold its nodes.
 
     Raises:
         ClusterError: Something is missing; one line for each.
@@ -68,7 +70,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_local_queue, _claims, _service_account, _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
-    return (*unchecked, *_waits(cluster, job))
+    return (*unchecked, *_waits(cluster, job), *waits_for_room(cluster, job))
 
 
 def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
@@ -286,15 +288,6 @@ def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
             replicas = number(task, "replicas", default=1)
             pods = least or number(task, "minAvailable", default=replicas)
             for container in objects(task, "template", "spec", "containers"):
-                for resource, requested in _requests(container).items():
+                for resource, requested in requests_of(container).items():
                     needs[resource] += pods * requested
     return needs
-
-
-def _requests(container: Object) -> Mapping[str, Decimal]:
-    """Return the requests of a container; a limit without a request counts as a request."""
-    stated = {
-        **mapping(container, "resources", "limits"),
-        **mapping(container, "resources", "requests"),
-    }
-    return {resource: amount(str(quantity)) for resource, quantity in stated.items()}

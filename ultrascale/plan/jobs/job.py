@@ -90,13 +90,15 @@ def plan_job(request: JobRequest) -> JobPlan:
     Raises:
         CatalogError: No source states a value of an instance type.
     """
+    launches = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in request.nodes)
     match request.job:
         case config.ServiceJob() as job:
-            return plan_service(request, job)
+            plan = plan_service(request, job)
         case config.BatchJob() as job:
-            return plan_batch(request, job)
+            plan = plan_batch(request, job)
         case config.TrainingJob() as job:
-            return plan_train(request, job)
+            plan = plan_train(request, job)
+    return replace(plan, launches=launches)
 
 
 def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:

@@ -180,6 +180,7 @@ class JobPlan:
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.
+        launches: Whether nodes are launched because its pods wait for them.
     """
 
     name: str
@@ -192,6 +193,7 @@ class JobPlan:
     queue: str | None
     local_queue: LocalQueuePlan | None
     notes: tuple[str, ...]
+    launches: bool = False
     parts: tuple[PartPlan, ...] = ()
     service_port: int | None = None
     resumed: bool = False

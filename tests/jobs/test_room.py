@@ -1,0 +1,162 @@
+"""A job that fits nowhere now: `submit` says what it waits for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import ROOT
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import mapping, objects
+from ultrascale.jobs import JobManifests, prepare
+from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.room import MOST_NODES, waits_for_room
+
+NODES, TRAINING = "/api/v1/nodes", "/api/v1/namespaces/training/pods"
+# A trn1.32xlarge, less what EKS sets aside.
+ALLOCATABLE = {
+    "cpu": "127610m",
+    "memory": "500Gi",
+    "aws.amazon.com/neuron": "16",
+    "vpc.amazonaws.com/efa": "8",
+    "hugepages-2Mi": "11264Mi",
+}
+
+
+@pytest.fixture(scope="module")
+def tutorial() -> JobCluster:
+    return read_cluster(ROOT / "clusters" / "trainium-bert.yaml")
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    server = StubApiServer()
+    with serve(server) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
+    return Cluster.connected(kubeconfig(tmp_path, stub.url))
+
+
+def job(tutorial: JobCluster, name: str, **options: Any) -> JobManifests:
+    return prepare(tutorial, ROOT / "jobs" / f"{name}.yaml", account="111122223333", **options)
+
+
+def add_nodes(stub: StubApiServer, count: int = 2, **spec: Any) -> None:
+    for index in range(count):
+        stub.put(
+            f"{NODES}/n{index}",
+            {
+                "metadata": {"labels": {"ultrascale.dev/pool": "trn1", "node-type": "trn1"}},
+                "spec": {"taints": [{"key": "aws.amazon.com/neuron", "effect": "NoSchedule"}]}
+                | spec,
+                "status": {
+                    "allocatable": ALLOCATABLE,
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            },
+        )
+
+
+def run(stub: StubApiServer, running: JobManifests) -> None:
+    """Put a pod of a job on each of the first nodes."""
+    (task, *_) = objects(running.objects[-1], "spec", "tasks")
+    containers = mapping(task, "template", "spec")["containers"]
+    for index in range(running.pods):
+        stub.put(
+            f"{TRAINING}/{running.name}-{index}",
+            {
+                "metadata": {"labels": {"ultrascale.dev/job": running.name}},
+                "spec": {"nodeName": f"n{index}", "containers": containers},
+                "status": {"phase": "Running"},
+            },
+        )
+
+
+def test_the_tutorials_jobs_fit_in_their_order(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Data first: a node has room for it, until the training takes both as a whole."""
+    add_nodes(stub)
+
+    for name in ("bert-data", "bert-pretrain"):
+        assert [*waits_for_room(cluster, job(tutorial, name))] == []
+
+
+def test_a_job_that_waits_for_another_one_is_told_which(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    add_nodes(stub)
+    run(stub, job(tutorial, "bert-pretrain"))
+
+    (told,) = waits_for_room(cluster, job(tutorial, "bert-data"))
+
+    assert told == (
+        "0 of its 1 pods fit on the 2 nodes that it may run on: it waits for job bert-pretrain, or "
+        "for nodes that are launched for it"
+    )
+
+
+def test_a_gang_that_half_fits_waits(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    add_nodes(stub)
+    run(stub, job(tutorial, "bert-data"))
+
+    (told,) = waits_for_room(cluster, job(tutorial, "bert-pretrain"))
+
+    assert told.startswith("1 of its 2 pods fit on the 2 nodes")
+    assert "job bert-data" in told
+
+
+def test_what_each_node_has_holds_no_job_up_and_a_jobs_own_pods_hold_it_least(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    add_nodes(stub)
+    pretrain = job(tutorial, "bert-pretrain")
+    run(stub, pretrain)
+    daemon = {
+        "metadata": {"ownerReferences": [{"kind": "DaemonSet", "name": "plugin", "uid": "u"}]},
+        "spec": {
+            "nodeName": "n0",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "100m"}}}],
+        },
+    }
+    stub.put("/api/v1/namespaces/kube-system/pods/plugin", daemon)
+
+    assert [*waits_for_room(cluster, pretrain)] == []
+
+
+def test_pods_that_have_ended_hold_nothing(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    add_nodes(stub)
+    pretrain = job(tutorial, "bert-pretrain")
+    run(stub, pretrain)
+    for index in range(pretrain.pods):
+        stub.update(f"{TRAINING}/{pretrain.name}-{index}", status={"phase": "Succeeded"})
+
+    assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
+
+
+@pytest.mark.parametrize("count", [0, MOST_NODES + 1])
+def test_nothing_is_said_of_no_nodes_and_of_very_many(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster, count: int
+) -> None:
+    add_nodes(stub, count)
+
+    assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
+    assert len(stub.requests) == 1
+
+
+def test_who_may_not_read_nodes_can_still_submit(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.refuse("GET", f"{NODES}$", Refusal(403))
+
+    assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []

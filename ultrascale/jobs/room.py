@@ -1,0 +1,180 @@
+"""Room for a job on the nodes that are there, and the jobs that hold it."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from ultrascale.catalog.quantities import amount
+from ultrascale.cluster_api.kinds import NODE, POD
+from ultrascale.cluster_api.objects import Object, condition, label, name
+from ultrascale.cluster_api.server import FORBIDDEN, Cluster
+from ultrascale.documents import look_up, mapping, objects, text
+from ultrascale.errors import RefusedError
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.plan.names import JOB_LABEL
+
+MOST_NODES = 64
+"""Most nodes that are looked at: the pods of each are a request. On more, a job waits for a queue
+rather than for another job."""
+
+_MOST_HOLDERS = 3
+_HOLDING = "status.phase!=Succeeded,status.phase!=Failed"
+_KEEPS_OFF = ("NoSchedule", "NoExecute")
+
+_Amounts = Mapping[str, Decimal]
+
+
+def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Yield what holds the nodes that the pods of ``job`` do not fit on now.
+
+    Raises:
+        ClusterError: The API server refuses, for another reason than a missing right, or cannot be
+            reached.
+    """
+    spec = next(filter(None, map(_pod_of, job.objects)), None)
+    if spec is None:
+        return
+    try:
+        nodes = _nodes(cluster, spec)
+        if not 0 < len(nodes) <= MOST_NODES:
+            return
+        pods = {name(node): _pods_on(cluster, node, job.name) for node in nodes}
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return
+    asked = _requests(spec)
+    fitting = sum(_fitting(node, pods[name(node)], asked) for node in nodes)
+    if fitting >= job.pods:
+        return
+    held = [name(node) for node in nodes if not _fitting(node, pods[name(node)], asked)]
+    holders = sorted({holder for node in held for pod in pods[node] if (holder := _holder(pod))})
+    if not holders:
+        return
+    known, more = ", ".join(holders[:_MOST_HOLDERS]), len(holders) - _MOST_HOLDERS
+    launched = ", or for nodes that are launched for it" if job.launches else ""
+    yield (
+        f"{min(fitting, job.pods)} of its {job.pods} pods fit on the {len(nodes)} nodes that it "
+        f"may run on: it waits for {known}{f' and {more} more' if more > 0 else ''}{launched}"
+    )
+
+
+def requests_of(container: Object) -> _Amounts:
+    """Return the requests of a container; a limit without a request counts as a request."""
+    stated = {
+        **mapping(container, "resources", "limits"),
+        **mapping(container, "resources", "requests"),
+    }
+    return {resource: amount(str(quantity)) for resource, quantity in stated.items()}
+
+
+def _nodes(cluster: Cluster, pod: Object) -> list[Object]:
+    """Return nodes that a pod may run on, no more than one too many."""
+    terms = objects(
+        pod,
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+    )
+    # A job of ours has one term, of values that a label may have.
+    selectors = [
+        _selector(text(each, "key"), _texts(each, "values"))
+        for term in terms
+        for each in objects(term, "matchExpressions")
+    ]
+    found: list[Object] = []
+    for node in cluster.items(NODE.path(), {"labelSelector": ",".join(selectors)}):
+        if _takes(node, pod):
+            found.append(node)
+        if len(found) > MOST_NODES:
+            break
+    return found
+
+
+def _selector(key: str, values: Sequence[str]) -> str:
+    return f"{key}={values[0]}" if len(values) == 1 else f"{key} in ({','.join(values)})"
+
+
+def _texts(value: Object, key: str) -> list[str]:
+    found = value.get(key)
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def _takes(node: Object, pod: Object) -> bool:
+    """Return whether the scheduler puts new pods on a node, and its taints let this one."""
+    if look_up(node, "spec", "unschedulable") or not condition(node, "Ready"):
+        return False
+    tolerations = objects(pod, "tolerations")
+    return all(
+        any(_tolerates(each, taint) for each in tolerations)
+        for taint in objects(node, "spec", "taints")
+        if text(taint, "effect") in _KEEPS_OFF
+    )
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    key, effect = text(toleration, "key"), text(toleration, "effect")
+    exists = text(toleration, "operator") == "Exists"
+    return (
+        key in ("", text(taint, "key"))
+        and effect in ("", text(taint, "effect"))
+        and (exists or text(toleration, "value") == text(taint, "value"))
+    )
+
+
+def _pods_on(cluster: Cluster, node: Object, job: str) -> list[Object]:
+    """Return the pods that hold something of a node, without those of the job itself."""
+    query = {"fieldSelector": f"spec.nodeName={name(node)},{_HOLDING}"}
+    return [pod for pod in cluster.items(POD.path(), query) if label(pod, JOB_LABEL) != job]
+
+
+def _fitting(node: Object, pods: list[Object], asked: _Amounts) -> int:
+    """Return how many pods of the job fit on a node."""
+    held: dict[str, Decimal] = defaultdict(Decimal)
+    for pod in pods:
+        for resource, quantity in _requests(mapping(pod, "spec")).items():
+            held[resource] += quantity
+    has = mapping(node, "status", "allocatable")
+    return min(
+        (
+            max(0, int((amount(str(has.get(resource, "0"))) - held[resource]) // quantity))
+            for resource, quantity in asked.items()
+            if quantity
+        ),
+        default=0,
+    )
+
+
+def _requests(pod: Object) -> _Amounts:
+    """Return what a pod holds of its node: its containers reuse what its init containers had."""
+    together: dict[str, Decimal] = defaultdict(Decimal)
+    for container in objects(pod, "containers"):
+        for resource, quantity in requests_of(container).items():
+            together[resource] += quantity
+    for container in objects(pod, "initContainers"):
+        for resource, quantity in requests_of(container).items():
+            together[resource] = max(together[resource], quantity)
+    return together
+
+
+def _holder(pod: Object) -> str:
+    """Return the job that a pod is of, or the pod; empty for one that each node has."""
+    owners = objects(pod, "metadata", "ownerReferences")
+    if any(text(owner, "kind") == "DaemonSet" for owner in owners):
+        return ""
+    job = label(pod, JOB_LABEL)
+    return f"job {job}" if job else f"pod {text(pod, 'metadata', 'namespace')}/{name(pod)}"
+
+
+def _pod_of(manifest: Object) -> Object | None:
+    """Return the spec of the pods that a workload makes; all pods of a job ask for the same."""
+    for places in (
+        (mapping(manifest, "spec"),),
+        objects(manifest, "spec", "tasks"),
+        (mapping(manifest, "spec", "pytorchReplicaSpecs", "Worker"),),
+    ):
+        for place in places:
+            if spec := mapping(place, "template", "spec"):
+                return spec
+    return None
