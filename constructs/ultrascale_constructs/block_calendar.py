@@ -59,7 +59,12 @@ _MANAGED = _GroupKind(
     service="eks",
     set_size="UpdateNodegroupConfig",
     describes=("eks:DescribeNodegroup",),
-    describes_all=("autoscaling:DescribeAutoScalingGroups",),
+    describes_all=(
+        "autoscaling:DescribeAutoScalingGroups",
+        # EKS's own end of the group, and whether it has come.
+        "autoscaling:DescribeScheduledActions",
+        "autoscaling:DescribeScalingActivities",
+    ),
     scales_in=False,
     request=lambda cluster, group, size: {
         "ClusterName": cluster,
@@ -189,8 +194,9 @@ class NodeGroupCalendar(Construct):
 class NodePoolCalendar(Construct):
     """Defines the calendar of a static NodePool, of Karpenter or EKS Auto Mode.
 
-    The function runs each minute: it waits until the reservation is active, and the next run
-    repeats a run that failed.
+    A Capacity Block has a window; an On-Demand Capacity Reservation is there at any time. The size
+    is never above what the reservation takes. The function runs each minute: it waits until the
+    reservation is active, and the next run repeats a run that failed.
 
     The NodePool and the chart with the permissions of the function must exist before: make this
     construct depend on them.
@@ -206,7 +212,6 @@ class NodePoolCalendar(Construct):
         log_retention_days: int,
     ) -> None:
         super().__init__(scope, id)
-        assert plan.calendar is not None
         assert plan.reservation is not None
         function = CalendarFunction(
             self,

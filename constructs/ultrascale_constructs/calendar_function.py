@@ -22,6 +22,28 @@ from ultrascale_constructs.schedule import on_time, scheduler_role
 _TIMEOUT = Duration.minutes(2)
 
 
+_OF_GROUPS = (
+    "name",
+    "max_nodes",
+    "window",
+    "reservation",
+    "provisioner",
+    "instance_types",
+    "zones",
+    "ami_type",
+    "ami_release",
+    "network_interfaces",
+    "max_pods",
+    "labels",
+    "taints",
+    "root_disk",
+    "raid0",
+    "placement_group",
+    "tags",
+)
+_OF_NODE_POOLS = ("name", "max_nodes", "calendar", "reservation", "node_class", "requirements")
+
+
 class CalendarFunction(Construct):
     """Defines the function, which a schedule calls every minute and each deployment calls as well.
 
@@ -85,7 +107,7 @@ class CalendarFunction(Construct):
             resource_type="Custom::BlockCalendar",
             service_token=self.function.function_arn,
             service_timeout=Duration.minutes(5),
-            properties={**entry, "Plan": sha256(repr(plan).encode()).hexdigest()},
+            properties={**entry, "Plan": _fingerprint(plan)},
         )
         at_deploy.node.add_dependency(self._every_minute(entry))
         return at_deploy
@@ -118,7 +140,8 @@ class CalendarFunction(Construct):
             "Alarm",
             alarm_description=(
                 f"The block calendar of pool {pool} fails: its paid nodes may not start, stand "
-                "unused, or not be drained before EC2 takes them. The function's log says why. "
+                "unused, or not be drained before EC2 or EKS takes them. The function's log says "
+                "why. "
                 f"{by_hand}"
             ),
             namespace="AWS/Lambda",
@@ -150,7 +173,7 @@ class CalendarFunction(Construct):
 def calendar_entry(
     *,
     pool: str,
-    window: WindowPlan,
+    window: WindowPlan | None,
     size: int,
     reservation: ReservationPlan,
     target: Mapping[str, str],
@@ -159,7 +182,7 @@ def calendar_entry(
 
     Args:
         pool: Name of the pool.
-        window: When its capacity is there.
+        window: When its capacity is there; None: at any time.
         size: Nodes that it has then.
         reservation: What holds the capacity: a Capacity Block, named by id or by tags.
         target: What has the nodes.
@@ -167,15 +190,29 @@ def calendar_entry(
     tags = [{"Key": key, "Value": value} for key, value in sorted(reservation.tags.items())]
     return {
         "Pool": pool,
-        "Window": {
-            "Starts": _text(window.starts),
-            "UsableUntil": _text(window.usable_until),
-            "ReclaimedFrom": _text(window.reclaimed_from),
-            "Ends": _text(window.ends),
-        },
+        **({} if window is None else {"Window": _window(window)}),
         "Size": str(size),
         "Reservation": {"Tags": tags} if reservation.id is None else {"Id": reservation.id},
         "Target": target,
+    }
+
+
+def _fingerprint(plan: PoolPlan | NodePoolPlan) -> str:
+    """Return what changes with what the calendar reads and with what a new group is made from.
+
+    Other fields of a pool say nothing of its size: with all of them, each new field of the plan
+    would change the templates of all clusters.
+    """
+    fields = _OF_GROUPS if isinstance(plan, PoolPlan) else _OF_NODE_POOLS
+    return sha256(repr([(name, getattr(plan, name)) for name in fields]).encode()).hexdigest()
+
+
+def _window(window: WindowPlan) -> Mapping[str, str]:
+    return {
+        "Starts": _text(window.starts),
+        "UsableUntil": _text(window.usable_until),
+        "ReclaimedFrom": _text(window.reclaimed_from),
+        "Ends": _text(window.ends),
     }
 
 

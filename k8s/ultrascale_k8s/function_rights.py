@@ -38,13 +38,14 @@ class BlockCalendarChart(cdk8s.Chart):
 
 
 def calendar_rules(plan: NodePoolPlan) -> list[kube.PolicyRule]:
-    """Return the rights to scale the NodePool, to cordon nodes and to create events.
+    """Return the rights to scale the NodePool, to count its nodes, to cordon them and to warn.
 
     RBAC cannot limit nodes by their labels: the function may cordon any node, and cordons those of
     its pool.
     """
     return [
         rule("nodepools", verbs=("get", "patch"), group="karpenter.sh", names=(plan.name,)),
+        rule("nodeclaims", verbs=("list",), group="karpenter.sh"),
         rule("nodes", verbs=("list", "patch")),
         rule("pods", verbs=("list",)),
         rule("events", verbs=("create",)),

@@ -196,7 +196,7 @@ def _node_pools(
     names = {pool.name for pool in pools}
     classes = [each for each in plan.node_classes if each.name in names]
     for node_pool in plan.node_pools:
-        if node_pool.calendar is not None and node_pool.node_class in names:
+        if node_pool.follows_reservation and node_pool.node_class in names:
             calendar = BlockCalendarChart(app, f"block-calendar-{node_pool.name}", plan=node_pool)
             yield PlatformChart(chart=calendar, retained=False)
     for node_class in classes:

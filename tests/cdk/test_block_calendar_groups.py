@@ -195,6 +195,8 @@ def test_a_deploy_calls_the_function_once_every_schedule_stands(
 def test_the_calendar_of_a_managed_node_group_may_touch_that_group_alone(managed: Template) -> None:
     assert rights(managed) - OF_EVERY_FUNCTION == {
         ("autoscaling:DescribeAutoScalingGroups", "*"),
+        ("autoscaling:DescribeScalingActivities", "*"),
+        ("autoscaling:DescribeScheduledActions", "*"),
         ("cloudformation:DescribeStacks", "AWS::StackId"),
         ("eks:DescribeNodegroup", MANAGED_ARN),
         ("eks:UpdateNodegroupConfig", MANAGED_ARN),

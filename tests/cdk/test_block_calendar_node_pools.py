@@ -122,6 +122,7 @@ def test_the_function_may_scale_its_node_pool_cordon_nodes_and_warn(
             "verbs": ["get", "patch"],
             "resourceNames": ["train"],
         },
+        {"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},

@@ -301,6 +301,15 @@ def test_shards_need_the_sum_of_their_nodes() -> None:
     assert "TotalInstanceCount is 16, the pools take 32" in evidence(findings_of(plan, odcr()))
 
 
+def test_a_static_pool_fails_where_its_reservation_is_too_small() -> None:
+    """Karpenter makes NodeClaims for the rest without end, and launches for no other pool."""
+    static = plan_of(by_tags(ODCR), nodes={"static": 32})
+    growing = plan_of(by_tags(ODCR), nodes={"max": 32})
+
+    assert worst(findings_of(static, odcr())) == "fail"
+    assert worst(findings_of(growing, odcr())) == "warn"
+
+
 def test_blocks_with_the_same_tags_and_overlapping_windows_fail() -> None:
     """Karpenter fills one of them."""
     second = block("cr-2", StartDate=STARTS + DAY, EndDate=ENDS + DAY)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.support.fake_aws import FakeAws, Refusal
 from tests.support.node_group_services import auto_scaling_group, stack
+from ultrascale.lambdas.block_calendar.scheduled_end import ACTION
 
 RESERVATION = "cr-0123456789abcdef0"
 STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
@@ -45,6 +46,31 @@ class Aws(FakeAws):
         asked = {"clusterName": "research", "nodegroupName": "train"}
         self.expect("eks:DescribeNodegroup", {"nodegroup": group}, asked)
         self.auto_scaling_group(size)
+
+    def scheduled_end(self, at: datetime | None, *, cause: str) -> None:
+        """EKS's scheduled action on the group, and the cause of the group's latest change."""
+        behind = {"autoScalingGroups": [{"name": "train-asg"}]}
+        group = {"nodegroupName": "train", "resources": behind}
+        asked = {"clusterName": "research", "nodegroupName": "train"}
+        self.expect("eks:DescribeNodegroup", {"nodegroup": group}, asked)
+        action = {"ScheduledActionName": ACTION, "StartTime": at}
+        self.expect(
+            "autoscaling:DescribeScheduledActions",
+            {"ScheduledUpdateGroupActions": [action] if at else []},
+            {"AutoScalingGroupName": "train-asg"},
+        )
+        activity = {
+            "ActivityId": "1",
+            "AutoScalingGroupName": "train-asg",
+            "Cause": cause,
+            "StartTime": STARTS,
+            "StatusCode": "Successful",
+        }
+        self.expect(
+            "autoscaling:DescribeScalingActivities",
+            {"Activities": [activity]},
+            {"AutoScalingGroupName": "train-asg", "MaxRecords": 20},
+        )
 
     def set_node_group(self, size: int) -> None:
         asked = {

@@ -119,6 +119,15 @@ def auto_mode() -> Template:
     return Template.from_stack(AutoModeStack(app, "nodes", plan=planned("auto-mode", BLOCK)))
 
 
+def calendar_of(template: Template, pool: str) -> str:
+    (found,) = (
+        each
+        for each in of_kind(template, CALENDAR)
+        if bodies(template)[each]["Properties"]["Target"]["Name"] == pool
+    )
+    return found
+
+
 class TestOrder:
     """A node class that names what is not there yet launches nothing, or nodes without a fabric."""
 
@@ -144,23 +153,36 @@ class TestOrder:
 class TestCalendar:
     """It sets the size of a NodePool that must be there, with rights that must be there."""
 
-    def test_each_pool_on_a_block_has_one_and_no_other(self, karpenter: Template) -> None:
-        (calendar,) = of_kind(karpenter, CALENDAR)
+    def test_each_static_pool_with_a_reservation_has_one_and_no_other(
+        self, karpenter: Template
+    ) -> None:
+        """It would ask for more nodes than its reservation has, and stop all other pools."""
+        windows = {
+            body["Target"]["Name"]: "Window" in body
+            for body in (
+                bodies(karpenter)[each]["Properties"] for each in of_kind(karpenter, CALENDAR)
+            )
+        }
 
-        assert bodies(karpenter)[calendar]["Properties"]["Target"]["Name"] == "block"
+        assert windows == {"block": True, "fixed": False}
 
-    def test_it_is_called_once_the_pool_is_as_the_file_has_it(self, karpenter: Template) -> None:
-        (calendar,) = of_kind(karpenter, CALENDAR)
+    @pytest.mark.parametrize("name", ["block", "fixed"])
+    def test_it_is_called_once_the_pool_is_as_the_file_has_it(
+        self, karpenter: Template, name: str
+    ) -> None:
+        calendar = calendar_of(karpenter, name)
 
         (rights,) = (
             key
             for key in of_kind(karpenter, APPLIED)
             if "ClusterRoleBinding" in manifest_text(bodies(karpenter)[key])
+            and f"block-calendar:{name}" in manifest_text(bodies(karpenter)[key])
         )
-        assert {patch_of(karpenter, "block"), rights} <= before(karpenter, calendar)
+        assert {patch_of(karpenter, name), rights} <= before(karpenter, calendar)
 
-    def test_no_other_pool_waits_for_it(self, karpenter: Template) -> None:
-        (calendar,) = of_kind(karpenter, CALENDAR)
+    @pytest.mark.parametrize("name", ["block", "fixed"])
+    def test_no_other_pool_waits_for_it(self, karpenter: Template, name: str) -> None:
+        calendar = calendar_of(karpenter, name)
 
         for key in of_kind(karpenter, APPLIED) | of_kind(karpenter, PATCHED):
             assert calendar not in before(karpenter, key)
@@ -177,18 +199,18 @@ class TestNodePools:
         assert "limits" not in manifest_text(body)
         assert patch_of(karpenter, name)
 
-    @pytest.mark.parametrize(("name", "sets_size"), [("block", False), ("fixed", True)])
-    def test_only_the_calendar_sets_the_size_of_a_block(
-        self, karpenter: Template, name: str, sets_size: bool
+    @pytest.mark.parametrize("name", ["block", "fixed"])
+    def test_only_the_calendar_sets_the_size_of_a_reserved_pool(
+        self, karpenter: Template, name: str
     ) -> None:
         patch = bodies(karpenter)[patch_of(karpenter, name)]["Properties"]
 
         paths = {operation["path"] for operation in json.loads(patch["ApplyPatchJson"])}
-        assert ("/spec/replicas" in paths) == sets_size
+        assert "/spec/replicas" not in paths
 
     def test_a_pool_that_gets_a_calendar_keeps_its_seed(self) -> None:
         plan = planned("karpenter", BLOCK)
-        without = tuple(replace(pool, calendar=None) for pool in plan.node_pools)
+        without = tuple(replace(pool, follows_reservation=False) for pool in plan.node_pools)
 
         first, second = synthesize(plan), synthesize(replace(plan, node_pools=without))
 

@@ -61,12 +61,13 @@ def test_twice_the_nodes_are_as_many_objects() -> None:
     assert counted(charts(2)) == counted(charts())
 
 
-def test_a_shard_more_is_a_chart_more() -> None:
+def test_a_shard_more_is_a_chart_more_and_the_rights_of_its_calendar() -> None:
     more = counted(charts(more_shards=1))
     more.subtract(counted(charts()))
 
     assert {name for name, count in more.items() if count} == {
-        f"node-pool-trn2-3: {kind}" for kind in ("EC2NodeClass", "NodeOverlay", "NodePool")
+        *(f"node-pool-trn2-3: {kind}" for kind in ("EC2NodeClass", "NodeOverlay", "NodePool")),
+        *(f"block-calendar-trn2-3: {kind}" for kind in ("ClusterRole", "ClusterRoleBinding")),
     }
 
 

@@ -123,7 +123,7 @@ class CalendarProperties(TypedDict):
     """Properties of an entry of the block calendar; its schedule sends the same."""
 
     Pool: str
-    Window: CalendarWindow
+    Window: NotRequired[CalendarWindow]
     Size: str
     Reservation: CalendarReservation
     Target: CalendarTarget

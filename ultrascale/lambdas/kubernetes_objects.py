@@ -23,6 +23,8 @@ class Metadata(TypedDict):
     uid: str
     namespace: NotRequired[str]
     labels: NotRequired[Mapping[str, str]]
+    annotations: NotRequired[Mapping[str, str]]
+    deletionTimestamp: NotRequired[str]
     ownerReferences: NotRequired[list[Owner]]
 
 
@@ -93,8 +95,10 @@ class Condition(TypedDict):
 
 
 class Status(TypedDict, total=False):
-    """Status of a node, pod, Workload or PodGroup."""
+    """Status of a node, pod, NodePool, NodeClaim, Workload or PodGroup."""
 
+    nodes: int
+    providerID: str
     phase: str
     podIP: str
     conditions: list[Condition]

@@ -178,7 +178,17 @@ def _refusal(pool: PoolPlan, nodes: int, at: datetime) -> str:
         return f"at least {pool.min_nodes} nodes, got {nodes}; lower nodes.min and deploy first"
     if pool.sized_by == "calendar" and pool.window is not None:
         return _outside(pool, pool.window, nodes, at)
+    if nodes == 0 and _follows_reservation(pool):
+        return (
+            "its calendar fills a NodePool of 0 within a minute with what its reservation takes; "
+            "write 1 or more"
+        )
     return ""
+
+
+def _follows_reservation(pool: PoolPlan) -> bool:
+    """Return whether the calendar sets the size of a static NodePool, whatever its purchase."""
+    return pool.is_node_pool and pool.static and pool.reservation is not None
 
 
 def _outside(pool: PoolPlan, window: WindowPlan, nodes: int, at: datetime) -> str:
@@ -212,6 +222,8 @@ def _later(pool: PoolPlan) -> str:
                 "a deploy keeps it, unless the file's count changes; at the end of the block the "
                 "calendar sets 0"
             )
+        case _ if _follows_reservation(pool):
+            return "a deploy keeps it, unless the file's count changes"
         case "calendar":
             return (
                 f"a deploy keeps it, but a 0 becomes {pool.max_nodes}; at the end of the block it "

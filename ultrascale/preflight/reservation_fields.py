@@ -256,10 +256,14 @@ def count_issues(claim: Claim, usable: "Sequence[Reservation]") -> Iterator[Issu
 def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue:
     """Return the issue of too few instances.
 
-    A block never grows, and a node group launches all of its nodes at once.
+    A block never grows, a node group launches all of its nodes at once, and for a static NodePool
+    Karpenter makes NodeClaims without end while it lacks instances, and launches for no other pool.
+
+    Source: https://github.com/kubernetes-sigs/karpenter/issues/3198
     """
     spills = claim.reservation.spill
     waits = claim.at_once > total and not spills
+    static = any(pool.plan.is_node_pool and pool.plan.static for pool in claim.pools)
     incremental = any(
         reservation.get("DeliveryPreference") == "incremental" for reservation in usable
     )
@@ -273,7 +277,7 @@ def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue
     if not claim.block and len(usable) == 1:
         fix += f", or `{modify(usable[0])} --instance-count {claim.nodes}`"
     return Issue(
-        state="fail" if claim.block or waits else "warn",
+        state="fail" if claim.block or waits or static else "warn",
         evidence=f"TotalInstanceCount is {total}{notes}, the pools take {claim.nodes}",
         fix=fix,
     )

@@ -25,6 +25,7 @@ from tests.support.stub_api_server import StubApiServer
 from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
 from ultrascale.lambdas.block_calendar.entry import WindowError
+from ultrascale.lambdas.block_calendar.scheduled_end import EarlyEndError
 
 KIND = itemgetter("Kind")
 PATH = "/apis/karpenter.sh/v1/nodepools/train"
@@ -66,9 +67,43 @@ def test_it_leaves_a_managed_node_group_at_0_that_is_upgraded_but_raises(
     at(INSIDE)
     aws.reservation("active")
     aws.node_group(0)
+    aws.scheduled_end(ENDS - timedelta(minutes=40), cause="a user request update")
 
     with pytest.raises(UnusedNodesError, match="paid nodes stand unused"):
         handler.on_event(entry(MANAGED))
+
+
+def test_a_group_that_eks_emptied_at_the_old_end_of_a_longer_block_is_filled_again(
+    aws: Aws, at: Clock
+) -> None:
+    at(INSIDE)
+    aws.reservation("active")
+    aws.node_group(0)
+    aws.scheduled_end(None, cause="At 10:50 a scheduled action update of constraints to min: 0")
+    aws.set_node_group(16)
+    aws.scheduled_end(None, cause="a user request update")
+
+    handler.on_event(entry(MANAGED))
+
+
+def test_an_end_that_eks_set_too_early_raises_a_day_ahead(aws: Aws, at: Clock) -> None:
+    """The block was extended, and EKS made its action when it made the group."""
+    at(INSIDE)
+    aws.reservation("active")
+    aws.node_group(16)
+    aws.scheduled_end(INSIDE + timedelta(hours=23), cause="a user request update")
+
+    with pytest.raises(EarlyEndError, match="EKS empties the group at 2026-12-04 08:00Z"):
+        handler.on_event(entry(MANAGED))
+
+
+def test_a_group_that_eks_has_not_emptied_is_emptied_by_the_calendar(aws: Aws, at: Clock) -> None:
+    at(ENDS - timedelta(minutes=34))
+    aws.reservation("active")
+    aws.node_group(16)
+    aws.set_node_group(0)
+
+    handler.on_event(entry(MANAGED))
 
 
 def test_a_window_that_ec2_keeps_longer_raises(aws: Aws, at: Clock) -> None:

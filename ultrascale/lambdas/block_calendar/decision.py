@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-_ACTIVE = "active"
+ACTIVE = "active"
+"""State of a reservation that takes instances."""
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservation.html
 LOST = frozenset({"cancelled", "expired", "failed", "payment-failed"})
 """Final states of a reservation."""
 
 # EKS drains a managed node group that long before a block ends.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
-_EKS_BEFORE_END = timedelta(minutes=40)
+EKS_BEFORE_END = timedelta(minutes=40)
 # Long enough for failures around the start. EKS wants a block's group at 0 during an upgrade, so a
 # 0 that somebody sets later must stay.
 _AT_THE_START = timedelta(hours=1)
@@ -69,7 +70,7 @@ class Window:
     @property
     def emptied_by_eks(self) -> bool:
         """Whether EKS drains a managed node group in time: for UltraServers it is too late."""
-        return self.usable_until >= self.ends - _EKS_BEFORE_END
+        return self.usable_until >= self.ends - EKS_BEFORE_END
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +134,12 @@ def _open(state: str | None, *, waits: bool, size: int, own: Set[int], current: 
             f"the reservation is {state} although its window is open; put the block that you have "
             "into the cluster file"
         )
-    if waits and state != _ACTIVE:
+    if waits and state != ACTIVE:
         return Action(size=None, reason=f"waits for the reservation, which is {state}")
     if current == size:
         return Action(size=None, reason=f"has its {current} nodes already")
     if current not in own:
-        if current == 0 and state == _ACTIVE:
+        if current == 0 and state == ACTIVE:
             raise UnusedNodesError(
                 f"it is set to 0 nodes while its reservation is active: {size} paid nodes stand "
                 f"unused until somebody sets it to {size} again"

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from .decision import Phase, Window, decide
+from .decision import ACTIVE, Phase, Window, decide
 from .reservation import Block, Reservation
+from .room import CapacityShortError, Counted, room
+from .scheduled_end import EndedByEks, refuse_early
 
 if TYPE_CHECKING:
     from ..events import CalendarProperties
@@ -17,6 +19,17 @@ _LAST_MINUTES = (Phase.DRAINING, Phase.RECLAIMED)
 _ALIKE = timedelta(minutes=1)
 # The minutes that the alarm evaluates: fewer would not raise it.
 _EACH_HOUR_MINUTES = 5
+
+
+# EKS's action runs on the minute.
+_EKS_IS_LATE = timedelta(minutes=5)
+ALWAYS = Window(
+    starts=datetime.min.replace(tzinfo=UTC),
+    usable_until=datetime.max.replace(tzinfo=UTC),
+    reclaimed_from=datetime.max.replace(tzinfo=UTC),
+    ends=datetime.max.replace(tzinfo=UTC),
+)
+"""Window of capacity without one."""
 
 
 class WindowError(Exception):
@@ -65,33 +78,38 @@ class Deploy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A pool on a Capacity Block.
+    """A pool on reserved capacity.
 
     Attributes:
         pool: Name of the pool.
         window: Window of its capacity.
         size: Nodes inside the window.
         reservation: Reservation of the capacity.
+        is_dated: Whether the capacity has a window; an On-Demand Capacity Reservation has none.
     """
 
     pool: str
     window: Window
     size: int
     reservation: Reservation
+    is_dated: bool = True
 
     @classmethod
     def parse(cls, properties: "CalendarProperties") -> "Entry":
         """Return the entry in the properties of the custom resource, or the input of a schedule."""
-        window = properties["Window"]
+        window = properties.get("Window")
         reservation = properties["Reservation"]
         return cls(
             pool=properties["Pool"],
-            window=Window(
+            window=ALWAYS
+            if window is None
+            else Window(
                 starts=datetime.fromisoformat(window["Starts"]),
                 usable_until=datetime.fromisoformat(window["UsableUntil"]),
                 reclaimed_from=datetime.fromisoformat(window["ReclaimedFrom"]),
                 ends=datetime.fromisoformat(window["Ends"]),
             ),
+            is_dated=window is not None,
             # CloudFormation turns every number into text.
             size=int(properties["Size"]),
             reservation=Reservation(
@@ -128,6 +146,8 @@ class Entry:
 
     def _is_compared(self, now: datetime) -> bool:
         # Far from the window, tags may find the previous or the next block.
+        if not self.is_dated:
+            return False
         phase = self.window.phase(now)
         near = phase in (Phase.OPEN, Phase.DRAINING)
         return near or (self.reservation.id is not None and phase is not Phase.OVER)
@@ -156,17 +176,44 @@ def keep(
     Raises:
         ReservationLostError: The window is open, and the reservation will never be active.
         UnusedNodesError: The schedule finds a pool at 0 whose nodes are paid for.
+        EarlyEndError: EKS will empty the group within a day, before its block ends.
+        CapacityShortError: The reservation takes fewer instances than the pool is to have.
         WindowError: The schedule finds another window in EC2. The file's was carried out.
         Exception: Any error of an API.
     """
     ask = cache(block)
-    done = _keep(entry, now=now, deploy=deploy, block=ask, target=target)
+    done = _keep(entry, now=now, deploy=deploy, block=ask, target=target, again=block)
     # A deployment asks EC2 as little as possible: the schedule follows.
     compared = deploy is None or entry.window.phase(now) is Phase.OPEN
     wrong = entry.difference(ask, now=now) if compared else ""
     if wrong and deploy is None:
         raise WindowError(f"{done}; {wrong}")
+    if deploy is None and now.minute < _EACH_HOUR_MINUTES:
+        _alarm_each_hour(entry, now=now, block=ask, target=target)
     return f"{done}; {wrong}" if wrong else done
+
+
+def _alarm_each_hour(
+    entry: Entry, *, now: datetime, block: Callable[[], Block], target: Target
+) -> None:
+    """Raise where EKS or EC2 keeps the pool from nodes that are paid for.
+
+    Raises:
+        EarlyEndError: EKS will empty the group within a day, before its block ends.
+        CapacityShortError: The reservation takes fewer instances than the pool is to have.
+    """
+    if entry.window.phase(now) is not Phase.OPEN:
+        return
+    if isinstance(target, EndedByEks) and target.emptied_by_eks:
+        refuse_early(target.scheduled_end(), entry.window, now=now)
+    if isinstance(target, Counted):
+        current, given = target.size(), target.given()
+        if current == given and current < entry.size and block().state == ACTIVE:
+            raise CapacityShortError(
+                f"pool {entry.pool} has {current} of {entry.size} nodes: EC2 gives no more of its "
+                "reservation. Paid slots stand unused; see which instances run in it, and open a "
+                "support case for a host that is broken"
+            )
 
 
 def _keep(
@@ -176,22 +223,36 @@ def _keep(
     deploy: Deploy | None,
     block: Callable[[], Block],
     target: Target,
+    again: Callable[[], Block],
 ) -> str:
     window = entry.window
     phase = window.phase(now)
     if phase is Phase.AHEAD:
         return _log(entry, "left alone", phase.value)
-    if phase in _LAST_MINUTES and target.emptied_by_eks and window.emptied_by_eks:
+    if (
+        phase in _LAST_MINUTES
+        and target.emptied_by_eks
+        and window.emptied_by_eks
+        and (now < window.usable_until + _EKS_IS_LATE or not isinstance(target, EndedByEks))
+    ):
         return _log(entry, "left to EKS", phase.value)
     state = block().state if phase is Phase.OPEN else None
     current = target.size()
+    fills = deploy is not None or _fills(target, window, now, current)
+    size, own = entry.size, {*_own_sizes(deploy, empty=fills)}
+    if phase is Phase.OPEN and isinstance(target, Counted):
+        given = target.given()
+        own |= {entry.size} if given is None else {entry.size, given}
+        if current in own and state == ACTIVE:
+            free = block().available
+            size = room(target, wanted=size, current=current, free=free, again=again)
     action = decide(
         now=now,
         window=window,
         reservation_state=state,
         waits=target.filled_again,
-        size=entry.size,
-        own=_own_sizes(deploy, empty=target.filled_again or window.begins(now)),
+        size=size,
+        own=own,
         current=current,
     )
     if action.drain:
@@ -200,6 +261,15 @@ def _keep(
         return _log(entry, "left alone", action.reason)
     target.set_size(action.size, was=current)
     return _log(entry, f"set from {current} to {action.size} nodes", action.reason)
+
+
+def _fills(target: Target, window: Window, now: datetime, current: int) -> bool:
+    """Return whether the calendar fills a pool that is empty inside its window."""
+    if target.filled_again or window.begins(now):
+        return True
+    # A group that EKS emptied at the end of a block that was extended since.
+    is_open = current == 0 and window.phase(now) is Phase.OPEN
+    return is_open and isinstance(target, EndedByEks) and target.scheduled_end().fired
 
 
 def _own_sizes(deploy: Deploy | None, *, empty: bool) -> Set[int]:

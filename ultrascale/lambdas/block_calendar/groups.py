@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..node_groups.size import describe, size_of
+from .scheduled_end import ScheduledEnd, read
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
@@ -45,6 +46,18 @@ class ManagedNodeGroup:
         if group is None:
             raise LookupError(f"there is no node group {self.name}")
         return size_of(self.autoscaling, group)
+
+    def scheduled_end(self) -> ScheduledEnd:
+        """Return EKS's scheduled action on the Auto Scaling group behind it.
+
+        Raises:
+            LookupError: There is no such group.
+        """
+        group = describe(self.eks, cluster=self.cluster, name=self.name)
+        if group is None:
+            raise LookupError(f"there is no node group {self.name}")
+        behind = group.get("resources", {}).get("autoScalingGroups", [])
+        return read(self.autoscaling, [each["name"] for each in behind if "name" in each])
 
     def set_size(self, size: int, *, was: int) -> None:
         """Set its desired size."""

@@ -14,7 +14,7 @@ from .entry import Deploy, Entry, Target, keep
 from .groups import AutoScalingGroup, ManagedNodeGroup
 from .next_block import breaks_off, let_pass
 from .node_pool import StaticNodePool
-from .reservation import find
+from .reservation import find, find_on_demand
 from .retry import until_settled
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def _keep(properties: "CalendarProperties", *, deploy: Deploy | None) -> str:
         entry,
         now=clock(),
         deploy=deploy,
-        block=lambda: find(boto3.client("ec2"), entry.reservation),
+        block=lambda: (find if entry.is_dated else find_on_demand)(
+            boto3.client("ec2"), entry.reservation
+        ),
         target=_target(properties["Target"]),
     )
 

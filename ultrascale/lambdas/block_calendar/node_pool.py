@@ -1,5 +1,6 @@
 """Static NodePools of Karpenter or EKS Auto Mode, whose size the calendar sets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 # Karpenter and Auto Mode label every node with it.
 _NODE_POOL_LABEL = "karpenter.sh/nodepool"
+_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+_GIVEN = "ultrascale.dev/calendar-replicas"
+_ESCAPED = _GIVEN.replace("/", "~1")
 _COMPONENT = "ultrascale-block-calendar"
 _REASON = "CapacityBlockEnds"
 # Namespace of the events of objects that have none.
@@ -46,11 +50,39 @@ class StaticNodePool:
         """Return its desired number of nodes."""
         return self.api.get(self._path)["spec"]["replicas"]
 
+    def given(self) -> int | None:
+        """Return the size that the calendar gave it last; None for none."""
+        text = self.api.get(self._path)["metadata"].get("annotations", {}).get(_GIVEN)
+        return int(text) if text is not None and text.isdigit() else None
+
+    def running(self) -> int:
+        """Return its nodes that have an instance and keep it.
+
+        Karpenter counts them in the NodePool's status. Where it counts fewer than it is asked for,
+        some may have an instance and no node yet.
+        """
+        node_pool = self.api.get(self._path)
+        nodes = node_pool.get("status", {}).get("nodes", 0)
+        if nodes >= node_pool["spec"]["replicas"]:
+            return nodes
+        claims = self.api.stream(_CLAIMS, labelSelector=f"{_NODE_POOL_LABEL}={self.name}")
+        return sum(1 for claim in claims if _keeps_an_instance(claim))
+
     def set_size(self, size: int, *, was: int) -> None:
-        """Set its number of nodes, unless somebody changed it since it was read."""
+        """Set its number of nodes, unless somebody changed it since it was read.
+
+        An annotation keeps the size, so that one that somebody else sets later is told apart.
+        """
+        annotations = self.api.get(self._path)["metadata"].get("annotations")
+        own: list[Mapping[str, object]] = [
+            {"op": "add", "path": "/metadata/annotations", "value": {_GIVEN: str(size)}}
+        ]
+        if annotations:
+            own = [{"op": "add", "path": f"/metadata/annotations/{_ESCAPED}", "value": str(size)}]
         patch = [
             {"op": "test", "path": "/spec/replicas", "value": was},
             {"op": "replace", "path": "/spec/replicas", "value": size},
+            *own,
         ]
         self.api.patch(self._path, patch, kind=JSON_PATCH)
 
@@ -87,6 +119,12 @@ class StaticNodePool:
             if error.status not in _NOBODY_TO_WARN:
                 raise
             print(f"no warning: {error}")
+
+
+def _keeps_an_instance(claim: "Object") -> bool:
+    """Return whether a NodeClaim has an instance, and is not on its way out."""
+    launched = bool(claim.get("status", {}).get("providerID"))
+    return launched and "deletionTimestamp" not in claim["metadata"]
 
 
 def _is_work(pod: "Object") -> bool:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
 
-_BLOCK = "capacity-block"
+_BLOCK, _ON_DEMAND = "capacity-block", "default"
 
 
 class ReservationError(Exception):
@@ -39,11 +39,13 @@ class Block:
         state: Its state.
         starts: Its start, in UTC; None where EC2 does not tell it.
         ends: Its end, in UTC; None where EC2 does not tell it.
+        available: Instances that it still takes; None where EC2 does not tell it.
     """
 
     state: str
     starts: datetime | None
     ends: datetime | None
+    available: int | None = None
 
 
 def find(ec2: "EC2Client", reservation: Reservation) -> Block:
@@ -77,10 +79,53 @@ def find(ec2: "EC2Client", reservation: Reservation) -> Block:
             "each block a tag of its own"
         )
     (block,) = candidates
-    return Block(state=block["State"], starts=block.get("StartDate"), ends=block.get("EndDate"))
+    return Block(
+        state=block["State"],
+        starts=block.get("StartDate"),
+        ends=block.get("EndDate"),
+        available=block.get("AvailableInstanceCount"),
+    )
+
+
+def find_on_demand(ec2: "EC2Client", reservation: Reservation) -> Block:
+    """Return state and free instances of On-Demand Capacity Reservations.
+
+    A pool may have several with the same tags, and launches into any that is active.
+
+    Args:
+        ec2: EC2 client.
+        reservation: The reservation.
+
+    Raises:
+        ReservationError: No reservation has the tags.
+        ClientError: EC2 refused, or knows no reservation with the id.
+    """
+    matches = [
+        match
+        for match in _matches(ec2, reservation)
+        if match.get("ReservationType", _ON_DEMAND) == _ON_DEMAND
+    ]
+    if not matches:
+        raise ReservationError(f"no capacity reservation has the tags {dict(reservation.tags)}")
+    active = [match for match in matches if match["State"] == "active"]
+    return Block(
+        state=(active or matches)[0]["State"],
+        starts=None,
+        ends=None,
+        available=sum(match.get("AvailableInstanceCount", 0) for match in active),
+    )
 
 
 def _describe(ec2: "EC2Client", reservation: Reservation) -> "list[CapacityReservationTypeDef]":
+    # On-Demand Capacity Reservations of the same team may carry the same tags.
+    return [
+        match
+        for match in _matches(ec2, reservation)
+        if reservation.id is not None or match["ReservationType"] == _BLOCK
+    ]
+
+
+def _matches(ec2: "EC2Client", reservation: Reservation) -> "list[CapacityReservationTypeDef]":
     if reservation.id is not None:
         answer = ec2.describe_capacity_reservations(CapacityReservationIds=[reservation.id])
         return answer["CapacityReservations"]
@@ -88,6 +133,4 @@ def _describe(ec2: "EC2Client", reservation: Reservation) -> "list[CapacityReser
         {"Name": f"tag:{key}", "Values": [value]} for key, value in reservation.tags.items()
     ]
     pages = ec2.get_paginator("describe_capacity_reservations").paginate(Filters=filters)
-    reservations = [match for page in pages for match in page["CapacityReservations"]]
-    # On-Demand Capacity Reservations of the same team may carry the same tags.
-    return [match for match in reservations if match["ReservationType"] == _BLOCK]
+    return [match for page in pages for match in page["CapacityReservations"]]

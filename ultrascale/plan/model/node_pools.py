@@ -111,6 +111,8 @@ class NodePoolPlan:
         calendar: Window in which `max_nodes` replicas are kept, and none outside; None where no
             calendar sets the size.
         reservation: What the calendar waits for: the pool's reservation; None without one.
+        follows_reservation: Whether the calendar sets the size, never above what the reservation
+            takes now. A static NodePool launches without looking at it.
     """
 
     name: str
@@ -134,6 +136,7 @@ class NodePoolPlan:
     budgets: tuple[Budget, ...]
     calendar: WindowPlan | None
     reservation: ReservationPlan | None
+    follows_reservation: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

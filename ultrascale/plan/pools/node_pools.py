@@ -188,6 +188,7 @@ def _node_pool(pool: PoolPlan, *, nodes: int, drivers: tuple[Taint, ...]) -> Nod
         budgets=disruption.budgets,
         calendar=calendar,
         reservation=pool.reservation,
+        follows_reservation=pool.static and pool.reservation is not None,
     )
 
 
