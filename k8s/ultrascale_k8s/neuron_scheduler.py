@@ -54,6 +54,7 @@ class NeuronSchedulerChart(cdk8s.Chart):
         super().__init__(scope, id, disable_resource_name_hashes=True)
         _accounts(self, plan)
         _extender(self, plan)
+        _close_extender(self, plan)
         _scheduler(self, plan)
 
 
@@ -150,6 +151,22 @@ def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
         spec=kube.ServiceSpec(
             selector=selector(_EXTENDER).match_labels,
             ports=[kube.ServicePort(name="http", port=_EXTENDER_PORT)],
+        ),
+    )
+
+
+def _close_extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
+    """Let the scheduler alone reach the extender, which binds any pod for whoever asks it to."""
+    scheduler = kube.NetworkPolicyPeer(pod_selector=selector(plan.scheduler_name))
+    port = kube.NetworkPolicyPort(protocol="TCP", port=kube.IntOrString.from_number(_EXTENDER_PORT))
+    kube.KubeNetworkPolicy(
+        scope,
+        "ExtenderPolicy",
+        metadata=metadata(_EXTENDER, namespace=SYSTEM_NAMESPACE),
+        spec=kube.NetworkPolicySpec(
+            pod_selector=selector(_EXTENDER),
+            policy_types=["Ingress"],
+            ingress=[kube.NetworkPolicyIngressRule(from_=[scheduler], ports=[port])],
         ),
     )
 

@@ -153,6 +153,20 @@ def test_extender_waits_for_no_scheduler_that_waits_for_it(
         assert "schedulerName" not in extended["Deployment", name]["spec"]["template"]["spec"]
 
 
+def test_no_pod_but_the_scheduler_has_the_extender_bind_a_pod(
+    extended: dict[tuple[str, str], dict[str, Any]],
+) -> None:
+    """It asks nobody who they are, and may bind every pod of the cluster to every node."""
+    spec = extended["NetworkPolicy", "k8s-neuron-scheduler"]["spec"]
+    scheduler = extended["Deployment", EXTENSION.scheduler_name]["spec"]["selector"]
+    extender = extended["Deployment", "k8s-neuron-scheduler"]["spec"]["selector"]
+
+    assert spec["podSelector"] == extender
+    assert spec["policyTypes"] == ["Ingress"]
+    ports = [{"port": 12345, "protocol": "TCP"}]
+    assert spec["ingress"] == [{"from": [{"podSelector": scheduler}], "ports": ports}]
+
+
 def test_two_extenders_never_hand_out_the_same_device(
     extended: dict[tuple[str, str], dict[str, Any]],
 ) -> None:

@@ -135,6 +135,22 @@ def _names_policy(arn: str, finding: str) -> bool:
     )
 
 
+# EventBridge tells SNS and KMS neither its rule nor its account. It sends to targets of other
+# accounts by a role, and not as the service.
+# Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+_SAY_NOTHING = frozenset({"events.amazonaws.com"})
+# What begins work for callers that no template here has.
+_STRANGERS_TRIGGERS = frozenset(
+    {
+        "AWS::ApiGateway::RestApi",
+        "AWS::ApiGatewayV2::Api",
+        "AWS::AppSync::GraphQLApi",
+        "AWS::Events::EventBusPolicy",
+        "AWS::Lambda::EventSourceMapping",
+    }
+)
+
+
 def principal_findings(template: Document, *, accounts: Sequence[str]) -> Iterator[str]:
     """Find resource policies and trust that let in whoever asks, or who is not named.
 
@@ -153,13 +169,29 @@ def principal_findings(template: Document, *, accounts: Sequence[str]) -> Iterat
                 yield f"{logical_id}: lets everyone in"
             named = {*re.findall(r"\b\d{12}\b", str(statement.get("Principal")))}
             yield from (f"{logical_id}: lets account {each} in" for each in named - {*accounts})
-            if kind == "AWS::IAM::Role" and "Condition" not in statement:
-                for service in _ACT_FOR_MANY & {*_services(statement.get("Principal"))}:
-                    yield f"{logical_id}: lets {service} in, for whomever it acts"
-        if kind == "AWS::Lambda::Permission" and properties.get("Principal") == "*":
-            yield f"{logical_id}: lets everyone call a function"
-        if kind == "AWS::Lambda::Url" and properties.get("AuthType") != "AWS_IAM":
-            yield f"{logical_id}: lets everyone call a function"
+            for service in _unbounded_services(kind, statement):
+                yield f"{logical_id}: lets {service} in, for whomever it acts"
+        yield from (f"{logical_id}: {wrong}" for wrong in _triggers(kind, properties))
+
+
+def _unbounded_services(kind: str, statement: Document) -> Iterator[str]:
+    """Yield the services that a statement lets in for other accounts as well."""
+    services = {*_services(statement.get("Principal"))}
+    if kind == "AWS::IAM::Role":
+        if "Condition" not in statement:
+            yield from _ACT_FOR_MANY & services
+    elif not _bounded_source(statement.get("Condition")):
+        yield from services - _SAY_NOTHING
+
+
+def _triggers(kind: str, properties: Document) -> Iterator[str]:
+    """Yield what lets strangers begin work."""
+    if kind in _STRANGERS_TRIGGERS:
+        yield f"{kind} is a way in from outside the stacks"
+    if kind == "AWS::Lambda::Permission" and properties.get("Principal") == "*":
+        yield "lets everyone call a function"
+    if kind == "AWS::Lambda::Url" and properties.get("AuthType") != "AWS_IAM":
+        yield "lets everyone call a function"
 
 
 def _services(principal: object) -> Iterator[str]:
@@ -171,6 +203,17 @@ def _everyone(principal: object) -> bool:
     if isinstance(principal, Mapping):
         return "*" in listed(cast("Document", principal).get("AWS"))
     return principal == "*"
+
+
+def _bounded_source(condition: object) -> bool:
+    """Return whether a condition names whom a service must act for."""
+    stated = cast("dict[str, Document]", condition) if isinstance(condition, dict) else {}
+    return any(
+        key in ("aws:SourceAccount", "aws:SourceArn", "kms:CallerAccount")
+        for operator, keys in stated.items()
+        if operator in _BOUNDING
+        for key in keys
+    )
 
 
 _BOUNDING = ("StringEquals", "StringLike", "ArnEquals", "ArnLike")
