@@ -8,6 +8,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import NetworkPlan, SubnetKind, SubnetPlan
+from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.flow_logs import log_to_bucket, log_to_group
 from ultrascale_constructs.prefix_reservations import PrefixReservations
 
@@ -184,6 +185,9 @@ class Network(Construct):
             log_to_group(self, vpc_id=self.vpc_id, region=self._region, retention_days=days)
         elif plan.flow_logs == "s3":
             log_to_bucket(self, vpc_id=self.vpc_id, retention_days=days)
+        else:
+            reason = "the cluster file says network.flow_logs: none"
+            acknowledge(self, {"AwsSolutions::AwsSolutions-VPC7": reason})
 
     def _endpoints(self, plan: NetworkPlan, reservations: Sequence[Construct]) -> None:
         """Define endpoints of AWS services: nodes join and pull from ECR even without NAT.

@@ -1,6 +1,6 @@
 """Files that the fuzzer tries, and those that it has kept: `tests/data/fuzz/`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -68,7 +68,9 @@ def make(kind: Kind, seed: str) -> Case:
             return Case(structural.mutated_text(structural.written(document), random), cluster)
         changed = structural.mutated_document(document, job_schema(), random)
         if random.random() < 0.7:
-            changed = semantic.repaired(changed, partial(_refused_job, cluster))
+            changed = semantic.repaired(
+                changed, partial(_refused_job, cluster), job_schema(), random
+            )
         return Case(structural.written(changed).encode("utf-8", "replace"), cluster)
     document = random.choice((*DOCUMENTS.values(), RICH))
     if kind == "text":
@@ -78,7 +80,9 @@ def make(kind: Kind, seed: str) -> Case:
     if kind == "structural":
         changed = structural.mutated_document(document, file_schema(), random)
     else:
-        changed = semantic.repaired(semantic.random_document(random), _refused)
+        changed = semantic.repaired(
+            semantic.random_document(random), _refused, file_schema(), random
+        )
     return Case(structural.written(changed).encode("utf-8", "replace"))
 
 
@@ -99,9 +103,9 @@ def _job(cluster: str, random: Random) -> Any:
     return value_of({**schema, "required": []}, (), random)
 
 
-def _refused(document: Any) -> set[Place]:
-    return oracle.refused_places(document, structural.written(document))
+def _refused(document: Any) -> Mapping[Place, Sequence[str]]:
+    return oracle.refusals(document, structural.written(document))
 
 
-def _refused_job(cluster: str, document: Any) -> set[Place]:
-    return oracle.refused_places(document, structural.written(document), cluster=cluster)
+def _refused_job(cluster: str, document: Any) -> Mapping[Place, Sequence[str]]:
+    return oracle.refusals(document, structural.written(document), cluster=cluster)

@@ -19,6 +19,12 @@ from ultrascale.config import Cluster
 Schema = Mapping[str, Any]
 Place = tuple[str | int, ...]
 
+# What a job has to state and a cluster file seldom does.
+_JOB = {
+    "image": "docker.io/library/python:3.13.1",
+    "script": "train.py",
+    "command": ["python", "a.py"],
+}
 _FENCED = re.compile(r"^```ya?ml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -108,7 +114,7 @@ def held(place: Place) -> Sequence[object]:
 @cache
 def documents() -> Sequence[Mapping[str, Any]]:
     """Return cluster files, and parts of some, that the repository holds."""
-    found: list[Mapping[str, Any]] = [*DOCUMENTS.values(), RICH]
+    found: list[Mapping[str, Any]] = [*DOCUMENTS.values(), RICH, _JOB]
     for file in sorted((DATA / "known_bad").glob("*.yaml")):
         case = yaml.load(file.read_text(), yaml.CSafeLoader)
         found += [part for key in ("change", "mend") if isinstance(part := case.get(key), dict)]

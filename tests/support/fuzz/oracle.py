@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -140,8 +140,11 @@ def judge_job(data: bytes, cluster: str) -> Judgement:
         return Judgement(found, answer.error is None and answer.status == 0)
 
 
-def refused_places(document: Any, text: str, *, cluster: str = "") -> set[Place]:
-    """Return the places in a cluster file, or a job of ``cluster``, that are refused."""
+def refusals(document: Any, text: str, *, cluster: str = "") -> Mapping[Place, Sequence[str]]:
+    """Return the places in a cluster file, or a job of ``cluster``, that are refused.
+
+    With each come the values that the refusal offers.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = _beside_others(Path(folder))
         file.write_text(text, errors="replace")
@@ -150,8 +153,10 @@ def refused_places(document: Any, text: str, *, cluster: str = "") -> set[Place]
             words = ("submit", _file_of(cluster), str(file), "--dry-run", *_ACCOUNT)
         answer = command(*words)
         if answer.error is not None or answer.status == 0:
-            return set()
-        return {_place(line.removeprefix(f"{file}: "), document) for line in answer.lines} - {()}
+            return {}
+        lines = [line.removeprefix(f"{file}: ") for line in answer.lines]
+        found = {_place(line, document) or _absent(line): _offered(line) for line in lines}
+        return {place: offered for place, offered in found.items() if place}
 
 
 def _file_of(cluster: str) -> Path:
@@ -263,6 +268,18 @@ def _place(line: str, document: object) -> Place:
         if rest[:1] in (".", ":") and len(rest) < len(line):
             return (key, *(() if rest[1:2] == " " else _place(rest[1:], at(document, (key,)))))
     return ()
+
+
+def _absent(line: str) -> Place:
+    """Return the key at the top of a file that ``line`` misses."""
+    key, said, _ = line.partition(": missing")
+    return (key,) if said and key.isidentifier() else ()
+
+
+def _offered(line: str) -> Sequence[str]:
+    """Return the words that ``line`` offers."""
+    found = re.search(r"(?:name one of|known:|write) ([\w-]+(?:, [\w-]+)*)$", line)
+    return found[1].split(", ") if found else ()
 
 
 def _keys_of(value: object) -> Iterable[str | int]:

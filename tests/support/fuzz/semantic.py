@@ -1,19 +1,19 @@
 """Random clusters over the whole pool matrix, with keys that hardly a file combines."""
 
 import copy
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from tests.support.cluster_keys import DOCUMENTS
-from tests.support.fuzz.keys import Place, at, file_schema, missing, options, put
+from tests.support.fuzz.keys import Place, Schema, at, file_schema, missing, options, put
 from tests.support.fuzz.values import matching, value_of
 from tests.support.rich_documents import RICH
 from ultrascale.catalog.instance_types import INSTANCE_TYPES
 from ultrascale.catalog.matrix import MATRIX
 
-Refused = Callable[[Any], Collection[Place]]
-"""Returns the places in a file at which `check` finds something wrong; none: the file is right."""
+Refused = Callable[[Any], Mapping[Place, Sequence[str]]]
+"""Returns the places in a file that are refused, and the values that are offered there."""
 
 # A file that is refused still after so many repairs is left as it is.
 _MOST_REPAIRS = 25
@@ -35,16 +35,22 @@ def random_document(random: Random) -> dict[str, Any]:
     return document
 
 
-def repaired(document: Any, refused: Refused) -> Any:
-    """Return ``document`` without the keys that are refused, as far as that mends it."""
+def repaired(document: Any, refused: Refused, schema: Schema, random: Random) -> Any:
+    """Return ``document`` with what its refusals offer, and without the other refused keys."""
     document = copy.deepcopy(document)
     for _ in range(_MOST_REPAIRS):
         wrong = refused(document)
         if not wrong:
             break
+        absent = dict(missing(schema, document))
         # The last first, so that numbers of items stay right.
         for place in sorted(wrong, key=str, reverse=True):
-            _drop(document, place)
+            offered = wrong[place]
+            if place in absent:
+                value = value_of({"anyOf": absent[place]}, place, random)
+                put(document, place, random.choice(offered) if offered else value)
+            else:
+                _drop(document, place)
     return document
 
 
