@@ -55,6 +55,7 @@ TRAINING: dict[str, Any] = {
     "role": "trainer",
     "queue": "b",
     "rendezvous": "c10d",
+    "topology": "required",
     "restarts": {"job": 1},
     "compile_cache": {"model": "bert"},
     "ttl_seconds_after_finished": 60,

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import VOLCANO, large_cluster, make_job, prepared
-from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
+from tests.support.jobs import VOLCANO, job_cluster, large_cluster, make_job, prepared, refusals
+from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import config
 from ultrascale.catalog import volcano_placement as facts
 from ultrascale.catalog.volcano_placement import Measured
-from ultrascale.documents import mapping, text
+from ultrascale.documents import mapping, number, text
 from ultrascale.errors import ConfigError
 from ultrascale.plan.cluster import assemble, plan_cluster
 from ultrascale.plan.model import GangPlacement, NodeScoringPlan
@@ -35,10 +35,11 @@ def cluster(nodes: int, **changes: Any) -> config.Cluster:
     return make_cluster(**document | {"scheduling": AWARE} | changes)
 
 
-def gang(pods: int, nodes: int) -> GangPlacement:
+def gang(pods: int, nodes: int, **selector: str) -> GangPlacement:
     made = cluster(nodes)
     pools = [plan_pool(pool, kubernetes_version="1.35") for pool in made.pools]
-    return plan_gang(made, pools, pools, pods)
+    selected = {f"topology.k8s.aws/network-node-{layer}": nn for layer, nn in selector.items()}
+    return plan_gang(made, pools, pools, config.TrainingJob(nodes=pods, node_selector=selected))
 
 
 def scoring(nodes: int, **scheduling: Any) -> NodeScoringPlan:
@@ -147,3 +148,59 @@ def test_the_gangs_of_the_file_are_shown_and_sizes_for_comparison_without_any() 
         [("a, b", 8), ("c", 300)],
         [("for comparison", 8), ("for comparison", 64)],
     ]
+
+
+def test_a_gang_that_names_its_group_is_tried_in_that_one_alone() -> None:
+    """So a group is chosen first, and the nodes within it: one trial instead of forty."""
+    anywhere, named = gang(400, 20_000), gang(400, 20_000, **{"layer-2": "nn-1"})
+
+    assert (anywhere.groups, named.groups) == (40, 1)
+    assert named.seconds < 10 < 50 < anywhere.seconds
+    assert gang(8, 20_000, **{"layer-3": "nn-1"}).groups == 1
+
+
+FIXED = job_cluster(NEURON_POOL | {"nodes": {"static": 32}}, scheduling=AWARE)
+
+
+@pytest.mark.parametrize(
+    ("topology", "asked"),
+    [
+        (None, {"mode": "soft"}),
+        ("preferred", {"mode": "soft"}),
+        ("required", {"mode": "hard", "highestTierAllowed": 1}),
+        ("any", {}),
+    ],
+)
+def test_a_job_says_how_close_its_nodes_are(topology: str | None, asked: dict[str, Any]) -> None:
+    job = prepared(FIXED, make_job(nodes=8, topology=topology))
+
+    assert mapping(job.objects[-1], "spec", "networkTopology") == asked
+
+
+def test_the_bound_is_the_lowest_tier_whose_groups_hold_the_job() -> None:
+    job = prepared(FIXED, make_job(nodes=17, topology="required"))
+
+    assert number(job.objects[-1], "spec", "networkTopology", "highestTierAllowed") == 2
+    assert any(note.startswith("It waits for one group of 1 of tier 2") for note in job.notes)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "job", "told"),
+    [
+        (FIXED, {"nodes": 1}, "closeness of a single node"),
+        (job_cluster(), {"nodes": 2}, "Volcano does not place by the network"),
+        (
+            job_cluster(scheduling=AWARE),
+            {"nodes": 2},
+            "one group for nodes that are still to be launched on",
+        ),
+        (large_cluster(scheduling=AWARE), {"nodes": 501}, "shown to work are gangs of up to 500"),
+    ],
+)
+def test_a_closeness_that_never_comes_about_is_refused(
+    cluster: dict[str, Any], job: dict[str, Any], told: str
+) -> None:
+    (line,) = refusals(cluster, make_job(topology="required", **job))
+
+    assert line.startswith("job: topology: ")
+    assert told in line

@@ -283,6 +283,13 @@ class TrainingJob(Job):
     Default: `scheduling.rendezvous.backend`.
     """
 
+    topology: Literal["any", "preferred", "required"] | None = None
+    """Closeness of its nodes in AWS's network: `required` waits for one group of the lowest layer
+    that holds the job by the plan, `preferred` takes close nodes first, `any` asks for nothing.
+
+    Default: `preferred` with `scheduling.topology_aware`, for sizes that were shown to work.
+    """
+
     restarts: Restarts = Field(default_factory=Restarts)
     """Restarts before the job counts as failed."""
 

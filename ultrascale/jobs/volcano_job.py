@@ -44,10 +44,10 @@ def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Json]:
         spec["minSuccess"] = plan.min_success
     if plan.pod.priority_class is not None:
         spec["priorityClassName"] = plan.pod.priority_class
-    if plan.topology:
-        # Hard demands cannot be met by nodes that are still to be launched: their labels come
-        # with them.
-        spec["networkTopology"] = {"mode": "soft"}
+    if (topology := plan.topology) is not None:
+        tier = topology.highest_tier
+        bound: dict[str, Json] = {} if tier is None else {"highestTierAllowed": tier}
+        spec["networkTopology"] = {"mode": topology.mode, **bound}
     return spec
 
 

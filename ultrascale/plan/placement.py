@@ -5,7 +5,7 @@ pods, with the groups and with the nodes of the fleet; so the size of fleet and 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import volcano
@@ -60,9 +60,9 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
         return None
     sizes: dict[tuple[int, int], list[str]] = {}
     for name, job in cluster.jobs.items():
-        if isinstance(job, config.TrainingJob) and job.nodes > 1:
+        if isinstance(job, config.TrainingJob) and job.nodes > 1 and job.topology != "any":
             own = [pool for pool in pools if job.pool in (None, pool.pool)]
-            sizes.setdefault((job.nodes, known_nodes(own)), []).append(name)
+            sizes.setdefault((job.nodes, _among(pools, own, job)), []).append(name)
     nodes = known_nodes(pools)
     if not sizes:
         largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)
@@ -79,7 +79,10 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
 
 
 def plan_gang(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], among: Sequence[PoolPlan], pods: int
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    among: Sequence[PoolPlan],
+    job: config.TrainingJob,
 ) -> GangPlacement:
     """Return what a gang asks of the scheduler.
 
@@ -87,10 +90,28 @@ def plan_gang(
         cluster: The cluster.
         pools: All of its pools.
         among: Those of them that the gang may run on.
-        pods: Its pods, one for a node.
+        job: The gang, a pod for each of its nodes.
     """
     scale = plan_scale(cluster).volcano
-    return _gang("", pods, among=known_nodes(among), nodes=known_nodes(pools), scale=scale)
+    within = _among(pools, among, job)
+    return _gang("", job.nodes, among=within, nodes=known_nodes(pools), scale=scale)
+
+
+def _among(pools: Sequence[PoolPlan], among: Sequence[PoolPlan], job: config.TrainingJob) -> int:
+    """Return the nodes that a job is tried on: of the group that it names, where it names one."""
+    group = _nodes_of_group(job.node_selector, topology_layers(pools))
+    every = known_nodes(among)
+    return every if group is None else min(every, group)
+
+
+def _nodes_of_group(selector: Mapping[str, str], layers: int) -> int | None:
+    """Return the nodes of the group that a job names; the others are passed over at one look."""
+    named = [
+        layer for layer in range(1, layers + 1) if names.network_layer_label(layer) in selector
+    ]
+    tier = layers - max(named, default=0)
+    sizes = (facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES)
+    return sizes[tier] if tier < len(sizes) else None
 
 
 def fleet_is_placed(
@@ -113,6 +134,17 @@ def fleet_is_placed(
             f"{{{names.network_layer_label(2)}: nn-...}}"
         )
         yield config.refuse("topology_aware", wrong, todo)
+
+
+def topology_layers(pools: Sequence[PoolPlan]) -> int:
+    """Return how many network layers every accelerated node of ``pools`` names.
+
+    Where types with more are among others, their lowest layer is left out: a node that lacks a
+    label is in no HyperNode above it.
+    """
+    accelerated = (pool for pool in pools if pool.accelerator is not None)
+    types = {name for pool in accelerated for name in pool.instance_types}
+    return min(map(volcano.network_layers, types), default=volcano.NETWORK_LAYERS)
 
 
 def placed(pools: Sequence[PoolPlan]) -> list[PoolPlan]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, auto_mode, registries, versions, volcano
+from ultrascale.catalog import addons, auto_mode, registries, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
@@ -16,7 +16,7 @@ from ultrascale.plan.model import (
     ScalePlan,
     VolcanoPlan,
 )
-from ultrascale.plan.placement import plan_node_scoring
+from ultrascale.plan.placement import plan_node_scoring, topology_layers
 
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
@@ -170,17 +170,6 @@ def plan_volcano(
         scoring=plan_node_scoring(cluster, pools, scale.volcano),
         scale=scale.volcano,
     )
-
-
-def topology_layers(pools: Sequence[PoolPlan]) -> int:
-    """Return how many network layers every accelerated node of ``pools`` names.
-
-    Where types with more are among others, their lowest layer is left out: a node that lacks a
-    label is in no HyperNode above it.
-    """
-    accelerated = (pool for pool in pools if pool.accelerator is not None)
-    types = {name for pool in accelerated for name in pool.instance_types}
-    return min(map(volcano.network_layers, types), default=volcano.NETWORK_LAYERS)
 
 
 def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:

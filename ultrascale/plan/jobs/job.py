@@ -13,8 +13,8 @@ from ultrascale.plan.jobs.notes import notes_of, placement_of
 from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
-from ultrascale.plan.model.jobs import Controller, LocalQueuePlan
+from ultrascale.plan.model import GangPlacement, JobPlan, PoolPlan, ServingPlan
+from ultrascale.plan.model.jobs import Controller, LocalQueuePlan, TopologyPlan
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
@@ -69,6 +69,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     if too_small:
         return
     yield from mistakes.nodes_take_its_pods(job, share, pools)
+    yield from mistakes.topology_can_be_had(request, pools)
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
     if "nodes" not in wrong:
@@ -192,10 +193,18 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
-        topology=placed is not None and placed.aware,
+        topology=_topology(job, placed),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(*(division.notes if request.gang else ()), *notes),
     )
+
+
+def _topology(job: config.TrainingJob, placed: GangPlacement | None) -> TopologyPlan | None:
+    if placed is None or not placed.aware:
+        return None
+    if job.topology == "required":
+        return TopologyPlan(mode="hard", highest_tier=placed.tier)
+    return TopologyPlan(mode="soft", highest_tier=None)
 
 
 def _local_queue(request: JobRequest) -> LocalQueuePlan | None:

@@ -43,9 +43,12 @@ def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacemen
         request: The job.
         pools: The pools that it may run on.
     """
-    if not request.cluster.scheduling.topology_aware or request.pods == 1:
+    job = request.job
+    if not request.cluster.scheduling.topology_aware or not isinstance(job, config.TrainingJob):
         return None
-    return plan_gang(request.cluster, request.pools, pools, request.pods)
+    if job.nodes == 1 or job.topology == "any":
+        return None
+    return plan_gang(request.cluster, request.pools, pools, job)
 
 
 def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
@@ -60,6 +63,12 @@ def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[st
             f"{placed.pods:,} would take about {placed.seconds:,.0f} s. Its pods still prefer "
             "groups of nodes that are in use. To keep them in one group, name it: node_selector: "
             f"{{{names.network_layer_label(2)}: nn-...}}."
+        )
+    elif isinstance(request.job, config.TrainingJob) and request.job.topology == "required":
+        yield (
+            f"It waits for one group of {placed.groups:,} of tier {placed.tier} that has "
+            f"{placed.pods:,} nodes free, and spreads over no other (tried in each: about "
+            f"{placed.seconds:,.0f} s)."
         )
     elif placed.seconds >= _LONG_SECONDS:
         yield (

@@ -155,6 +155,19 @@ class ServingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyPlan:
+    """How close Volcano places the pods of a gang.
+
+    Attributes:
+        mode: `soft` takes close nodes first, `hard` waits for them.
+        highest_tier: Tier of HyperNodes of which one must hold them all; None without such a bound.
+    """
+
+    mode: Literal["soft", "hard"]
+    highest_tier: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
     """A job, decided.
 
@@ -176,7 +189,7 @@ class JobPlan:
         mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
-        topology: Whether Volcano is asked to place its pods close to each other.
+        topology: How close Volcano is asked to place its pods; None: not at all.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.
@@ -201,6 +214,6 @@ class JobPlan:
     mistake_exit_code: int | None = None
     elastic: bool = False
     min_success: int | None = None
-    topology: bool = False
+    topology: TopologyPlan | None = None
     ttl_seconds_after_finished: int = 0
     serving: ServingPlan | None = None

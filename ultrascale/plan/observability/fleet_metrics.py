@@ -7,7 +7,8 @@ from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices, vo
 from ultrascale.plan import names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
-from ultrascale.plan.platform import plan_dcgm_exporter, topology_layers
+from ultrascale.plan.placement import topology_layers
+from ultrascale.plan.platform import plan_dcgm_exporter
 
 NAMESPACE = "Ultrascale"
 
