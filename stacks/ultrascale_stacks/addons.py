@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aws_cdk import Stack
 from constructs import Construct
 
-from ultrascale.plan.model import AddonPlan, ClusterPlan
+from ultrascale.plan.model import AddonPlan, ClusterPlan, InterfaceCleanerPlan
 from ultrascale_constructs.addon import Addon
 from ultrascale_stacks.deployment import stack_properties
 
@@ -14,8 +14,27 @@ class AddonsStack(Stack):
     """Defines a set of EKS add-ons."""
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: ClusterPlan, addons: Sequence[AddonPlan]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        addons: Sequence[AddonPlan],
+        cleaner: InterfaceCleanerPlan | None = None,
     ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            addons: Its add-ons.
+            cleaner: Takes over from the VPC CNI what each node would do; None: each node does it.
+        """
         super().__init__(scope, id, **stack_properties(plan))
         for addon in addons:
             Addon(self, addon.name, plan=addon, cluster_name=plan.name)
+        if cleaner is not None:
+            from ultrascale_constructs.interface_cleaner import InterfaceCleaner
+
+            InterfaceCleaner(self, "InterfaceCleaner", plan=cleaner, cluster_name=plan.name)

@@ -118,7 +118,13 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
         case "access":
             return AccessStack(app, name, plan=plan)
         case "node-addons":
-            return AddonsStack(app, name, plan=plan, addons=plan.control_plane.node_addons)
+            return AddonsStack(
+                app,
+                name,
+                plan=plan,
+                addons=plan.control_plane.node_addons,
+                cleaner=plan.interface_cleaner,
+            )
         case "nodes":
             return AutoModeStack(app, name, plan=plan)
         case "scaling":

@@ -203,6 +203,16 @@ class FleetExporters(TypedDict):
     Metrics: Mapping[str, ExporterMetric]
 
 
+class CleanerInput(TypedDict):
+    """Input of the schedule that deletes left interfaces."""
+
+    Cluster: str
+    ClusterTag: str
+    MadeTag: str
+    LeastMinutes: int
+    Most: int
+
+
 class FleetInput(TypedDict):
     """Input of the fleet metrics' schedule."""
 

@@ -26,6 +26,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
+from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.vpc import plan_network, within_prefixes
 from ultrascale.plan.observability.observability import plan_observability
@@ -110,6 +111,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
             name_servers=name_servers(cluster, pool, scale),
         )
     ]
+    control_plane = _control_plane(cluster, network, pools, scale)
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools)
@@ -122,7 +124,8 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         permissions_boundary=cluster.permissions_boundary,
         network=network,
         network_policies=plan_network_policies(cluster, scale),
-        control_plane=_control_plane(cluster, network, pools, scale),
+        interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
+        control_plane=control_plane,
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools, scale),

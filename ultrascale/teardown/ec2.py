@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
+from ultrascale.catalog import vpc_cni
 from ultrascale.documents import text
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, Search, Thing
@@ -32,7 +33,7 @@ LOAD_BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 CLASSIC_LOAD_BALANCER = "AWS::ElasticLoadBalancing::LoadBalancer"
 INSTANCE_PROFILE = "AWS::IAM::InstanceProfile"
 
-PLUGIN_TAG = "cluster.k8s.amazonaws.com/name"
+PLUGIN_TAG = vpc_cni.CLUSTER_TAG
 """Tag of the network plugin on its interfaces: the cluster's name."""
 BALANCER_TAG = "elbv2.k8s.aws/cluster"
 """Tag of the AWS Load Balancer Controller: the cluster's name."""

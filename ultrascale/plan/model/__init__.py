@@ -59,7 +59,13 @@ from ultrascale.plan.model.needs import (
     WindowNeeds,
     WindowState,
 )
-from ultrascale.plan.model.network import NetworkPlan, NetworkPolicyPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model.network import (
+    InterfaceCleanerPlan,
+    NetworkPlan,
+    NetworkPolicyPlan,
+    SubnetKind,
+    SubnetPlan,
+)
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -166,6 +172,7 @@ __all__ = [
     "ImageCacheRule",
     "InstanceCapacity",
     "InstanceGroupPlan",
+    "InterfaceCleanerPlan",
     "IsolationPlan",
     "JobPlan",
     "KarpenterPlan",

@@ -11,7 +11,7 @@ from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import ImageBuilderPlan, ImageBuildPlan, ImageCachePlan
 from ultrascale.plan.model.needs import AgreedLimit
-from ultrascale.plan.model.network import NetworkPlan, NetworkPolicyPlan
+from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
@@ -98,6 +98,7 @@ class ClusterPlan:
         permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
         network: VPC.
         network_policies: Reach of network policies.
+        interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
         control_plane: EKS.
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
@@ -149,6 +150,7 @@ class ClusterPlan:
     permissions_boundary: str | None
     network: NetworkPlan
     network_policies: NetworkPolicyPlan
+    interface_cleaner: InterfaceCleanerPlan | None
     control_plane: ControlPlanePlan
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]

@@ -88,3 +88,26 @@ class NetworkPolicyPlan:
     enforced: bool
     of_jobs: bool
     ranges: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceCleanerPlan:
+    """The function that deletes network interfaces which ended nodes left.
+
+    Attributes:
+        cluster_tag: Tag of the interfaces that holds the cluster's name.
+        made_tag: Tag of them that holds the time of their creation.
+        interval_minutes: Time between two runs, in minutes.
+        least_minutes: Age of the youngest that it deletes, in minutes.
+        most: Most that it deletes in a run.
+        timeout_seconds: How long a run may take, in seconds.
+        log_retention_days: How long its log is kept, in days.
+    """
+
+    cluster_tag: str
+    made_tag: str
+    interval_minutes: int
+    least_minutes: int
+    most: int
+    timeout_seconds: int
+    log_retention_days: int
