@@ -42,9 +42,12 @@ class Karpenter(Construct):
         self, scope: Construct, id: str, *, plan: KarpenterPlan, cluster_name: str
     ) -> None:
         super().__init__(scope, id)
-        roles = [self._node_role("NodeRole", plan.node_role, cluster_name, "EC2_LINUX")]
-        if plan.node_role_by_id is not None:
-            roles.append(self._node_role("NodeRoleById", plan.node_role_by_id, cluster_name, "EC2"))
+        # Both, whichever new nodes get: without its role and its access entry a node that runs
+        # loses the API server.
+        roles = [
+            self._node_role("NodeRole", plan.node_role, cluster_name, "EC2_LINUX"),
+            self._node_role("NodeRoleById", plan.node_role_by_id, cluster_name, "EC2"),
+        ]
         queue = EventQueue(
             self,
             "InterruptionQueue",

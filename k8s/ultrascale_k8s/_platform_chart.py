@@ -8,6 +8,7 @@ import cdk8s
 
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.plan.model import ImageCachePlan
+from ultrascale_k8s.objects import named_by_template
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,8 @@ class PlatformChart:
         """The objects."""
         cache = self.cache
         published = self._published
-        return [_recast(cache, manifest) for manifest in published] if cache else published
+        cast = [_recast(cache, manifest) for manifest in published] if cache else published
+        return [named_by_template(manifest) for manifest in cast]
 
     @property
     def published_images(self) -> Iterator[str]:

@@ -8,7 +8,6 @@ from constructs import Construct
 
 from ultrascale.plan.model import ClaimPlan
 from ultrascale_k8s._pods import labels, metadata, resources, system_affinity, tolerations
-from ultrascale_k8s.objects import name_by_template
 
 _MOUNT = "/lustre"
 _VOLUME = "lustre"
@@ -55,7 +54,7 @@ def _job(chart: cdk8s.Chart, image: str, claim: ClaimPlan) -> None:
         name=_VOLUME,
         persistent_volume_claim=kube.PersistentVolumeClaimVolumeSource(claim_name=claim.name),
     )
-    job = kube.KubeJob(
+    kube.KubeJob(
         chart,
         f"{claim.namespace}-{name}",
         metadata=metadata(name, namespace=claim.namespace),
@@ -75,7 +74,6 @@ def _job(chart: cdk8s.Chart, image: str, claim: ClaimPlan) -> None:
             ),
         ),
     )
-    name_by_template(job, name)
 
 
 def _container(image: str) -> kube.Container:

@@ -78,13 +78,16 @@ def define_config_map(
     return full
 
 
-def name_by_template(job: kube.KubeJob, name: str) -> None:
-    """Call ``job`` by ``name`` and a digest of its pod template.
+def named_by_template(manifest: JsonObject) -> JsonObject:
+    """Return an object, a Job under its name and a digest of its pod template.
 
-    A Job's template is immutable, so another template must make another Job.
+    A Job's template is immutable, so another template must make another Job. Charts call theirs by
+    plain names, as what follows may change the template: the cache of images names its images.
     """
-    full = job_name(name, mapping(job.to_json(), "spec", "template"))
-    job.add_json_patch(cdk8s.JsonPatch.replace("/metadata/name", full))
+    if (text(manifest, "apiVersion"), text(manifest, "kind")) != ("batch/v1", "Job"):
+        return manifest
+    named = job_name(text(manifest, "metadata", "name"), mapping(manifest, "spec", "template"))
+    return {**manifest, "metadata": {**mapping(manifest, "metadata"), "name": named}}
 
 
 def job_name(name: str, template: JsonObject) -> str:

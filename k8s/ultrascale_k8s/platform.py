@@ -91,7 +91,8 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield from _scalers(app, plan)
     if plan.node_local_dns is not None:
         cache = NodeLocalDnsChart(app, "node-local-dns", plan=plan.node_local_dns)
-        yield PlatformChart(chart=cache, retained=False)
+        # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
+        yield PlatformChart(chart=cache, retained=True)
     yield from _device_plugins(app, plan)
     if plan.observability is not None:
         rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
@@ -10,12 +11,14 @@ from tests.support.construct_stacks import make_stack, resources
 from tests.support.kubernetes_schemas import image_findings
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import versions
+from ultrascale.documents import look_up
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.images import plan_image_cache
-from ultrascale.plan.model import ImageCachePlan
+from ultrascale.plan.model import ClaimPlan, ImageCachePlan
 from ultrascale.plan.scale import plan_scale
 from ultrascale_constructs.image_cache import ImageCache
 from ultrascale_k8s import Charts, PlatformChart, define_charts
+from ultrascale_k8s.lustre_access import LustreAccessChart
 
 NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64
@@ -148,6 +151,19 @@ class TestManifests:
         assert NEURON in charts.published_images
         assert NEURON not in str(plugin.manifests)
         assert "dkr.ecr.us-west-2.amazonaws.com/cache-" in str(plugin.manifests)
+
+    def test_a_job_whose_image_comes_from_the_cache_is_another_job(self) -> None:
+        """Its pod cannot change: the deployment would fail while the older one stands."""
+        claim = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
+        app = cdk8s.Testing.app()
+        chart = LustreAccessChart(app, "access", image=PINNED, claims=[claim])
+
+        (without,), (within,) = (
+            PlatformChart(chart=chart, retained=False, cache=cache).manifests
+            for cache in (None, the_cache("quay.io"))
+        )
+
+        assert look_up(without, "metadata", "name") != look_up(within, "metadata", "name")
 
     def test_nothing_else_changes(self, charts: Charts) -> None:
         def without_images(chart: PlatformChart) -> str:

@@ -146,7 +146,9 @@ def test_nodes_whose_class_names_another_role_keep_the_role_that_they_have() -> 
 def test_a_role_goes_with_the_last_pool_of_its_nodes() -> None:
     group = body("AWS::EKS::Nodegroup", {"NodeRole": {"Fn::GetAtt": ["A", "Arn"]}})
 
-    changes = between({"A": role("ec2.amazonaws.com"), "G": group}, {})
+    watch = body("Custom::NodeGroupGuard", {"Keeps": [{"Ref": "A"}], "ServiceToken": "arn:f"})
+
+    changes = between({"A": role("ec2.amazonaws.com"), "G": group, "W": watch}, {"W": watch})
 
     assert not of(changes, "A").lost
 
@@ -244,6 +246,16 @@ def test_people_who_leave_a_binding_lose_their_rights() -> None:
 
     assert between({"M": old}, {"M": new}).verdicts == PEOPLE
     assert between({"M": new}, {"M": old}).is_safe
+
+
+def test_groups_of_functions_are_no_people() -> None:
+    function = {
+        "Role": role("lambda.amazonaws.com"),
+        "A": entry({"Fn::GetAtt": ["Role", "Arn"]}, Type="STANDARD", KubernetesGroups=["calendar"]),
+        "M": manifest(binding("calendar")),
+    }
+
+    assert between(function, {}).is_safe
 
 
 def test_an_administrator_whose_entry_moves_keeps_the_access() -> None:

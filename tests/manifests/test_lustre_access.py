@@ -12,6 +12,7 @@ import pytest
 from tests.support.assembly import Assembly
 from tests.support.kubernetes_schemas import findings, pod_spec
 from ultrascale.plan.model import ClaimPlan
+from ultrascale_k8s import PlatformChart
 from ultrascale_k8s.lustre_access import LustreAccessChart
 
 CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
@@ -19,8 +20,8 @@ CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
 
 def render(image: str = "registry.example/python:3") -> dict[str, Any]:
     chart = LustreAccessChart(cdk8s.Testing.app(), "lustre-access", image=image, claims=[CLAIM])
-    (document,) = cdk8s.Testing.synth(chart)
-    return document
+    (document,) = PlatformChart(chart=chart, retained=False).manifests
+    return dict(document)
 
 
 def script(job: dict[str, Any], folder: Path) -> str:

@@ -1,8 +1,10 @@
-"""Changes the keys of the five cluster files, one at a time, and holds the guard to what follows.
+"""Changes every key of the cluster file, one at a time, and holds the guard to what follows.
 
-`python -m tests.support.guard_sweep` takes every change, in four minutes on two cores; with
-``--sample`` one of eight. What is replaced is found a second time here, by simple means: a
-protected resource that goes without the guard's refusal ends it with status 1.
+`python -m tests.support.guard_sweep` takes every change, in minutes on two cores; with ``--sample``
+one of eight, and with names of keys those of these keys alone. Each change is compared in both
+directions: what is added goes the other way round. Two things end it with status 1: a verdict that
+`guard-opinions.yaml` does not expect, or expects in vain; and a protected resource that goes
+without the guard's refusal, by a second, simple search for what is replaced.
 """
 
 import json
@@ -11,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import islice
@@ -33,7 +35,14 @@ from ultrascale.node import use_bundled_node
 use_bundled_node()
 
 from tests.support.assembly import Assembly, synthesize  # noqa: E402
-from tests.support.cluster_keys import CASES, DOCUMENTS, OTHER_VALUES, Keys, changed  # noqa: E402
+from tests.support.guard_changes import (  # noqa: E402
+    REVERSE,
+    KeyChange,
+    Kind,
+    files,
+    key_changes,
+)
+from tests.support.guard_opinions import mistakes, surprises  # noqa: E402
 from tests.support.pools import as_text, loads_own  # noqa: E402
 from ultrascale.catalog.provisioners import HYPERPOD, NODE_POOLS  # noqa: E402
 from ultrascale.errors import ConfigError  # noqa: E402
@@ -58,49 +67,12 @@ GROUPS = frozenset({"AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup"}
 WRITE = "python -m tests.support.create_only_schemas"
 # Its scripts are made anew with every deployment.
 _SCRIPTS = "HyperPodLifecycle"
-# By the last keys: what is allowed there, and is another value.
-_ALSO: dict[Keys, object] = {
-    ("vpc_cidr",): "10.8.0.0/16",
-    ("pod_cidrs",): ["100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16"],
-    ("capacity_gib",): 19200,
-    ("throughput_mbps_per_tib",): 1000,
-    ("instance_types",): ["p5en.48xlarge"],
-    ("reservation",): "cr-0fedcba9876543210",
-    ("version",): "1.36",
-    ("purchase",): {"option": "on-demand"},
-    ("provisioner",): "self-managed",
-    ("ends",): "2026-12-09T11:30:00Z",
-    ("weight",): 7,
-    ("value",): "other",
-    ("email",): "other@example.com",
-}
 _SAMPLE = 8
 
 _NODE_POOL = re.compile(r'"kind\\":\\"NodePool\\",\\"metadata\\":{\\"name\\":\\"([a-z0-9-]+)')
 
 Resource = tuple[str, str]
 Templates = Mapping[str, Any]
-
-
-def variants(name: str, path: Keys) -> Iterator[dict[str, Any]]:
-    """Yield a cluster file without a key, and with other values of it."""
-    document = DOCUMENTS[name]
-    yield changed(document, path)
-    for table in (OTHER_VALUES, _ALSO):
-        for keys, value in table.items():
-            if path[-len(keys) :] == keys:
-                yield changed(document, path, value)
-    value: Any = document
-    for part in path:
-        value = value[part]
-    if isinstance(value, bool):
-        yield changed(document, path, not value)
-    elif isinstance(value, int):
-        yield changed(document, path, value + 1)
-        if path[-1] in ("max", "static"):
-            yield changed(document, path, value // 2)
-    elif isinstance(value, str):
-        yield changed(document, path, f"{value}x")
 
 
 def planned(document: Mapping[str, Any]) -> ClusterPlan | None:
@@ -321,14 +293,9 @@ def _table() -> Iterator[str]:
         yield f"{TABLE.name} is not what {PAGES.name} and cfn-lint say: `{WRITE}` writes it"
 
 
-def _all_variants(name: str) -> Iterator[tuple[Keys, dict[str, Any]]]:
-    for path in (path for case, path in CASES if case == name):
-        yield from ((path, other) for other in variants(name, path))
-
-
 @cache
 def _base(name: str) -> Assembly:
-    return made(DOCUMENTS[name])
+    return made(files()[name])
 
 
 def _of_itself(name: str) -> list[str]:
@@ -344,41 +311,66 @@ def _of_itself(name: str) -> list[str]:
     ]
 
 
-def _of_change(name: str, path: Keys, document: Mapping[str, Any]) -> list[str]:
-    keys = ".".join(map(str, path))
-    return [f"{name}: {keys}: {line}" for line in unnoticed(_base(name), made(document))]
+def _of_change(change: KeyChange) -> tuple[list[str], Mapping[Kind, list[str]]]:
+    """Return what passes unnoticed by a change and its reverse, and the verdicts on both."""
+    base, other = _base(change.file), made(change.candidates[0])
+    lines: list[str] = []
+    verdicts: dict[Kind, list[str]] = {}
+    directions: list[tuple[Kind, Assembly, Assembly]] = [
+        (change.kind, base, other),
+        (REVERSE[change.kind], other, base),
+    ]
+    for kind, old, new in directions:
+        lines += [f"{change.told}: {kind}: {line}" for line in unnoticed(old, new)]
+        found = compare(whole(old), whole(new), region=old.plan.region).verdicts
+        verdicts[kind] = sorted(found.union(verdicts.get(kind, [])))
+    return lines, verdicts
 
 
-def _changes(every: int, counts: Counter[str]) -> Iterator[tuple[str, Keys, dict[str, Any]]]:
-    for name, document in DOCUMENTS.items():
+def _changes(every: int, keys: Sequence[str]) -> Iterator[KeyChange]:
+    plans = {name: planned(document) for name, document in files().items()}
+
+    def accepted(file: str, document: Mapping[str, Any]) -> bool:
         plan = planned(document)
-        seen: list[ClusterPlan] = []
-        for path, other in islice(_all_variants(name), 0, None, every):
-            later = planned(other)
-            if later is None or later == plan or later in seen:
-                counts["refused, or nothing else than another one"] += 1
-                continue
-            seen.append(later)
-            counts["changes"] += 1
-            yield name, path, other
+        return plan is not None and plan != plans[file]
+
+    changes = (change for change in key_changes(accepted) if not keys or change.key in keys)
+    yield from islice(changes, 0, None, every)
 
 
-def _findings(every: int, counts: Counter[str]) -> Iterator[str]:
+def _findings(every: int, keys: Sequence[str], counts: Counter[str]) -> Iterator[str]:
+    reached: dict[tuple[str, Kind], dict[str, str]] = {}
     # jsii's process is no child's to share.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        looks = [pool.submit(_of_itself, name) for name in DOCUMENTS]
-        looks += [pool.submit(_of_change, *change) for change in _changes(every, counts)]
-        yield from _table()
+        names = [*files()] if not keys else list[str]()
+        looks = [pool.submit(_of_itself, name) for name in names]
+        changes = [(change, pool.submit(_of_change, change)) for change in _changes(every, keys)]
+        counts["changes, both ways"] = len(changes)
+        yield from (*_table(), *mistakes())
         for look in looks:
             yield from look.result()
+        for change, look in changes:
+            lines, verdicts = look.result()
+            yield from lines
+            for kind, found in verdicts.items():
+                known = reached.setdefault((change.key, kind), {})
+                known.update({verdict: change.told for verdict in found if verdict not in known})
+    if "--write" in sys.argv:
+        print(json.dumps({f"{key} {kind}": found for (key, kind), found in reached.items()}))
+    yield from surprises(reached, whole=every == 1 and not keys)
 
 
-def main(every: int) -> int:
-    """Sweep one of ``every`` changes, print what is found, and return the exit status."""
+def main(every: int, keys: Sequence[str] = ()) -> int:
+    """Sweep one of ``every`` changes, print what is found, and return the exit status.
+
+    Args:
+        every: How many changes one is taken of.
+        keys: Keys whose changes are taken; none: all.
+    """
     begun = time.monotonic()
     counts: Counter[str] = Counter()
     found = 0
-    for found, line in enumerate(_findings(every, counts), start=1):  # noqa: B007 the last counts
+    for found, line in enumerate(_findings(every, keys, counts), start=1):  # noqa: B007 the last counts
         print(line, flush=True)
     told = ", ".join(f"{count} {what}" for what, count in counts.items())
     print(f"{told}; {found} unnoticed; {time.monotonic() - begun:.0f} s")
@@ -386,4 +378,6 @@ def main(every: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(_SAMPLE if "--sample" in sys.argv[1:] else 1))
+    options = sys.argv[1:]
+    wanted = [option for option in options if not option.startswith("--")]
+    sys.exit(main(_SAMPLE if "--sample" in options else 1, wanted))

@@ -10,7 +10,7 @@ from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import ADDONS
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
-from ultrascale.config._parts import Readable
+from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
     Distinct,
@@ -117,7 +117,13 @@ class Kubernetes(Section):
     """Name Karpenter's nodes by their instance ids, so that a starting node need not ask EC2 for
     its DNS name.
 
-    Default: true above 20,000 nodes.
+    Nodes that run keep their names and their role. Default: true above 20,000 nodes.
+    """
+
+    node_local_dns: bool | None = None
+    """Cache of names on every node of a node group or of Karpenter, which its pods ask first.
+
+    It stays in the cluster for nodes that run. Default: true above 1,000 nodes.
     """
 
 
@@ -144,6 +150,13 @@ def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes
         if block.overlaps(other):
             yield refuse("service_cidr", f"overlaps {name} {other}", "choose a free range", got=got)
             return
+
+
+@rule
+def cache_of_names_is_asked(kubernetes: Kubernetes, pools: Every[Pool]) -> Mistakes:
+    if kubernetes.node_local_dns and not any(pool.runs_pinned_image for pool in pools):
+        todo = "leave it out: EKS Auto Mode has a cache of its own, and HyperPod asks CoreDNS"
+        yield refuse("node_local_dns", "no pool's nodes ask it", todo)
 
 
 @rule

@@ -39,7 +39,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *with_use(with_protection(with_failures(changes, worlds), worlds), worlds, applied=objects),
         *missing_exports(worlds),
         *refused_objects(objects),
-        *narrowed_bindings(objects),
+        *narrowed_bindings(objects, worlds),
     ]
     gone = list(_gone_objects(objects, worlds))
     pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))

@@ -16,6 +16,7 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, t
 from ultrascale.guard.model import Action, Change, Harm
 from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
 from ultrascale.guard.properties import at, version_numbers
+from ultrascale.guard.protection import GUARD
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
@@ -30,9 +31,16 @@ _ROLE = "AWS::IAM::Role"
 _GROUP = "AWS::EC2::SecurityGroup"
 _RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
 _LOGS = "AWS::Logs::LogGroup"
-# Parts of a role or a group: they refer to it, and do not use it.
+# Parts of a role or a group, and what watches them: they refer to it, and do not use it.
 _PARTS = frozenset(
-    {_ENTRY, *_RULES, "AWS::IAM::ManagedPolicy", "AWS::IAM::Policy", "AWS::IAM::RolePolicy"}
+    {
+        _ENTRY,
+        *_RULES,
+        "AWS::IAM::ManagedPolicy",
+        "AWS::IAM::Policy",
+        "AWS::IAM::RolePolicy",
+        GUARD,
+    }
 )
 # Programs that go with their own logs.
 _PROGRAMS = ("AWS::Lambda::Function", "AWS::CodeBuild::Project")
@@ -281,7 +289,7 @@ def _entry_changes(change: Change, context: _Context) -> Harm | None:
     old, new = context.old(change), context.new(change)
     if text(old, "Type") in _NODE_ENTRIES:
         return _NODES_LOSE if change.action in _GOING else None
-    if change.action not in ("updated", *_GOING) or _is_of_a_program(old, context):
+    if change.action not in ("updated", *_GOING) or _is_of_a_program(old):
         return None
     principal = text_of(old.get("PrincipalArn"))
     later = [new] if change.action == "updated" else list(_entries(principal, context.worlds.new))
@@ -294,7 +302,7 @@ def _entry_changes(change: Change, context: _Context) -> Harm | None:
     )
 
 
-def _is_of_a_program(entry: JsonObject, context: _Context) -> bool:
+def _is_of_a_program(entry: JsonObject) -> bool:
     """Return whether an access entry is that of a role of the cluster's own stacks."""
     return any(True for _ in references(entry.get("PrincipalArn")))
 
@@ -614,17 +622,18 @@ def object_in_use(applied: KubernetesObject, worlds: Worlds, old: Objects) -> Ha
         )
     if applied.kind in ("PriorityClass", "Queue", "LocalQueue", "ClusterQueue"):
         return _JOBS_LOSE
-    if applied.kind in _BINDINGS and (people := sorted(_people(applied))):
+    if applied.kind in _BINDINGS and (people := sorted(_people(applied, worlds.old))):
         return _people_lose(people)
     return None
 
 
-def narrowed_bindings(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
     """Yield the bindings of roles that people leave."""
     old, new = applied
     for before in old.of_kind(*_BINDINGS):
         after = new.by_id.get(before.id)
-        lost = sorted(_people(before) - _people(after)) if after is not None else []
+        kept = _people(after, worlds.old) if after is not None else frozenset[str]()
+        lost = sorted(_people(before, worlds.old) - kept)
         if after is not None and lost:
             stack, logical_id = after.holder
             yield Change(
@@ -644,12 +653,23 @@ def _people_lose(people: Sequence[str]) -> Harm:
     )
 
 
-def _people(binding: KubernetesObject) -> set[str]:
-    return {
+def _people(binding: KubernetesObject, world: World) -> frozenset[str]:
+    """Return the users and groups that a binding names, but groups of the cluster's programs."""
+    bound = {
         text(subject, "name")
         for subject in objects(binding.body, "subjects")
         if text(subject, "kind") in ("Group", "User")
     }
+    return frozenset(bound - set(_groups_of_programs(world)) if bound else bound)
+
+
+def _groups_of_programs(world: World) -> Iterator[str]:
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] == _ENTRY:
+                entry = world.properties((stack, logical_id))
+                if _is_of_a_program(entry):
+                    yield from map(text_of, sequence(entry, "KubernetesGroups"))
 
 
 def _daemon_in_use(applied: KubernetesObject, world: World, old: Objects) -> Harm | None:

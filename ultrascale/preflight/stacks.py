@@ -209,13 +209,15 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             remove=f"aws logs delete-log-group --log-group-name {group} {region}",
             importable=layer == "cluster",
         )
-    if plan.node_role is not None:
+    for role in filter(
+        None, (plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None)
+    ):
         yield FixedName(
             kind="IAM role",
-            name=plan.node_role,
+            name=role,
             layers=("karpenter", "nodes"),
-            find=partial(_role, name=plan.node_role),
-            remove=f"aws iam delete-role --role-name {plan.node_role}",
+            find=partial(_role, name=role),
+            remove=f"aws iam delete-role --role-name {role}",
         )
     if plan.hyperpod is not None:
         yield FixedName(

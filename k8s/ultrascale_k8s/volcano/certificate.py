@@ -12,7 +12,6 @@ from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import labels as labels_of
 from ultrascale_k8s._pods import metadata, resources, restricted_container
-from ultrascale_k8s.objects import name_by_template
 from ultrascale_k8s.volcano.rbac import certificate_rules, define_service_account
 from ultrascale_k8s.volcano.workload import hardened_pod, tmp_mount
 
@@ -68,10 +67,14 @@ def define_certificate(
         namespaced=certificate_rules(secret=CERTIFICATE_SECRET, deployment=deployment),
     )
     container = _container(plan.webhook_image, service=service, deployment=deployment)
-    job = kube.KubeJob(
+    kube.KubeJob(
         scope,
         _JOB,
-        metadata=metadata(_JOB, namespace=VOLCANO_NAMESPACE),
+        metadata=metadata(
+            f"{_JOB}-{plan.version.replace('.', '-')}",
+            namespace=VOLCANO_NAMESPACE,
+            component=_JOB,
+        ),
         spec=kube.JobSpec(
             backoff_limit=_ATTEMPTS,
             ttl_seconds_after_finished=_SECONDS_AFTER_FINISHED,
@@ -81,7 +84,6 @@ def define_certificate(
             ),
         ),
     )
-    name_by_template(job, f"{_JOB}-{plan.version.replace('.', '-')}")
 
 
 def _container(image: str, *, service: str, deployment: str) -> kube.Container:

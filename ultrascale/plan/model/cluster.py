@@ -133,7 +133,7 @@ class ClusterPlan:
         neuron_scheduler: Neuron scheduler extension, if asked for.
         efa: EFA device plugin, if a pool has EFA interfaces.
         nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
-        node_local_dns: The cache of names on every node, if the cluster is large.
+        node_local_dns: The cache of names on every node, if there is one.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.

@@ -164,8 +164,8 @@ class KarpenterPlan:
         hides_cluster_state: Whether it has no metrics of each node and each pod.
         interruption_queue: Name of the SQS queue that it learns of interruptions from.
         node_role: Name of the IAM role of nodes that are named by their private DNS names.
-        node_role_by_id: Name of the IAM role of nodes that are named by their instance ids; None
-            where no such node is launched. The other role stays for nodes that are there already.
+        node_role_by_id: Name of the IAM role of nodes that are named by their instance ids. Both
+            are there whatever nodes are launched with: one that runs keeps the role that it has.
     """
 
     version: str
@@ -185,7 +185,7 @@ class KarpenterPlan:
     hides_cluster_state: bool
     interruption_queue: str
     node_role: str
-    node_role_by_id: str | None
+    node_role_by_id: str
 
     @property
     def reboots_nodes(self) -> bool:

@@ -139,7 +139,9 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
     admins = len(plan.control_plane.admins)
     own = [each for each in plan.all_pools if each.is_node_group]
-    others = (1 if plan.node_role is not None else 0) + (1 if plan.hyperpod is not None else 0)
+    # Karpenter's nodes are named in two ways, each with a role.
+    node_roles = [plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None]
+    others = sum(role is not None for role in node_roles) + (plan.hyperpod is not None)
     yield _need(
         quotas.ACCESS_ENTRIES,
         admins + len(own) + others,

@@ -31,8 +31,10 @@ _COREFILE = """\
 
 
 def plan_node_local_dns(cluster: config.Cluster, scale: ScalePlan) -> NodeLocalDnsPlan | None:
-    """Return the cache of every node, if the cluster is large enough for one."""
-    if not scale.dns.node_local or not any(map(_asks_cache, cluster.pools)):
+    """Return the cache of every node, if the file or the cluster's size asks for one."""
+    stated = cluster.kubernetes.node_local_dns
+    wanted = scale.dns.node_local if stated is None else stated
+    if not wanted or not any(map(_asks_cache, cluster.pools)):
         return None
     return NodeLocalDnsPlan(
         image=versions.image("node-local-dns").reference,

@@ -61,7 +61,7 @@ def plan_karpenter(
         hides_cluster_state=size.hides_cluster_state,
         interruption_queue=names.interruption_queue(cluster.name),
         node_role=by_name,
-        node_role_by_id=by_id if scale.instance_id_node_names else None,
+        node_role_by_id=by_id,
     )
 
 
