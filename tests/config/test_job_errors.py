@@ -237,13 +237,27 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "NUL in a word": (
         job(args=["a\0b"]),
-        "jobs.tune.args.0: a NUL character, at which a word of a command ends, got 'a\\x00b'; "
+        "jobs.tune.args.0: a NUL character, at which texts of Linux end, got 'a\\x00b'; "
         "leave it out",
     ),
     "NUL in a variable": (
         job(env={"A": "\0"}),
-        "jobs.tune.env.A: a NUL character, at which a word of a command ends, got '\\x00'; "
-        "leave it out",
+        "jobs.tune.env.A: a NUL character, at which texts of Linux end, got '\\x00'; leave it out",
+    ),
+    "token of the CDK": (
+        job(args=["--name", "${Token[TOKEN.12]}"]),
+        "jobs.tune.args.1: a token of the CDK, which synthesis would resolve, "
+        "got '${Token[TOKEN.12]}'; write it without ${Token[",
+    ),
+    "list token of the CDK in a variable": (
+        job(env={"A": "#{Token[TOKEN.7]}"}),
+        "jobs.tune.env.A: a token of the CDK, which synthesis would resolve, "
+        "got '#{Token[TOKEN.7]}'; write it without ${Token[",
+    ),
+    "secret that CloudFormation would put in": (
+        job(args=["{{resolve:secretsmanager:admin}}"]),
+        "jobs.tune.args.0: a dynamic reference, which CloudFormation would resolve, "
+        "got '{{resolve:secretsmanager:admin}}'; name a Kubernetes Secret, or leave it out",
     ),
     **{
         f"{key} beyond its field": (

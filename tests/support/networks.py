@@ -7,7 +7,7 @@ from ultrascale import config
 from ultrascale.plan.model import NetworkPlan, SubnetPlan
 from ultrascale.plan.network.vpc import plan_network
 
-ZONES = [f"us-west-2{letter}" for letter in "abcdef"]
+ZONES = [f"us-east-1{letter}" for letter in "abcdef"]
 # Addresses that EC2 keeps of every subnet.
 KEPT_BY_EC2 = 5
 
@@ -15,7 +15,9 @@ KEPT_BY_EC2 = 5
 def cluster_of(zones: int = 2, **network: Any) -> config.Cluster:
     """Return a cluster whose ranges are ``network``'s; its pools stay in the first two zones."""
     document = {"vpc_cidr": "10.0.0.0/16", "zones": ZONES[:zones]} | network
-    return make_cluster(network=document, pools=[SYSTEM_POOL, POOL])
+    return make_cluster(
+        region="us-east-1", network=document, pools=[SYSTEM_POOL, POOL | {"zones": ZONES[1:2]}]
+    )
 
 
 def layout(zones: int = 2, **network: Any) -> NetworkPlan:

@@ -11,6 +11,7 @@ from ultrascale.config._errors import Mistake
 from ultrascale.config._form import broken_places, form_mistakes, keys_of
 from ultrascale.config._parts import Parts, parts_of, parts_seen
 from ultrascale.config._rules import Rules, rule
+from ultrascale.config._texts import text_mistakes
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
 from ultrascale.errors import ConfigError
@@ -59,7 +60,7 @@ def read_document(document: Document) -> Reading:
             document=document,
             cluster=None,
             parts=parts,
-            mistakes=(*mistakes, *rule.judge(parts)),
+            mistakes=(*mistakes, *text_mistakes(document.value), *rule.judge(parts)),
         )
     return reading_of_cluster(cluster, document)
 
@@ -76,7 +77,7 @@ def _identity(document: Mapping[str, object]) -> Identity | None:
 def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
     """Return the reading of ``document``, which describes ``cluster``."""
     parts = parts_of(cluster)
-    mistakes = tuple(rule.judge(parts))
+    mistakes = (*text_mistakes(document.value), *rule.judge(parts))
     return Reading(document=document, cluster=cluster, parts=parts, mistakes=mistakes)
 
 

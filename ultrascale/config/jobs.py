@@ -60,8 +60,6 @@ def _word(value: object) -> object:
     """Take a number as the text that a command line has of it."""
     if isinstance(value, bool):
         raise WrongValueError("true or false, which programs spell differently", "put it in quotes")
-    if isinstance(value, str) and "\0" in value:
-        raise WrongValueError("a NUL character, at which a word of a command ends", "leave it out")
     return str(value) if isinstance(value, int | float) else value
 
 

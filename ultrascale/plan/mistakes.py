@@ -14,6 +14,14 @@ from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import autoscaler_takes_the_fleet, labels_fit_group_tags
+from ultrascale.plan.stack_sizes import (
+    administrators_fit,
+    pools_fit,
+    repositories_fit,
+    scheduling_fits,
+    storage_fits,
+    teams_fit,
+)
 from ultrascale.plan.stacks import name_is_free
 
 Mistakes = Iterator[config.Mistake]
@@ -87,6 +95,12 @@ _RULES = config.Rules(
     registry_is_known,
     fleet_is_placed,
     karpenter_has_room,
+    storage_fits,
+    repositories_fit,
+    scheduling_fits,
+    administrators_fit,
+    teams_fit,
+    pools_fit,
     ranges_hold_the_nodes,
     addons_can_be_installed,
     templates_suit_the_teams,

@@ -150,7 +150,7 @@ class TestAddresses:
 
         assert (mistake.at, mistake.wrong) == (
             ("vpc_cidr",),
-            "too small for 3300 nodes in zone us-west-2a",
+            "too small for 3300 nodes in zone us-east-1a",
         )
         assert mistake.todo == "use a /16, and add network.pod_cidrs: {count: 2, from: RANGE}"
         after = {"count": 2, "from": "100.64.0.0/10"}
@@ -181,7 +181,7 @@ class TestAddresses:
 
         (mistake,) = network_mistakes(2, counted)
 
-        assert mistake.wrong == f"too small for {10**30 // 2 + 1} nodes in zone us-west-2a"
+        assert mistake.wrong == f"too small for {10**30 // 2 + 1} nodes in zone us-east-1a"
 
     def test_pools_of_a_zone_are_counted_together(self) -> None:
         most = max(n for n in range(1, 60) if not network_mistakes(2, demand(n), **SMALL))

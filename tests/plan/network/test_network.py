@@ -168,7 +168,11 @@ class TestSinglePrefix:
 
     def crowded(self, **changes: Any) -> ClusterPlan:
         pools = [SYSTEM_POOL, pool_document(nodes={"max": 200})]
-        network = {"vpc_cidr": "10.0.0.0/20", "pod_cidrs": ["100.64.0.0/18"], "zones": ZONES[:2]}
+        network = {
+            "vpc_cidr": "10.0.0.0/20",
+            "pod_cidrs": ["100.64.0.0/18"],
+            "zones": ["us-west-2a", "us-west-2b"],
+        }
         return plan_cluster(make_cluster(network=network, pools=pools, **changes))
 
     def test_no_node_is_given_more_pods_than_its_prefix_has_addresses(self) -> None:
@@ -213,7 +217,7 @@ class TestEndpoints:
     def test_fsx_is_paid_for_only_where_there_is_a_file_system(self) -> None:
         lustre = {
             "name": "training",
-            "zone": ZONES[1],
+            "zone": "us-west-2b",
             "capacity_gib": 1200,
             "throughput_mbps_per_tib": 250,
         }

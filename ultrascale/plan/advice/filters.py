@@ -13,6 +13,7 @@ from ultrascale.catalog import (
     hyperpod,
     matrix,
     regions,
+    spot,
     training_plans,
 )
 from ultrascale.plan.advice.candidates import is_spread
@@ -80,6 +81,10 @@ def _cell_works(question: Question, candidate: Candidate) -> Reasons:
         why = matrix.why_not_launched(candidate.provisioner, spec)
         if why is not None:
             yield Reason(code="check", text=why)
+        if candidate.option == "spot" and not spot.is_sold(name):
+            yield Reason(code="check", text=f"EC2 does not sell {name} as Spot")
+        if candidate.option == "training-plan" and spec.hyperpod and not spec.training_plan:
+            yield Reason(code="check", text=f"no training plan is sold for {name}")
 
 
 def _held_fits(question: Question, candidate: Candidate) -> Reasons:

@@ -1,0 +1,151 @@
+"""Sizes of stacks: what a list of the cluster file adds to the stack of its layer.
+
+The CDK refuses a stack that CloudFormation would, in words of its own and after a minute: these
+rules tell the list that is too long. A test holds the figures against templates.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from ultrascale import config
+from ultrascale.catalog import cloudformation
+
+Mistakes = Iterator[config.Mistake]
+Listed = Literal[
+    "file system",
+    "bucket",
+    "repository",
+    "queue",
+    "administrator",
+    "priority class",
+    "NodePool",
+    "team",
+    "pool",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """What a stack has, or what one item of a list adds to it at most.
+
+    Attributes:
+        resources: Resources.
+        outputs: Outputs.
+        size_bytes: Bytes of its template.
+    """
+
+    resources: int = 0
+    outputs: int = 0
+    size_bytes: int = 0
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """What CloudFormation limits."""
+        return self.resources, self.outputs, self.size_bytes
+
+
+# The manifests of the platform are parts of one template, with all that a cluster may have.
+PLATFORM: Final = Size(resources=60, outputs=10, size_bytes=400_000)
+OF_ITEM: Mapping[Listed, Size] = MappingProxyType(
+    {
+        "file system": Size(resources=13, outputs=6, size_bytes=7_500),
+        "bucket": Size(resources=3, outputs=3, size_bytes=2_500),
+        "repository": Size(resources=1, outputs=1, size_bytes=1_000),
+        "queue": Size(resources=1, size_bytes=700),
+        "administrator": Size(resources=1, size_bytes=1_000),
+        "priority class": Size(size_bytes=600),
+        # With the calendar of its block, and its own node class.
+        "NodePool": Size(resources=6, size_bytes=6_500),
+        "team": Size(resources=1, size_bytes=1_500),
+        # Of the stack of alarms and dashboards.
+        "pool": Size(resources=2, size_bytes=4_500),
+    }
+)
+_OTHERS: Final = Size(resources=40, outputs=8, size_bytes=60_000)
+# Other layers have about 30 stacks.
+_MOST_GROUPS: Final = cloudformation.STACKS - 50
+
+
+def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> int:
+    """Return how many of ``item`` a stack has room for.
+
+    Args:
+        items: Other lists of the same stack, each with its length.
+        item: The list.
+        beside: What the stack has without any.
+    """
+    room: list[int] = []
+    limits = (
+        cloudformation.RESOURCES_PER_STACK,
+        cloudformation.OUTPUTS_PER_STACK,
+        cloudformation.TEMPLATE_BYTES,
+    )
+    for number, limit in enumerate(limits):
+        taken = beside.counts[number] + sum(
+            OF_ITEM[other].counts[number] * count for other, count in items
+        )
+        if each := OF_ITEM[item].counts[number]:
+            room.append(max(limit - taken, 0) // each)
+    return min(room)
+
+
+def storage_fits(storage: config.Storage) -> Mistakes:
+    """Yield file systems and buckets that one stack has no room for."""
+    systems, buckets = len(storage.lustre), len(storage.buckets)
+    yield from _too_many("buckets", buckets, most(item="bucket"), "buckets")
+    if systems > (room := most(("bucket", buckets), item="file system")):
+        beside = f" beside {buckets} buckets" if buckets else ""
+        yield from _too_many("lustre", systems, room, f"file systems{beside}")
+
+
+def repositories_fit(images: config.Images) -> Mistakes:
+    """Yield repositories that one stack has no room for."""
+    room = most(item="repository")
+    yield from _too_many("repositories", len(images.repositories), room, "repositories")
+
+
+def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
+    """Yield queues and priority classes that the stack of the platform has no room for."""
+    classes = len(scheduling.priority_classes)
+    room = most(item="priority class", beside=PLATFORM)
+    yield from _too_many("priority_classes", classes, room, "priority classes")
+    room = most(item="queue", beside=PLATFORM)
+    yield from _too_many("queues", len(scheduling.queues), room, "queues")
+
+
+def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
+    """Yield administrators that one stack has no room for."""
+    room = most(item="administrator")
+    yield from _too_many("admins", len(kubernetes.admins), room, "administrators")
+
+
+def teams_fit(governance: config.TaskGovernance) -> Mistakes:
+    """Yield teams that one stack has no room for."""
+    yield from _too_many("teams", len(governance.teams), most(item="team"), "teams")
+
+
+def pools_fit(
+    pools: config.Readable[config.Pool], observability: config.Observability | None
+) -> Mistakes:
+    """Yield pools with more shards than the stacks of their layer have room for."""
+    node_pools = sum(_node_pools(pool) for pool in pools if pool.is_node_pool)
+    room = most(item="NodePool")
+    yield from _too_many("pools", node_pools, room, "NodePools, each shard and fallback its own,")
+    groups = sum(pool.shards for pool in pools if pool.is_node_group)
+    yield from _too_many("pools", groups, _MOST_GROUPS, "node groups, each shard a stack,")
+    if observability is not None:
+        room = most(item="pool")
+        yield from _too_many("pools", len(pools), room, "pools with alarms and dashboards")
+
+
+def _node_pools(pool: config.Pool) -> int:
+    falls_back = isinstance(pool.purchase, config.Spot) and pool.purchase.fallback != "none"
+    return pool.shards * (2 if falls_back else 1)
+
+
+def _too_many(key: str, count: int, room: int, what: str) -> Mistakes:
+    if count > room:
+        wrong = f"more {what} than the {room} that CloudFormation has room for"
+        yield config.refuse(key, wrong, f"write at most {room}", got=str(count))
