@@ -49,6 +49,8 @@ def drawn_pools(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     types, zones = draw(TYPES)
     purchase = draw(PURCHASES)
     pool: dict[str, Any] = {"instance_types": types, "zones": zones, "purchase": purchase}
+    if types is G_TYPES:
+        pool["efa"] = "none"
     if purchase in (ODCR, CAPACITY_BLOCK):
         pool |= {"instance_types": ["p5.48xlarge"], "zones": ["us-west-2b"]}
     count = draw(st.integers(2, 64))
@@ -177,6 +179,7 @@ class TestSpec:
             "budgets": [
                 {"nodes": "100%", "reasons": ["Empty"]},
                 {"nodes": "0", "reasons": ["Drifted"]},
+                {"nodes": "0", "reasons": ["Unhealthy"]},
             ],
         }
 

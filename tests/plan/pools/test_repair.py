@@ -171,12 +171,23 @@ def budgets(plan: ClusterPlan, name: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 class TestKarpenter:
-    def test_nothing_changes_where_no_pool_asks(self) -> None:
+    def test_no_gate_is_on_where_no_pool_asks(self) -> None:
         plan = planned(FIXED, BURST)
 
         assert plan.karpenter is not None
         assert not plan.karpenter.feature_gates["NodeRepair"]
         assert not plan.karpenter.reboots_nodes
+
+    def test_pools_are_held_before_the_gates_of_another_are_on(self) -> None:
+        # The controller's stack is deployed before that of the NodePools.
+        plan = planned(FIXED, BURST)
+
+        assert budgets(plan, "train") == [("0", ())]
+        assert budgets(plan, "burst")[-1] == ("0", ("Unhealthy",))
+
+    def test_the_conservative_version_gets_no_reason_that_its_api_refuses(self) -> None:
+        plan = planned(FIXED, BURST, version="1.14.3")
+
         assert not any("Unhealthy" in b.reasons for p in plan.node_pools for b in p.budgets)
 
     def test_reserved_nodes_are_rebooted_one_at_a_time_and_kept_from_all_else(self) -> None:

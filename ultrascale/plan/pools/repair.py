@@ -59,13 +59,16 @@ def repaired_groups(cluster: config.Cluster) -> frozenset[str]:
 def repair_budgets(
     cluster: config.Cluster, pool: PoolPlan, budgets: Sequence[Budget]
 ) -> tuple[Budget, ...]:
-    """Return the budgets of a NodePool with one for repair, where Karpenter repairs at all.
+    """Return the budgets of a NodePool with one for repair, where its Karpenter knows of it.
 
-    Its gates hold for the whole cluster, so a pool that does not ask is held by a budget of 0. A
+    Its gates hold for the whole cluster, so a pool that does not ask is held by a budget of 0. That
+    one is there before any pool asks: a deploy switches the gates before it changes NodePools. A
     pool of fixed size has no place for a successor at its limit of nodes, so of its nodes only
     those that a reboot heals are touched.
     """
-    if not pool.is_karpenter or not karpenter_repairs(cluster):
+    needed = karpenter.release(karpenter.FEATURES["repair"])
+    own = cluster.karpenter if pool.is_karpenter else None
+    if own is None or karpenter.release(own.version) < needed:
         return tuple(budgets)
     (stated,) = (each for each in cluster.pools if each.name == pool.pool)
     nodes = "0" if repair_of(cluster, stated) == "none" else _AT_A_TIME
