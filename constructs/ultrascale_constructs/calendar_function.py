@@ -70,7 +70,7 @@ class CalendarFunction(Construct):
     ) -> None:
         super().__init__(scope, id)
         group = define_log_group(self, retention_days=log_retention_days)
-        self.role = self._role(group, in_vpc=cluster is not None)
+        self.role = self._role(group, cluster)
         self.function = define_function(
             self,
             "Resource",
@@ -161,8 +161,8 @@ class CalendarFunction(Construct):
             treat_missing_data="notBreaching",
         )
 
-    def _role(self, group: logs.LogGroup, *, in_vpc: bool) -> iam.Role:
-        role = function_role(self, group, in_vpc=in_vpc)
+    def _role(self, group: logs.LogGroup, cluster: ClusterContext | None) -> iam.Role:
+        role = function_role(self, group, cluster=cluster)
         role.add_to_policy(
             iam.PolicyStatement(actions=["ec2:DescribeCapacityReservations"], resources=["*"])
         )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aws_cdk import Duration, IgnoreMode
+from aws_cdk import Duration, IgnoreMode, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -32,15 +32,20 @@ def lambda_code() -> lambda_.Code:
     )
 
 
-def function_role(scope: Construct, group: logs.LogGroup, *, in_vpc: bool = False) -> iam.Role:
+def function_role(
+    scope: Construct, group: logs.LogGroup, *, cluster: ClusterContext | None = None
+) -> iam.Role:
     """Define the role of a function, as `Role`, which may write to the log group and no more.
+
+    A function that calls an API server may read its endpoint and authority: EKS rotates these.
 
     Args:
         scope: Parent.
         group: Log group of the function.
-        in_vpc: Whether the function has network interfaces in a VPC.
+        cluster: The cluster whose API server it calls, from the private subnets; None: it lies
+            outside the VPC.
     """
-    reasons = {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"} if in_vpc else {}
+    reasons = {_VPC_POLICY: "AWS keeps it in step with what Lambda calls"} if cluster else {}
     role = iam.Role(
         scope,
         "Role",
@@ -49,6 +54,11 @@ def function_role(scope: Construct, group: logs.LogGroup, *, in_vpc: bool = Fals
     )
     acknowledge_managed_policies(role, reasons)
     group.grant_write(role)
+    if cluster is not None:
+        arn = Stack.of(scope).format_arn(
+            service="eks", resource="cluster", resource_name=cluster.name
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=["eks:DescribeCluster"], resources=[arn]))
     return role
 
 
@@ -92,12 +102,6 @@ def define_function(
         role=as_role(role),
         log_group=as_log_group(group),
         retry_attempts=retry_attempts,
-        environment={
-            "CLUSTER_ENDPOINT": cluster.endpoint,
-            "CLUSTER_CERTIFICATE_AUTHORITY": cluster.certificate_authority,
-        }
-        if cluster
-        else None,
         vpc=cluster.vpc if cluster else None,
         vpc_subnets=ec2.SubnetSelection(subnets=cluster.private_subnets(scope))
         if cluster

@@ -41,6 +41,9 @@ def node_config(plan: PoolPlan, *, cluster: ClusterContext | None = None) -> Map
     spec: dict[str, object] = {}
     kubelet: dict[str, object] = {"config": {"maxPods": plan.max_pods, **_name_servers(plan)}}
     if cluster is not None:
+        # nodeadm asks EKS for none of them: a deploy after EKS has rotated the authority is what
+        # gives new nodes the new one.
+        # https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/api/validation.go
         spec["cluster"] = {
             "name": cluster.name,
             "apiServerEndpoint": cluster.endpoint,

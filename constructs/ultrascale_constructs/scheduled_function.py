@@ -46,7 +46,7 @@ class ScheduledFunction(Construct):
         """
         super().__init__(scope, id)
         group = define_log_group(self, retention_days=plan.log_retention_days)
-        role = function_role(self, group, in_vpc=True)
+        role = function_role(self, group, cluster=cluster)
         function = define_function(
             self,
             "Resource",

@@ -39,7 +39,10 @@ def of_node_pool(node_pool: NodePoolPlan) -> Template:
 
 
 def test_the_calendar_of_a_node_pool_may_change_nothing_through_aws(of_node_pool: Template) -> None:
-    assert rights(of_node_pool) - OF_EVERY_FUNCTION == {("lambda:InvokeFunction", "Arn")}
+    assert rights(of_node_pool) - OF_EVERY_FUNCTION == {
+        ("eks:DescribeCluster", "arn:aws:eks:us-west-2:*:cluster/research"),
+        ("lambda:InvokeFunction", "Arn"),
+    }
 
 
 def test_a_schedule_calls_the_function_with_what_a_deploy_calls_it_with(
@@ -75,10 +78,13 @@ def test_the_function_of_a_node_pool_reaches_the_private_endpoint(of_node_pool: 
         "SecurityGroupIds": ["sg-0123456789abcdef0"],
         "SubnetIds": ["subnet-a", "subnet-b"],
     }
-    assert function["Environment"]["Variables"] == {
-        "CLUSTER_ENDPOINT": "https://0123.gr7.us-west-2.eks.amazonaws.com",
-        "CLUSTER_CERTIFICATE_AUTHORITY": "Y2VydGlmaWNhdGU=",
-    }
+
+
+def test_no_authority_of_the_cluster_is_frozen_into_the_function(of_node_pool: Template) -> None:
+    """EKS rotates it, and each call would fail from then on."""
+    assert "Environment" not in the(of_node_pool, FUNCTION)
+    assert "Y2VydGlmaWNhdGU=" not in str(of_node_pool.to_json())
+    assert "eks:DescribeCluster" in {action for action, _ in rights(of_node_pool)}
 
 
 def test_an_account_with_the_smallest_lambda_quota_can_deploy_it(of_node_pool: Template) -> None:

@@ -5,6 +5,7 @@ import json
 import ssl
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.support.fleet import node, pod, pool
 from tests.support.observability_plans import HYBRID_PLAN, of
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
+from ultrascale.lambdas.cluster import ApiServer
 from ultrascale.lambdas.fleet_metrics import handler
 from ultrascale.lambdas.kubernetes import KubernetesError
 
@@ -41,12 +43,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
         server.put(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", each)
     server.put("/apis/kueue.x-k8s.io/v1beta2/namespaces/hyperpod-ns-research/workloads/w", workload)
     with serve(server):
-        monkeypatch.setenv("CLUSTER_ENDPOINT", server.url)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         authority = base64.b64encode(b"a certificate").decode()
-        monkeypatch.setenv("CLUSTER_CERTIFICATE_AUTHORITY", authority)
+        found = ApiServer(endpoint=server.url, certificate_authority=authority)
+        monkeypatch.setattr(handler, "look_up", Mock(return_value=found))
         monkeypatch.setattr(handler, "tls_context", lambda _: ssl.create_default_context())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         yield server
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from tests.support.lease_server import NOON, PATH, FakeClock, LeaseServer
 from tests.support.observability_plans import CLUSTERS, of
 from tests.support.stub_api_http import serve
+from ultrascale.lambdas.cluster import ApiServer
 from ultrascale.lambdas.write_canary import handler
 from ultrascale.lambdas.write_canary.lease import Lease
 from ultrascale.lambdas.write_canary.run import run
@@ -214,12 +216,13 @@ def test_the_last_run_ends_by_itself(server: LeaseServer) -> None:
 
 @pytest.fixture
 def environment(server: LeaseServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLUSTER_ENDPOINT", server.url.replace("http:", "https:"))
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     authority = base64.b64encode(b"a certificate").decode()
-    monkeypatch.setenv("CLUSTER_CERTIFICATE_AUTHORITY", authority)
+    url = server.url.replace("http:", "https:")
+    found = ApiServer(endpoint=url, certificate_authority=authority)
+    monkeypatch.setattr(handler, "look_up", Mock(return_value=found))
     monkeypatch.setattr(handler, "tls_context", lambda _: ssl.create_default_context())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
 
     def plain(host: str, port: int, *, timeout: float, context: ssl.SSLContext) -> HTTPConnection:
@@ -249,7 +252,7 @@ def test_a_call_writes_in_its_own_name_and_logs_metrics(
 def test_a_call_that_cannot_begin_says_nothing_that_could_pass_for_a_measurement(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("CLUSTER_ENDPOINT")
+    monkeypatch.setattr(handler, "look_up", Mock(side_effect=KeyError("cluster")))
 
     with pytest.raises(KeyError):
         handler.on_event(EVENT, RUN)

@@ -114,6 +114,8 @@ def rights(template: Template) -> set[tuple[str, str]]:
 def _resource(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if "Fn::Join" in value:
+        return text(value)
     return value["Ref"] if "Ref" in value else value["Fn::GetAtt"][1]
 
 

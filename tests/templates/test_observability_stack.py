@@ -97,11 +97,14 @@ def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
     }
 
 
-def test_the_function_has_no_permission_in_aws_but_its_log(template: Document) -> None:
+def test_the_function_writes_its_log_and_reads_its_cluster_and_no_more(
+    template: Document,
+) -> None:
     policies = properties(template, "AWS::IAM::Policy")
-    actions = {a for p in policies for s in statements(p["PolicyDocument"]) for a in s["Action"]}
+    found = [s["Action"] for p in policies for s in statements(p["PolicyDocument"])]
+    actions = {a for each in found for a in ([each] if isinstance(each, str) else each)}
 
-    assert actions == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
 
 
 def test_log_groups_are_there_before_the_agents_would_make_them_for_ever(

@@ -121,15 +121,15 @@ def test_the_canary_may_patch_its_lease_and_nothing_else(template: Template) -> 
     assert "spec" not in objects["Lease"]
 
 
-def test_the_canary_has_no_permission_in_aws_but_its_log(template: Template) -> None:
-    actions = {
-        action
+def test_the_canary_writes_its_log_and_reads_its_cluster_and_no_more(template: Template) -> None:
+    found = [
+        statement["Action"]
         for policy in resources(template, "AWS::IAM::Policy")
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-        for action in statement["Action"]
-    }
+    ]
+    actions = {action for each in found for action in ([each] if isinstance(each, str) else each)}
 
-    assert actions == {"logs:CreateLogStream", "logs:PutLogEvents"}
+    assert actions == {"eks:DescribeCluster", "logs:CreateLogStream", "logs:PutLogEvents"}
 
 
 def test_limits_are_drawn_across_their_graphs(template: Template) -> None:

@@ -26,6 +26,7 @@ from ultrascale.lambdas.block_calendar import handler
 from ultrascale.lambdas.block_calendar.decision import UnusedNodesError
 from ultrascale.lambdas.block_calendar.entry import WindowError
 from ultrascale.lambdas.block_calendar.scheduled_end import EarlyEndError
+from ultrascale.lambdas.cluster import ApiServer
 
 KIND = itemgetter("Kind")
 PATH = "/apis/karpenter.sh/v1/nodepools/train"
@@ -181,8 +182,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApiServer]:
         monkeypatch.setenv("AWS_REGION", "us-west-2")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        monkeypatch.setenv("CLUSTER_ENDPOINT", server.url)
-        monkeypatch.setenv("CLUSTER_CERTIFICATE_AUTHORITY", "")
+        found = ApiServer(endpoint=server.url, certificate_authority="")
+        monkeypatch.setattr(handler, "look_up", {"research": found}.__getitem__)
         monkeypatch.setattr(handler, "tls_context", Mock(return_value=None))
         yield server
 

@@ -8,6 +8,7 @@ import boto3
 from botocore.session import Session
 
 from ..cloudformation import respond, rolls_back
+from ..cluster import look_up
 from ..kubernetes import KubernetesApi, bearer_token, tls_context
 from .decision import ReservationLostError
 from .entry import Deploy, Entry, Target, keep
@@ -131,8 +132,9 @@ def _target(target: "CalendarTarget") -> Target:
 
 def _kubernetes(cluster: str) -> KubernetesApi:
     region = os.environ["AWS_REGION"]
+    server = look_up(cluster)
     return KubernetesApi(
-        endpoint=os.environ["CLUSTER_ENDPOINT"],
-        context=tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"]),
+        endpoint=server.endpoint,
+        context=tls_context(server.certificate_authority),
         token=bearer_token(Session(), cluster=cluster, region=region),
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from botocore.session import Session
 
+from ..cluster import look_up
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
 from .exporters import measure_gpus
 from .hyper_nodes import look_again, measure_hyper_nodes
@@ -88,8 +89,9 @@ def _of_installed_kind(api: KubernetesApi, path: str) -> "Iterator[Object]":
 
 def _kubernetes(cluster: str) -> KubernetesApi:
     region = os.environ["AWS_REGION"]
+    server = look_up(cluster)
     return KubernetesApi(
-        endpoint=os.environ["CLUSTER_ENDPOINT"],
-        context=tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"]),
+        endpoint=server.endpoint,
+        context=tls_context(server.certificate_authority),
         token=bearer_token(Session(), cluster=cluster, region=region),
     )

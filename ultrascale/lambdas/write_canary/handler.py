@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from botocore.session import Session
 
+from ..cluster import look_up
 from ..kubernetes import bearer_token, tls_context
 from .lease import Lease
 from .run import Clock, run
@@ -41,8 +42,9 @@ def on_event(event: "CanaryInput", context: "Context") -> None:
 
 
 def _lease(settings: Settings, holder: str) -> Lease:
-    endpoint = urlsplit(os.environ["CLUSTER_ENDPOINT"])
-    tls = tls_context(os.environ["CLUSTER_CERTIFICATE_AUTHORITY"])
+    server = look_up(settings.cluster)
+    endpoint = urlsplit(server.endpoint)
+    tls = tls_context(server.certificate_authority)
     timeout = settings.threshold_seconds + _GRACE_SECONDS
     assert endpoint.hostname is not None
     host, port = endpoint.hostname, endpoint.port or 443

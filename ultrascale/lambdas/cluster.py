@@ -1,0 +1,38 @@
+"""Endpoint and certificate authority of an EKS cluster, as EKS has them now.
+
+EKS rotates the authority of a cluster: one that a template has frozen ends all calls.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeCluster.html
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_Certificate.html
+"""
+
+from dataclasses import dataclass
+
+import boto3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServer:
+    """The API server of a cluster.
+
+    Attributes:
+        endpoint: Its URL.
+        certificate_authority: Its certificate authority, in base64.
+    """
+
+    endpoint: str
+    certificate_authority: str
+
+
+def look_up(name: str) -> ApiServer:
+    """Return the API server of the cluster ``name``.
+
+    Raises:
+        ClientError: EKS refused.
+    """
+    cluster = boto3.client("eks").describe_cluster(name=name)["cluster"]
+    return ApiServer(
+        endpoint=cluster["endpoint"],
+        certificate_authority=cluster["certificateAuthority"]["data"],
+    )
