@@ -23,6 +23,10 @@ EFA_INTERFACES: dict[int, str] = {
         c8g.metal-24xl c8g.metal-48xl c9g.48xlarge c9g.metal-48xl r7g.16xlarge r7g.metal
         r8g.24xlarge r8g.48xlarge r8g.metal-24xl r8g.metal-48xl
         m7i.48xlarge m7i.metal-48xl c7i.48xlarge c7i.metal-48xl r7i.48xlarge r7i.metal-48xl
+        c6a.48xlarge c6a.metal c6i.32xlarge c6i.metal c7a.48xlarge c7a.metal-48xl g4dn.8xlarge
+        g4dn.12xlarge g4dn.16xlarge g4dn.metal i3en.12xlarge i3en.24xlarge i3en.metal i4i.32xlarge
+        i4i.metal m6a.48xlarge m6a.metal m6i.32xlarge m6i.metal m7a.48xlarge m7a.metal-48xl
+        r6a.48xlarge r6a.metal r6i.32xlarge r6i.metal r7a.48xlarge r7a.metal-48xl
     """,
     2: "g6e.24xlarge g7.48xlarge g7e.24xlarge",
     4: "p4d.24xlarge p4de.24xlarge g6e.48xlarge g7e.48xlarge p6e-gb200.36xlarge",
@@ -196,7 +200,7 @@ def test_asking_for_a_fact_that_does_not_exist_is_a_bug() -> None:
         ("p5.48xlrage", "did you mean p5.48xlarge?"),
         ("ml.p5.48xlarge", "did you mean p5.48xlarge?"),
         ("p6-b30.48xlarge", "did you mean p6-b300.48xlarge?"),
-        ("?", "the catalog's types are in ultrascale/catalog/instances.csv"),
+        ("?", "`ultrascale types` lists the known ones"),
     ],
 )
 def test_misspelt_instance_type_is_answered_with_its_neighbour(asked: str, hint: str) -> None:

@@ -13,6 +13,7 @@ from ultrascale.catalog.instance_types import (
     ResourceName,
     UltraServer,
     lookup,
+    suggest,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "Source",
     "UltraServer",
     "lookup",
+    "suggest",
 ]

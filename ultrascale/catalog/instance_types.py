@@ -6,6 +6,7 @@ it). `prices.csv` has one row a Region and type. An empty cell is a fact that no
 `none` is a fact that a source states.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,8 @@ _RESOURCE_NAMES: Mapping[AcceleratorKind, ResourceName] = MappingProxyType(
     {"nvidia": "nvidia.com/gpu", "neuron": "aws.amazon.com/neuron"}
 )
 
+# Source: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+_SERIES = re.compile("[a-z]+")
 # What the names of the series begin with.
 _TRAINING_SERIES = ("p", "trn")
 
@@ -327,6 +330,21 @@ INSTANCE_TYPES: Mapping[str, InstanceType] = MappingProxyType(_TYPES)
 """Every instance type of the catalog, by its EC2 name."""
 
 
+def suggest(instance_type: str) -> str:
+    """Return what to do about an unknown type: the nearest of its series, or how to list all.
+
+    No type of another series is meant: `t3.large` is no misspelt `trn3.48xlarge`.
+    """
+    letters = _series(instance_type.lower().removeprefix("ml."))
+    of_series = (name for name in INSTANCE_TYPES if _series(name) == letters)
+    return did_you_mean(instance_type, of_series) or "`ultrascale types` lists the known ones"
+
+
+def _series(instance_type: str) -> str:
+    letters = _SERIES.match(instance_type)
+    return letters.group() if letters else ""
+
+
 def lookup(instance_type: str) -> InstanceType:
     """Return the catalog entry of an EC2 instance type.
 
@@ -339,7 +357,5 @@ def lookup(instance_type: str) -> InstanceType:
     try:
         return INSTANCE_TYPES[instance_type]
     except KeyError:
-        hint = did_you_mean(instance_type, INSTANCE_TYPES)
-        fallback = "the catalog's types are in ultrascale/catalog/instances.csv"
-        message = f"unknown instance type {instance_type!r}; {hint or fallback}"
+        message = f"unknown instance type {instance_type!r}; {suggest(instance_type)}"
         raise CatalogError(message) from None

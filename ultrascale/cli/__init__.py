@@ -36,6 +36,7 @@ COMMANDS: "Mapping[str, Command]" = {
     "matrix": Command(
         "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
+    "types": Command("types", "types", "List the instance types that a file may name."),
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
     "preflight": Command("preflight", "preflight", "Check an AWS account against a cluster file."),
     "capacity": Command("capacity", "app", "Find Capacity Blocks, training plans, Spot; buy one."),

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from ultrascale import catalog
 from ultrascale.catalog.matrix import PurchaseOption
-from ultrascale.config import near
 from ultrascale.plan import capacity
 from ultrascale.plan.advice.model import Held, Question
 from ultrascale.plan.advice.times import DAY, Wrong, read_time
@@ -48,7 +47,7 @@ def _read(text: str, fields: Mapping[str, str], wrong: Wrong) -> Held | None:
         return None
     name, count, kind = fields["id"], fields["count"], fields["type"].removeprefix("ml.")
     if kind not in catalog.INSTANCE_TYPES:
-        wrong(_OPTION, "an unknown instance type", kind, near(kind, catalog.INSTANCE_TYPES))
+        wrong(_OPTION, "an unknown instance type", kind, catalog.suggest(kind))
         return None
     starts, ends = (read_time(_OPTION, fields.get(key), wrong) for key in _TIMES)
     if not re.fullmatch(r"[1-9]\d{0,5}", count):
