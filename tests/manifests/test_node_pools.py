@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.crd_schemas import CrdSet, karpenter_crds
+from tests.support.crd_schemas import KARPENTER_FOLDERS, CrdSet, karpenter_crds
 from tests.support.node_pool_plans import (
     CELLS,
     G_TYPES,
@@ -19,9 +19,19 @@ from tests.support.node_pool_plans import (
     STATIC,
     Planned,
     planned,
+    planned_cluster,
     planned_file,
 )
-from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    ON_DEMAND,
+    SPOT,
+    SYSTEM_POOL,
+    make_cluster,
+    pool_document,
+)
+from ultrascale.catalog.karpenter import LONG_TERM_VERSION
 from ultrascale_k8s.node_classes import node_class_manifest
 from ultrascale_k8s.node_pools import NodePoolsChart, node_pool_manifest
 
@@ -96,6 +106,16 @@ class TestValidity:
         self, crds: CrdSet, provisioner: str, cell: Mapping[str, Any]
     ) -> None:
         assert mistakes(crds, planned(provisioner, **cell)) == []
+
+    @pytest.mark.parametrize("cell", ["on-demand", "odcr static", "spot with fallback"])
+    def test_the_conservative_karpenter_takes_the_pools_that_are_made_for_it(
+        self, cell: str
+    ) -> None:
+        pool = pool_document(provisioner="karpenter", **CELLS[cell])
+        own = {"version": LONG_TERM_VERSION}
+        plans = planned_cluster(make_cluster(pools=[SYSTEM_POOL, pool], karpenter=own))
+
+        assert mistakes(karpenter_crds(KARPENTER_FOLDERS[0]), plans) == []
 
     @pytest.mark.parametrize("file", ["mixed-capacity.yaml", "auto-mode.yaml"])
     def test_the_api_server_takes_the_pools_of_the_file(self, crds: CrdSet, file: str) -> None:
