@@ -190,6 +190,24 @@ LESS: dict[str, tuple[frozenset[str], str, Body, Body]] = {
         role("ec2.amazonaws.com", ManagedPolicyArns=["a", "b"])["Properties"],
         role("ec2.amazonaws.com", ManagedPolicyArns=["a"])["Properties"],
     ),
+    "rules of a group": (
+        CUT,
+        "AWS::EC2::SecurityGroup",
+        {"SecurityGroupIngress": [{"CidrIp": "10.0.0.0/8"}, {"CidrIp": "100.64.0.0/10"}]},
+        {"SecurityGroupIngress": [{"CidrIp": "10.0.0.0/8"}]},
+    ),
+    "identity of an add-on": (
+        CUT,
+        "AWS::EKS::Addon",
+        {"AddonName": "vpc-cni", "PodIdentityAssociations": [{"ServiceAccount": "aws-node"}]},
+        {"AddonName": "vpc-cni"},
+    ),
+    "a taint that evicts": (
+        OUTAGE,
+        "AWS::EKS::Nodegroup",
+        {"Taints": [{"Key": "a", "Effect": "NO_SCHEDULE"}]},
+        {"Taints": [{"Key": "a", "Effect": "NO_EXECUTE"}]},
+    ),
     "days of logs": (HISTORY, LOGS, {"RetentionInDays": 365}, {"RetentionInDays": 7}),
     "logs without end": (HISTORY, LOGS, {}, {"RetentionInDays": 7}),
     "major version of Aurora": (

@@ -447,6 +447,26 @@ def _addon_goes(change: Change, context: _Context) -> Harm | None:
     )
 
 
+def _taint_evicts(change: Change, context: _Context) -> Harm | None:
+    """Judge a taint that a managed group gets: EKS gives it to the nodes that run as well.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
+    """
+    if change.action != "updated":
+        return None
+    before, after = (objects(side, "Taints") for side in _sides(change, context))
+    evicting = [taint for taint in after if taint.get("Effect") == "NO_EXECUTE"]
+    added = [text_of(taint.get("Key")) for taint in evicting if taint not in before]
+    if not added:
+        return None
+    return Harm(
+        verdict="outage",
+        lost=f"pods on nodes that run and do not tolerate {', '.join(added)}: they are evicted at "
+        "once",
+        instead="use the effect NoSchedule, or let the jobs end first, and name it then",
+    )
+
+
 def _chart_goes(change: Change, context: _Context) -> Harm | None:
     if change.action not in _GOING:
         return None
@@ -499,7 +519,14 @@ _LINK = Harm(
 _JUDGES: Mapping[str, Sequence[_Judge]] = {
     _ENTRY: (_entry_changes,),
     _ROLE: (_role_goes,),
-    _GROUP: (_group_goes,),
+    _GROUP: (
+        _group_goes,
+        _when_it_loses(
+            _network("traffic that a security group allows"),
+            "SecurityGroupEgress",
+            "SecurityGroupIngress",
+        ),
+    ),
     **dict.fromkeys(_RULES, (_rule_goes,)),
     _LOGS: (_logs_go,),
     "AWS::APS::Workspace": (_when_it_goes(_METRICS_HISTORY),),
@@ -521,8 +548,9 @@ _JUDGES: Mapping[str, Sequence[_Judge]] = {
     ),
     "AWS::EC2::VPCGatewayAttachment": (_when_it_goes(_network("the way to the internet")),),
     "AWS::ECR::PullThroughCacheRule": (_when_it_goes(_IMAGES),),
-    "AWS::EKS::Addon": (_addon_goes,),
+    "AWS::EKS::Addon": (_addon_goes, _when_it_loses(_PODS_LOSE, "PodIdentityAssociations")),
     "AWS::EKS::Cluster": (_cluster_closes,),
+    "AWS::EKS::Nodegroup": (_taint_evicts,),
     "AWS::EKS::PodIdentityAssociation": (_association_goes,),
     "AWS::FSx::DataRepositoryAssociation": (_when_it_goes(_LINK),),
     "AWS::Grafana::Workspace": (_when_it_goes(_METRICS_HISTORY),),
@@ -550,7 +578,6 @@ NOT_IN_USE = frozenset(
         "AWS::EC2::SubnetCidrReservation",
         "AWS::ECR::RegistryPolicy",
         "AWS::ECR::RepositoryCreationTemplate",
-        "AWS::EKS::Nodegroup",
         "AWS::Events::Rule",
         "AWS::IAM::ManagedPolicy",
         "AWS::IAM::Policy",
