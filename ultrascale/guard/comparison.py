@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ultrascale.documents import Json, Resource
+from ultrascale.guard.callers import narrowed_callers
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.failures import missing_exports, with_failures
 from ultrascale.guard.immutable import refused_objects
@@ -40,6 +41,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *missing_exports(worlds),
         *refused_objects(objects),
         *narrowed_bindings(objects, worlds),
+        *narrowed_callers(objects),
     ]
     gone = list(_gone_objects(objects, worlds))
     pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))

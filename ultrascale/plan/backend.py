@@ -31,7 +31,8 @@ _GRACE_SECONDS = 60
 _STORAGE_GROWTH = 10
 
 _FILES = "/etc/ultrascale"
-_CLUSTER_FILE = "cluster.yaml"
+CLUSTER_FILE = "cluster.yaml"
+"""Name of the cluster file within the backend's pods."""
 _RULES_FILE = "rules.yaml"
 
 # The class of a job that names none: no PriorityClass here is the default of the cluster.
@@ -64,12 +65,18 @@ def plan_backend(
         rights=tuple(_rights(cluster, pools)),
         cluster_rights=tuple(_cluster_rights(cluster, every)),
         allow_from=backend.allow_from,
-        identity=_identity(backend, cluster.scheduling.priority_classes),
+        identity=plan_identity(backend, cluster.scheduling.priority_classes),
         application=_application(cluster, backend, database, builds),
     )
 
 
-def _identity(backend: config.Backend, priorities: Mapping[str, int]) -> IdentityPlan:
+def plan_identity(backend: config.Backend, priorities: Mapping[str, int]) -> IdentityPlan:
+    """Return who may call ``backend``.
+
+    Args:
+        backend: The section.
+        priorities: Values of PriorityClasses, by name.
+    """
     identity = backend.identity
     return IdentityPlan(
         accounts_audience=names.BACKEND_AUDIENCE,
@@ -194,9 +201,9 @@ def _application(
 ) -> ApplicationPlan | None:
     if backend.image is None:
         return None
-    files = {_CLUSTER_FILE: config.text_of(cluster)}
+    files = {CLUSTER_FILE: config.text_of(cluster)}
     environment = {
-        "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{_CLUSTER_FILE}",
+        "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{CLUSTER_FILE}",
         "AWS_ACCOUNT_ID": names.ACCOUNT_ID,
         "PORT": str(_PORT),
     }

@@ -1,0 +1,94 @@
+"""Callers of the backend who lose what they may do by a change of the cluster file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ultrascale import config
+from ultrascale.documents import text
+from ultrascale.errors import ConfigError
+from ultrascale.guard.model import Change, Harm
+from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.plan.backend import CLUSTER_FILE, plan_identity
+from ultrascale.plan.model import CallerRightPlan, IdentityPlan
+
+_CONFIG_MAP = "ConfigMap"
+
+
+@dataclass(frozen=True, slots=True)
+class _Callers:
+    identity: IdentityPlan
+    namespaces: frozenset[str]
+
+
+def narrowed_callers(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+    """Yield the file of the backend where callers may do less by the new one.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+    """
+    old, new = (_files(objects) for objects in applied)
+    for namespace, before in old.items():
+        after = new.get(namespace)
+        was, will = _callers(before), _callers(after) if after is not None else None
+        lost = sorted(_lost(was, will)) if was is not None and will is not None else []
+        if after is not None and lost:
+            stack, logical_id = after.holder
+            yield Change(
+                stack=stack,
+                logical_id=logical_id,
+                type=f"Kubernetes::{_CONFIG_MAP}",
+                name=after.name,
+                action="updated",
+            ).harmed(
+                Harm(
+                    verdict="people lose access",
+                    lost=f"what callers of the backend may do: {', '.join(lost)}",
+                    instead="keep their rights beside the new ones, and name it once they use "
+                    "others",
+                )
+            )
+
+
+def _files(objects: Objects) -> dict[str, KubernetesObject]:
+    """Return the ConfigMaps with the file that the backend reads, by namespace."""
+    return {
+        applied.namespace: applied
+        for applied in objects.of_kind(_CONFIG_MAP)
+        if text(applied.body, "data", CLUSTER_FILE)
+    }
+
+
+def _callers(applied: KubernetesObject) -> _Callers | None:
+    """Return the callers of a file; None where this version cannot read it."""
+    try:
+        cluster = config.loads(text(applied.body, "data", CLUSTER_FILE))
+    except ConfigError:
+        return None
+    backend = cluster.backend
+    if backend is None:
+        return None
+    identity = plan_identity(backend, cluster.scheduling.priority_classes)
+    return _Callers(identity, frozenset({backend.namespace, *backend.allow_from}))
+
+
+def _lost(was: _Callers, will: _Callers) -> Iterator[str]:
+    old, new = was.identity, will.identity
+    if old.issuer is not None:
+        for key in ("issuer", "audience", "groups_claim"):
+            if getattr(old, key) != getattr(new, key):
+                yield f"users of {old.issuer} (another {key})"
+    yield from (f"admin {name}" for name in {*old.admins} - {*new.admins})
+    rights = {right.group: right for right in new.rights}
+    for right in old.rights:
+        after = rights.get(right.group)
+        if right.group not in new.admins and (after is None or not _covers(after, right)):
+            yield f"{right.group}{' in part' if after else ''}"
+    yield from (f"pods of {name}" for name in was.namespaces - will.namespaces)
+
+
+def _covers(new: CallerRightPlan, old: CallerRightPlan) -> bool:
+    return (
+        new.highest_value >= old.highest_value
+        and {*new.kinds} >= {*old.kinds}
+        and {*new.templates} >= {*old.templates}
+    )
