@@ -33,6 +33,8 @@ _SECONDS_FOR_A_PIPE = 3.0
 # Tabs between tokens, question marks in flow collections, comments after the indicator of a block
 # scalar, and line breaks that YAML 1.2 does not know.
 _READ_DIFFERENTLY = re.compile("[\t?\x85\u2028\u2029]|[|>]#")
+# An escape such as \ud800 stands for no character.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # PyYAML takes ten seconds for a mebibyte.
 _LONGEST_FOR_PYYAML = 65_536
 
@@ -296,6 +298,10 @@ def _measure(loader: type[Loader], text: str) -> None:
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             _refuse_tag(event, line)
         measures.add(event, line)
+        if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
+            raise YamlError(
+                f"line {line}: half of a character, got {event.value!r}; write all of it"
+            )
 
 
 def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:

@@ -54,7 +54,13 @@ def test_the_same_stack_in_two_stages_is_asked_about(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "name a folder"), ("{", "is no JSON"), ("[]", "no JSON object"), ("{}", "no stack")],
+    [
+        (None, "name a folder"),
+        ("{", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ("[]", "no JSON object"),
+        ("{}", "no stack"),
+    ],
 )
 def test_what_is_no_assembly_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ultrascale.cli.output import outlive_reader
-from ultrascale.errors import UltrascaleError, UsageError
+from ultrascale.errors import UltrascaleError, UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,6 +107,11 @@ USAGE = 64
 """Exit status where the command itself was written wrongly: `EX_USAGE` of sysexits(3)."""
 
 
+def _shown(error: UltrascaleError) -> str:
+    """Return what ``error`` says; files and servers may have put orders for a terminal into it."""
+    return "\n".join(map(printable, str(error).split("\n")))
+
+
 def main() -> None:
     """Run the command line.
 
@@ -117,10 +122,10 @@ def main() -> None:
     try:
         _commands()
     except UsageError as error:
-        typer.echo(str(error), err=True)
+        typer.echo(_shown(error), err=True)
         sys.exit(USAGE)
     except UltrascaleError as error:
-        sys.exit(str(error))
+        sys.exit(_shown(error))
     except SystemExit as end:
         # click ends with 2, with which `plan` says that no published limit allows a cluster.
         if isinstance(end.__context__, _ClickUsageError):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ultrascale.errors import printable
 from ultrascale.jobs.preparation import check_file
 
 
@@ -12,7 +13,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster
     """Name every mistake in a cluster file at once, and warn of surprises."""
     checked = check_file(file)
     for warning in checked.warnings:
-        typer.echo(f"{file}: warning: {warning}", err=True)
+        typer.echo(f"{file}: warning: {printable(warning)}", err=True)
     for note in checked.notes:
-        typer.echo(f"{file}: note: {note}", err=True)
+        typer.echo(f"{file}: note: {printable(note)}", err=True)
     typer.echo(f"{file}: ok")

@@ -289,7 +289,7 @@ def _read_json(file: Path) -> Template:
         raise QuestionError(
             [f"{file}: {error.strerror}; name a folder that `cdk synth` wrote"]
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise QuestionError([f"{file}: is no JSON: {error}"]) from error
     template = as_template(document)
     if template is None:
