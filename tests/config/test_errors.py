@@ -62,8 +62,8 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
     ]
 
 
-def test_a_mistake_of_form_hides_no_mistake_in_a_part_without_one() -> None:
-    """Of pool 1 the rules wait for its mended key, but not those of its counts."""
+def test_a_mistake_of_form_hides_no_mistake_of_another_kind() -> None:
+    """Of pool 1 only what the misspelt key says is not judged."""
     bad = {"efa": "all", "zones": TWO_ZONES, "nodes": {"max": 0}}
     document = with_pool(**bad, instance_typ=["x"])
     document["pools"].append(pool_document(name="second", **bad))
@@ -72,6 +72,7 @@ def test_a_mistake_of_form_hides_no_mistake_in_a_part_without_one() -> None:
     assert keys == {
         "pools.1.instance_typ",
         "pools.1.nodes.max",
+        "pools.1.zones",
         "pools.2.zones",
         "pools.2.nodes.max",
     }

@@ -1,9 +1,12 @@
 """The base type of the parts of the cluster file, which keeps what pydantic has read."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Self, TypeVar, get_type_hints
 
+import pydantic
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -15,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticUndefined
 
 from ultrascale.config._document import is_mapping
 from ultrascale.config._schema import documentation
@@ -67,6 +70,13 @@ class Model(BaseModel):
         seen.models[id(value)] = model
         return model
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name in type(self).model_fields:
+                raise UnreadableKeyError(name)
+            return super().__getattr__(name)
+
     @classmethod
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -79,7 +89,52 @@ class Model(BaseModel):
         return schema
 
 
+# A mapping with more of them is of another type.
+_MOST_UNKNOWN = 50
+
+
+class UnreadableKeyError(Exception):
+    """A rule reads a key that has a mistake of form: it cannot judge any further."""
+
+
 M = TypeVar("M", bound=Model)
+
+
+def read_in_part(kind: type[M], value: Mapping[str, object], broken: Collection[str]) -> M:
+    """Return the mapping ``value`` as a ``kind`` without the keys that have mistakes of form.
+
+    Whoever reads such a key of it, or one that is missing, gets an `UnreadableKeyError`.
+
+    Args:
+        kind: Type of the mapping.
+        value: A mapping of a document.
+        broken: Keys with mistakes of form.
+    """
+    found: dict[str, object] = {}
+    keys = [info.alias or name for name, info in kind.model_fields.items()]
+    # What a misspelt key says is not known: its default would be judged in its place.
+    unknown = [key for key in value if key not in keys][:_MOST_UNKNOWN]
+    misspelt = (get_close_matches(key, keys, n=1) for key in unknown)
+    unread = {*broken, *(key for matches in misspelt for key in matches)}
+    for key, (name, info) in zip(keys, kind.model_fields.items(), strict=True):
+        try:
+            if key not in value and key not in unread:
+                found[name] = info.get_default(call_default_factory=True, validated_data=found)
+            elif key not in unread:
+                found[name] = _adapter(kind, name).validate_python(value[key], strict=True)
+        except (pydantic.ValidationError, KeyError):
+            continue
+    known = {name: each for name, each in found.items() if each is not PydanticUndefined}
+    stated = {name for name, info in kind.model_fields.items() if (info.alias or name) in value}
+    part = kind.model_construct(_fields_set=stated, **dict.fromkeys(kind.model_fields))
+    object.__setattr__(part, "__dict__", known)
+    return part
+
+
+@cache
+def _adapter(kind: type[Model], name: str) -> "pydantic.TypeAdapter[object]":
+    annotation: type[object] = get_type_hints(kind, include_extras=True)[name]
+    return pydantic.TypeAdapter(annotation)
 
 
 def read_as(kind: type[M], value: Mapping[str, object], seen: Seen | None = None) -> M:

@@ -73,7 +73,7 @@ def form_mistakes(
         elif item["type"] == UNKNOWN_OPTION:
             yield _unknown_option(at, item, document)
         else:
-            yield _wrong_value(at, item)
+            yield from _wrong_values(at, item)
 
 
 def broken_places(
@@ -145,13 +145,21 @@ def _unknown_option(at: KeyPath, item: ErrorDetails, document: Mapping[str, obje
     return _mistake((*at, key), "unknown value", near(str(option or ""), known))
 
 
+def _wrong_values(at: KeyPath, item: ErrorDetails) -> Iterator[Mistake]:
+    refusal = item.get("ctx", {}).get("error")
+    if not isinstance(refusal, WrongValueError):
+        yield _wrong_value(at, item)
+        return
+    got = repr(item["input"]) if item["loc"][-1:] == (_KEY,) else None
+    places = [(*at, number) for number in refusal.within] or [at]
+    for place in places:
+        got = "" if refusal.complete else got
+        yield _mistake(place, refusal.wrong, refusal.todo, got=got)
+
+
 def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:
     got = repr(item["input"]) if item["loc"][-1:] == (_KEY,) else None
     context = item.get("ctx", {})
-    refusal = context.get("error")
-    if isinstance(refusal, WrongValueError):
-        got = "" if refusal.complete else got
-        return _mistake((*at, *refusal.within), refusal.wrong, refusal.todo, got=got)
     if item["type"] == "string_type":
         is_one = not is_mapping(item["input"]) and not is_list(item["input"])
         todo = "put it in quotes" if is_one and item["input"] is not None else "write one word"

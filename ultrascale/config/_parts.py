@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
-from ultrascale.config._base import Model, Section, Seen
+from ultrascale.config._base import Model, Section, Seen, read_in_part
 from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
 from ultrascale.config._form import keys_of
 
@@ -68,12 +68,14 @@ class Parts:
         whole: The type of the file.
         document: The file; None where the parts are those of a value without one.
         broken: Places of mistakes of form.
+        partial: Parts with mistakes of form, each without the keys that have them.
     """
 
     placed: tuple[Placed[Model], ...]
     whole: type[Model]
     document: Mapping[str, object] | None = None
     broken: Collection[KeyPath] = ()
+    partial: tuple[Placed[Model], ...] = ()
     _by_kind: dict[type[Model], tuple[Placed[Model], ...]] = field(
         default_factory=dict[type[Model], tuple[Placed[Model], ...]]
     )
@@ -86,9 +88,13 @@ class Parts:
             self._by_kind[kind] = found
         return found
 
+    def judged(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
+        """Return the parts of a type for rules to judge: those that are read in part as well."""
+        return (*self.of(kind), *(each for each in self.partial if isinstance(each.item, kind)))
+
     def section(self, kind: type[Section]) -> Section | Unreadable | None:
         """Return the section of a type; None where the file leaves it out."""
-        for each in self.of(kind):
+        for each in self.judged(kind):
             if isinstance(each.item, kind):
                 return each.item
         if self.document is None:
@@ -143,7 +149,14 @@ def parts_seen(
         outer: The keys of the file that are in no section; None where they cannot be read.
     """
     first = () if outer is None else (Placed[Model]((), outer),)
-    return Parts((*first, *_seen(document, (), seen)), whole, document, broken)
+    read = (*first, *_seen(document, (), seen))
+    partial = tuple(
+        each
+        for each in _in_part(document, (), seen, broken)
+        # The keys at the top are a part of their own, where they can be read.
+        if each.at or outer is None or type(each.item) is whole
+    )
+    return Parts(read, whole, document, broken, partial)
 
 
 @cache
@@ -195,6 +208,19 @@ def _seen(value: object, at: KeyPath, seen: Seen) -> Iterator[Placed[Model]]:
                 # A section that the file leaves out is judged as one that it states.
                 yield from _within(_made(info.default_factory), (*at, key), ())
     yield from _items(value, at, lambda inner, place: _seen(inner, place, seen))
+
+
+def _in_part(
+    value: object, at: KeyPath, seen: Seen, broken: Collection[KeyPath]
+) -> Iterator[Placed[Model]]:
+    """Yield the parts with mistakes of form, the outermost first."""
+    if id(value) in seen.models:
+        return
+    kind = seen.kinds.get(id(value))
+    if kind is not None and is_mapping(value):
+        keys = {str(place[len(at)]) for place in broken if place[: len(at)] == at != place}
+        yield Placed(at, read_in_part(kind, value, keys))
+    yield from _items(value, at, lambda inner, place: _in_part(inner, place, seen, broken))
 
 
 def _made(factory: object) -> object:

@@ -5,10 +5,12 @@ that part. Further parameters take what else it needs. The registry finds each a
 annotation, which it checks when the rule is registered:
 
 ``Pool``
-    As first parameter: each readable pool in turn. Later: the pool that the first part is in.
+    As first parameter: each pool in turn. Of one with a mistake of form the rule judges what it
+    can: it ends where it reads a key with such a mistake. Later: the pool that the first part is
+    in.
 ``Network``
-    The section, which a file has once; a rule waits until it can be read, and is skipped where the
-    file leaves it out. ``Network | None`` is None there.
+    The section, which a file has once, or as much of it as can be read; a rule is skipped where
+    the file leaves it out. ``Network | None`` is None there.
 ``Readable[Pool]``
     The pools that can be read. As first parameter, the places of mistakes are those of the file.
 ``Every[Pool]``
@@ -23,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ultrascale.config._base import Model, Section
+from ultrascale.config._base import Model, Section, UnreadableKeyError
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Every, Names, Parts, Placed, Readable, Unreadable, types_in
 from ultrascale.errors import CatalogError, UnknownFactError
@@ -76,13 +78,15 @@ class _Rule:
     def _judged(self, parts: Parts) -> Iterable[Placed[object]]:
         if self.kinds is None:
             return (_FILE,)
-        return (each for kind in self.kinds for each in parts.of(kind))
+        return (each for kind in self.kinds for each in parts.judged(kind))
 
     def _applied(self, arguments: list[object], judged: Placed[object]) -> Iterator[Mistake]:
         try:
             for mistake in self.function(*arguments):
                 rests_on = mistake.rests_on and (*judged.at, *mistake.rests_on)
                 yield replace(mistake, at=(*judged.at, *mistake.at), rests_on=rests_on)
+        except UnreadableKeyError:
+            return  # the mistake of form is told
         except CatalogError as error:
             # The catalog does not know what the rule has to judge: a refusal, never a guess.
             key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()

@@ -1,7 +1,7 @@
 """Kinds of value that parts of the cluster file share."""
 
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
@@ -20,7 +20,6 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from ultrascale.catalog import quantities
-from ultrascale.config._document import KeyPath
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -32,7 +31,7 @@ class WrongValueError(ValueError):
         wrong: What is wrong with it.
         todo: What to do about it; empty where ``wrong`` says so already.
         complete: Whether ``wrong`` names the value already.
-        within: Keys within the value that lead to what is wrong.
+        within: Items of the value that are wrong, by their numbers; empty: the value is.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class WrongValueError(ValueError):
         todo: str = "",
         *,
         complete: bool = False,
-        within: KeyPath = (),
+        within: Sequence[int] = (),
     ) -> None:
         super().__init__(wrong)
         self.wrong = wrong
@@ -96,9 +95,10 @@ def matching(pattern: str, wrong: str, todo: str, *, any_script: bool = False) -
 
 
 def _distinct(values: tuple[Item, ...]) -> tuple[Item, ...]:
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            raise WrongValueError("stands in the list twice", "keep one", within=(number,))
+    seen: set[Item] = set()
+    twice = [number for number, value in enumerate(values) if value in seen or seen.add(value)]
+    if twice:
+        raise WrongValueError("stands in the list twice", "keep one", within=twice)
     return values
 
 
