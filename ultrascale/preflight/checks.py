@@ -16,6 +16,7 @@ from ultrascale.preflight.stacks import NAMES, STACKS
 from ultrascale.preflight.training_plans import TRAINING_PLANS
 from ultrascale.preflight.upgrade import UPGRADE
 from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
+from ultrascale.preflight.volume_key import VOLUME_KEY
 from ultrascale.preflight.zones import ZONES
 
 CHECKS: tuple[Check, ...] = (
@@ -24,6 +25,7 @@ CHECKS: tuple[Check, ...] = (
     ROLES,
     BOUNDARY,
     ADMINS,
+    VOLUME_KEY,
     QUOTAS,
     ZONES,
     ENDPOINTS,
