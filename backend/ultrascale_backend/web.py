@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.pods import read_pod
+from ultrascale.jobs.pods import made_by, read_pod
+from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.names import JOB_LABEL
 from ultrascale_backend import store
 from ultrascale_backend.authentication import Authenticator
@@ -33,6 +34,7 @@ from ultrascale_backend.errors import (
 )
 from ultrascale_backend.metrics import CONTENT_TYPE, Metrics
 from ultrascale_backend.mistakes import near
+from ultrascale_backend.objects import REQUEST_LABEL
 from ultrascale_backend.records import STATES, Record, State
 from ultrascale_backend.refused_bodies import ReadRefusedBodies
 from ultrascale_backend.rendering import Renderer
@@ -136,9 +138,15 @@ class Backend:
             return _one(None)
         selector = {"labelSelector": f"{JOB_LABEL}={record.job_name}"}
         items = self.cluster.items(POD.path(record.namespace), selector)
-        pods = [read_pod(each) for each in items]
+        # Another owner's job may have the name once this one is gone, and its pods stay a while.
+        pods = made_by(map(read_pod, items), self._workloads_of(record))
         keys = ("name", "state", "node", "restarts", "reason")
         return JSONResponse({"pods": [{key: getattr(pod, key) for key in keys} for pod in pods]})
+
+    def _workloads_of(self, record: Record) -> Iterator[JsonObject]:
+        query = {"labelSelector": f"{REQUEST_LABEL}={record.id}"}
+        for kind in WORKLOADS:
+            yield from self.cluster.collection(kind, record.namespace, query)
 
     def health(self, _: Request) -> Response:
         """Answer GET /healthz: whether a restart would help."""

@@ -346,6 +346,11 @@ def test_pods_of_a_request_say_why_they_wait(backend: BackendProcess, stub: Stub
     labels = {"ultrascale.dev/job": request["job_name"]}
     status = {"phase": "Pending", "conditions": [condition]}
     stub.put(f"{PODS}/one", {"kind": "Pod", "metadata": {"labels": labels}, "status": status})
+    strangers = {
+        "labels": labels,
+        "ownerReferences": [{"kind": "Job", "name": request["job_name"], "uid": "of-a-stranger"}],
+    }
+    stub.put(f"{PODS}/other", {"kind": "Pod", "metadata": strangers, "status": status})
 
     (pod,) = backend.ask("GET", f"/requests/{request['id']}/pods").body["pods"]
 
