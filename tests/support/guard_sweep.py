@@ -313,7 +313,11 @@ def _of_itself(name: str) -> list[str]:
 
 def _of_change(change: KeyChange) -> tuple[list[str], Mapping[Kind, list[str]]]:
     """Return what passes unnoticed by a change and its reverse, and the verdicts on both."""
-    base, other = _base(change.file), made(change.candidates[0])
+    try:
+        base, other = _base(change.file), made(change.candidates[0])
+    except RuntimeError as error:
+        # jsii's word for whatever fails in the CDK: `check` took the file.
+        return [f"{change.told}: {change.kind}: cannot be synthesized: {error}"], {}
     lines: list[str] = []
     verdicts: dict[Kind, list[str]] = {}
     directions: list[tuple[Kind, Assembly, Assembly]] = [
@@ -352,11 +356,11 @@ def _findings(every: int, keys: Sequence[str], counts: Counter[str]) -> Iterator
         for change, look in changes:
             lines, verdicts = look.result()
             yield from lines
+            if "--write" in sys.argv:
+                print(json.dumps([change.key, change.told, verdicts]), flush=True)
             for kind, found in verdicts.items():
                 known = reached.setdefault((change.key, kind), {})
                 known.update({verdict: change.told for verdict in found if verdict not in known})
-    if "--write" in sys.argv:
-        print(json.dumps({f"{key} {kind}": found for (key, kind), found in reached.items()}))
     yield from surprises(reached, whole=every == 1 and not keys)
 
 
