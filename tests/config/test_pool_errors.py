@@ -213,6 +213,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "pools.1.zones: a cluster placement group lives in one zone, "
         "got [us-west-2a, us-west-2b, us-west-2c]; keep one zone",
     ),
+    "placement group of a type that none takes": (
+        with_pool(placement_group=True, instance_types=["t3.large"]),
+        "pools.1.instance_types.0: a type that no cluster placement group takes, got 't3.large'; "
+        "leave placement_group out",
+    ),
     "placement group on HyperPod": (
         make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL | {"placement_group": True}]),
         "pools.1.placement_group: HyperPod places its instances itself, got true; leave it out",

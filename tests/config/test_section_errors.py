@@ -214,6 +214,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "observability.write_latency_slo.threshold_ms: out of range, got 60000; "
         "write at most 10000",
     ),
+    "agreement on no limit": (
+        make_document(agreed_limits={"reference": "case 1"}),
+        "agreed_limits: a reference, and no limit that it grants, got {reference: case 1}; "
+        "write nau_per_vpc, pods or database_gb beside it",
+    ),
     "limit without its case": (
         make_document(agreed_limits={"nau_per_vpc": 2_000_000}),
         "agreed_limits.reference: missing; add it",
