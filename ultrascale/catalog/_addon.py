@@ -11,7 +11,7 @@ from ultrascale.errors import CatalogError
 
 Release = tuple[int, int, int]
 
-_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)-eksbuild\.\d+")
+_VERSION = re.compile(r"v([0-9]+)\.([0-9]+)\.([0-9]+)-eksbuild\.[0-9]+")
 
 
 def parse_release(version: str) -> Release:

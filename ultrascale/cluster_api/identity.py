@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # `aws eks update-kubeconfig` gives a cluster its ARN as name.
 _ARN = re.compile(
-    r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
+    r"arn:[a-z-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>[0-9]{12}):cluster/(?P<name>.+)"
 )
 
 

@@ -25,7 +25,7 @@ def _run(context: Context) -> Iterator[Finding]:
         yield _finding(context, "fail", f"there is no parameter {_PARAMETER}")
         return
     text: str = answer["Parameter"]["Value"]
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         yield _finding(context, "fail", f"{_PARAMETER} says {text!r}, which is no version")
     elif (version := int(text)) < _LEAST:
         yield _finding(context, "fail", f"version {version}; at least {_LEAST} is needed")

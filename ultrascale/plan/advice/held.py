@@ -20,8 +20,10 @@ _OPTION = "held"
 _NEEDED = ("id", "type", "zone", "count")
 _TIMES = ("starts", "ends")
 _KINDS: tuple[PurchaseOption, ...] = ("odcr", "capacity-block")
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
-_PLAN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:\d{12}:training-plan/[A-Za-z0-9-]{1,64}")
+_RESERVATION = re.compile(r"cr-(?:[0-9a-f]{8}|[0-9a-f]{17})")
+_PLAN = re.compile(
+    r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/[A-Za-z0-9-]{1,64}"
+)
 
 
 def read_held(given: Sequence[str], wrong: Wrong) -> Iterator[Held]:
@@ -50,7 +52,7 @@ def _read(text: str, fields: Mapping[str, str], wrong: Wrong) -> Held | None:
         wrong(_OPTION, "an unknown instance type", kind, catalog.suggest(kind))
         return None
     starts, ends = (read_time(_OPTION, fields.get(key), wrong) for key in _TIMES)
-    if not re.fullmatch(r"[1-9]\d{0,5}", count):
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", count):
         wrong(_OPTION, "no number of instances", count, "write count=16")
         return None
     option = _option(name, fields.get("option"), ends)

@@ -251,7 +251,7 @@ def _days(given: Given, wrong: _Mistakes) -> float | None:
     if given.days in (None, "", "steady"):
         return None
     text = str(given.days)
-    if re.fullmatch(r"\d{1,5}(\.\d+)?", text) and float(text) > 0:
+    if re.fullmatch(r"[0-9]{1,5}(\.[0-9]+)?", text) and float(text) > 0:
         return float(text)
     wrong.add("days", "not a number of days", text, "write a number above 0, or steady")
     return None
