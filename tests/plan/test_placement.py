@@ -10,9 +10,9 @@ from ultrascale import config
 from ultrascale.catalog import volcano_placement as facts
 from ultrascale.catalog.volcano_placement import Measured
 from ultrascale.documents import mapping, number, text
-from ultrascale.errors import ConfigError
-from ultrascale.plan.cluster import assemble, plan_cluster
+from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import GangPlacement, NodeScoringPlan
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.plan.placement import plan_gang
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -113,13 +113,14 @@ def test_a_large_job_is_sent_without_its_topology_and_says_so() -> None:
 
 def test_a_fleet_larger_than_any_that_was_seen_to_work_is_refused_with_a_way_out() -> None:
     """At 100,000 nodes a gang of 64 would take minutes, and every other job would wait for it."""
-    with pytest.raises(ConfigError) as error:
-        plan_cluster(cluster(20_001))
+    large = cluster(20_001)
+    (line,) = (each for each in config.warnings(large) if "topology_aware" in each)
+    (row,) = (each for each in plan_needs(assemble(large)).load if "topology" in each.name)
 
-    (line,) = (each for each in str(error.value).splitlines() if "topology_aware" in each)
     assert line.startswith("scheduling.topology_aware: 20,001 nodes, and Volcano was shown")
     assert "no more than 20,000 (a gang of 500 in 78 s" in line
     assert "node_selector: {topology.k8s.aws/network-node-layer-2: nn-...}" in line
+    assert (row.state, row.most) == ("beyond", 20_000)
     assert assemble(cluster(20_001, scheduling=VOLCANO)).placement is None
 
 

@@ -114,3 +114,13 @@ def placement_seconds(*, nodes: int, candidates: int, spread_scored: bool = Fals
     """
     spread = _SPREAD_MS * nodes if spread_scored else 0
     return (_TRIAL_MS + _CANDIDATE_MS * candidates + _WALK_MS * candidates * nodes + spread) / 1_000
+
+
+def too_large(nodes: int) -> str:
+    """Return why Volcano places no gang of so large a fleet by topology, and what to do instead."""
+    return (
+        f"{nodes:,} nodes, and Volcano was shown to place gangs by topology on no more than "
+        f"{MOST_NODES:,} (a gang of 500 in 78 s, its scoring cut down; the time grows with the "
+        "square of the nodes): leave it out, and choose the group of a job yourself, by "
+        "node_selector: {topology.k8s.aws/network-node-layer-2: nn-...}"
+    )

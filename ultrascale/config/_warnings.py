@@ -13,6 +13,8 @@ from ultrascale.catalog import (
     provisioners,
     quotas,
     regions,
+    volcano,
+    volcano_placement,
 )
 from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
 from ultrascale.config._form import keys_of
@@ -37,6 +39,7 @@ from ultrascale.config.pools import (
     zones_of,
 )
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
+from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.storage import Lustre
 
 warning = Rules()
@@ -382,3 +385,14 @@ def _is_autoscaled(pool: Pool) -> bool:
 def _taint(pool: Pool) -> str | None:
     accelerator = catalog.lookup(pool.instance_types[0]).accelerator
     return accelerator and accelerator.kind
+
+
+@warning
+def fleet_is_larger_than_any_placed(scheduling: Scheduling, pools: Readable[Pool]) -> Mistakes:
+    nodes = sum(
+        pool.nodes.highest * pool.shards
+        for pool in pools
+        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
+    )
+    if scheduling.topology_aware and nodes > volcano_placement.MOST_NODES:
+        yield _note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")

@@ -22,6 +22,7 @@ from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
 from ultrascale.guard import Changes
 from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
+from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.stacks import not_due
 from ultrascale.preflight import Context, Progress, Verdict, checks
@@ -199,7 +200,7 @@ def _refuse_account(file: Path, context: Context) -> None:
 
 
 def _refuse_beyond(file: Path, context: Context, view: View) -> None:
-    lines = [*beyond_limits(context.needs)]
+    lines = [*beyond_limits(context.needs), *beyond_published(context.needs.load)]
     for line in lines:
         view.warn(f"{file}: {line}")
     if lines:

@@ -9,7 +9,6 @@ from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
 from ultrascale.plan.network.addresses import AddressCheck
 from ultrascale.plan.network.demand import demands
-from ultrascale.plan.placement import fleet_is_placed
 from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
@@ -93,7 +92,6 @@ _RULES = config.Rules(
     labels_fit_group_tags,
     autoscaler_takes_the_fleet,
     registry_is_known,
-    fleet_is_placed,
     karpenter_has_room,
     storage_fits,
     repositories_fit,

@@ -5,7 +5,7 @@ pods, with the groups and with the nodes of the fleet; so the size of fleet and 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import volcano
@@ -112,28 +112,6 @@ def _nodes_of_group(selector: Mapping[str, str], layers: int) -> int | None:
     tier = layers - max(named, default=0)
     sizes = (facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES)
     return sizes[tier] if tier < len(sizes) else None
-
-
-def fleet_is_placed(
-    scheduling: config.Scheduling, pools: config.Every[config.Pool]
-) -> Iterator[config.Mistake]:
-    """Yield a fleet that is larger than any that Volcano was shown to place by topology."""
-    placed_nodes = sum(
-        pool.nodes.highest * pool.shards
-        for pool in pools
-        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
-    )
-    if scheduling.topology_aware and placed_nodes > facts.MOST_NODES:
-        wrong = (
-            f"{placed_nodes:,} nodes, and Volcano was shown to place gangs by topology on no more "
-            f"than {facts.MOST_NODES:,} (a gang of 500 in 78 s, its scoring cut down; the time "
-            "grows with the square of the nodes)"
-        )
-        todo = (
-            "leave it out, and choose the group of a job yourself, by node_selector: "
-            f"{{{names.network_layer_label(2)}: nn-...}}"
-        )
-        yield config.refuse("topology_aware", wrong, todo)
 
 
 def topology_layers(pools: Sequence[PoolPlan]) -> int:

@@ -6,7 +6,7 @@ says that it is assumed.
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import eks, kubelet, logs, registries
+from ultrascale.catalog import eks, kubelet, logs, registries, volcano_placement
 from ultrascale.catalog import kubernetes_objects as sizes
 from ultrascale.catalog import scale as published
 from ultrascale.documents import look_up, number
@@ -95,6 +95,19 @@ class _Rows:
             most=most,
             advice=f"and nobody published more than {most:,} in one cluster; divide the file",
         )
+
+        if self._plan.placement is not None:
+            placed = self._plan.placement.nodes
+            yield _row(
+                "nodes",
+                "placed by topology",
+                placed,
+                "nodes",
+                "nodes of types that name their network layers, with scheduling.topology_aware",
+                volcano_placement.MEASURED_ON,
+                most=volcano_placement.MOST_NODES,
+                advice=f"but {volcano_placement.too_large(placed)}",
+            )
 
     def pods(self) -> Iterator[LoadNeed]:
         """Yield the pods of each origin, and all of them."""
