@@ -184,7 +184,11 @@ def test_no_more_on_demand_nodes_are_paid_for_than_the_file_allows(
     purchase: dict[str, Any], expected: int
 ) -> None:
     plan = planned(
-        provisioner="karpenter", purchase=purchase, instance_types=G_TYPES, nodes={"max": 16}
+        provisioner="karpenter",
+        purchase=purchase,
+        instance_types=G_TYPES,
+        nodes={"max": 16},
+        efa="none",
     )
 
     assert plan.fallback_nodes == expected

@@ -10,11 +10,20 @@ import pytest
 from tests.support.teardown_cluster import ALL, estate, ids, research, volume
 from tests.support.teardown_doubles import FakeClock
 from tests.support.teardown_estate import Estate
-from ultrascale.plan.model import BackendPlan
+from ultrascale.plan.model import BackendPlan, IdentityPlan
 from ultrascale.teardown.model import StoppedError
 
 BACKEND = "/apis/apps/v1/namespaces/training/deployments/backend"
 POOL = "/apis/karpenter.sh/v1/nodepools/burst"
+IDENTITY = IdentityPlan(
+    accounts_audience="ultrascale-backend",
+    issuer=None,
+    audience="ultrascale-backend",
+    groups_claim="groups",
+    admins=(),
+    rights=(),
+    priorities={},
+)
 
 
 def with_backend() -> Estate:
@@ -28,6 +37,7 @@ def with_backend() -> Estate:
         rights=(),
         cluster_rights=(),
         allow_from=(),
+        identity=IDENTITY,
         application=None,
     )
     cluster.plan = replace(research(), backend=backend)

@@ -26,6 +26,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import kubelet, quantities
 from ultrascale.errors import CatalogError
 from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs.mistakes import nodes_have_memory
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -63,8 +64,6 @@ POOLS = {
     provisioner: [pool for name in catalog.INSTANCE_TYPES if (pool := planned(name, provisioner))]
     for provisioner in PROVISIONERS
 }
-# Its memory is less than what the image sets aside as huge pages, and what add-ons take.
-TOO_SMALL = "g5g.xlarge"
 each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
 
 
@@ -72,7 +71,8 @@ def usable(provisioner: str) -> Iterator[tuple[str, PoolPlan]]:
     """Yield each planned pool whose nodes have room for a job, with its type."""
     for pool in POOLS[provisioner]:
         (name,) = pool.instance_types
-        if name != TOO_SMALL:
+        share = nodes.node_share(config.TrainingJob(), [pool])
+        if not [*nodes_have_memory(share, [pool])]:
             yield name, pool
 
 
@@ -163,14 +163,17 @@ def test_cpu_is_reserved_as_the_kubelet_of_eks_does(vcpus: int, millicpu: int) -
     assert kubelet.allocatable_millicpu(vcpus) == millicpu
 
 
-def test_a_node_that_is_too_small_for_any_job_is_refused() -> None:
-    cluster = job_cluster(pool_document(instance_types=[TOO_SMALL], zones=None))
+@pytest.mark.parametrize(
+    ("instance_type", "taken"),
+    [("g5g.xlarge", "memory huge pages"), ("c6g.medium", "CPU the kubelet")],
+)
+def test_a_node_that_is_too_small_for_any_job_is_refused(instance_type: str, taken: str) -> None:
+    cluster = job_cluster(pool_document(instance_types=[instance_type], zones=None))
 
-    (line,) = refusals(cluster, nodes=1)
+    (line,) = (each for each in refusals(cluster, nodes=1) if "take up" in each)
 
     assert line == (
-        "job: pool: nodes of train whose memory huge pages and add-ons take up; "
-        "choose larger instance types"
+        f"job: pool: nodes of train whose {taken} and add-ons take up; choose larger instance types"
     )
 
 

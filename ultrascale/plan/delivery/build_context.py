@@ -21,6 +21,8 @@ _CORE = (
     "ultrascale/errors.py",
     "ultrascale/jobs",
     "ultrascale/plan",
+    "ultrascale/yaml_reader.py",
+    "ultrascale/yaml_writer.py",
 )
 # `.dockerignore` names the same, and the same leavings of tools.
 SENT = ("backend", "hatch_build.py", "images", "pyproject.toml", "training", *_CORE)

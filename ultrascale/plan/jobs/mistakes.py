@@ -124,9 +124,10 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
 
 def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
     """Yield nodes that have nothing left for a pod."""
-    if share.memory_mib <= 0:
+    if share.memory_mib <= 0 or share.millicpu <= 0:
         where = ", ".join(sorted({pool.pool for pool in pools}))
-        wrong = f"nodes of {where} whose memory huge pages and add-ons take up"
+        taken = "memory huge pages" if share.memory_mib <= 0 else "CPU the kubelet"
+        wrong = f"nodes of {where} whose {taken} and add-ons take up"
         yield config.refuse("pool", wrong, "choose larger instance types", got="")
 
 
