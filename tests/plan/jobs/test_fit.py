@@ -165,7 +165,7 @@ def test_cpu_is_reserved_as_the_kubelet_of_eks_does(vcpus: int, millicpu: int) -
 
 @pytest.mark.parametrize(
     ("instance_type", "taken"),
-    [("g5g.xlarge", "memory huge pages"), ("c6g.medium", "CPU the kubelet")],
+    [("g5g.xlarge", "memory huge pages"), ("r7g.medium", "CPU the kubelet")],
 )
 def test_a_node_that_is_too_small_for_any_job_is_refused(instance_type: str, taken: str) -> None:
     cluster = job_cluster(pool_document(instance_types=[instance_type], zones=None))
