@@ -104,7 +104,8 @@ def _keys(schema: Schema, prefix: str) -> Iterator[str]:
         named = option.get("patternProperties", {}).values()
         for inner in (*named, *filter(None, [option.get("additionalProperties")])):
             if isinstance(inner, dict):
-                yield from _keys(cast("Schema", inner), f"{prefix}.*")
+                named_keys = [*_keys(cast("Schema", inner), f"{prefix}.*")]
+                yield from [f"{prefix}.*", *named_keys] if named_keys else named_keys
 
 
 def key_of(place: Place) -> str:
@@ -195,6 +196,10 @@ def _class_of(change: KeyChange, document: Mapping[str, Any]) -> tuple[object, .
     if change.kind in ("added", "other"):
         value = schema_keys.at(change.candidates[0], change.place)
         told = json.dumps(value) if isinstance(value, str | bool) else ""
+        items = _items(value)
+        if change.kind == "other" and items is not None:
+            # Another order is one change, and other members are another.
+            told = str(items == _items(schema_keys.at(document, change.place)))
     first, *rest = change.place
     if first != "pools" or not rest or not isinstance(rest[0], int):
         return change.file if change.kind == "removed" and not rest else "", told

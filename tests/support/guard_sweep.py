@@ -97,10 +97,10 @@ def whole(assembly: Assembly) -> Templates:
     return {f"{prefix}-{layer}": each for layer, each in assembly.templates.items()}
 
 
-def unnoticed(old: Assembly, new: Assembly) -> Iterator[str]:
-    """Yield what goes, or changes, without a word of the guard."""
+def unnoticed(old: Assembly, new: Assembly, changes: Changes | None = None) -> Iterator[str]:
+    """Yield what goes, or changes, without a word of the guard, which are ``changes``."""
     before, after = whole(old), whole(new)
-    changes = compare(before, after, region=old.plan.region)
+    changes = changes or compare(before, after, region=old.plan.region)
     told = {(each.stack, each.logical_id): each for each in changes.resources}
     for key in _replaced(before, after):
         kind = _body(before, key)["Type"]
@@ -325,9 +325,9 @@ def _of_change(change: KeyChange) -> tuple[list[str], Mapping[Kind, list[str]]]:
         (REVERSE[change.kind], other, base),
     ]
     for kind, old, new in directions:
-        lines += [f"{change.told}: {kind}: {line}" for line in unnoticed(old, new)]
-        found = compare(whole(old), whole(new), region=old.plan.region).verdicts
-        verdicts[kind] = sorted(found.union(verdicts.get(kind, [])))
+        found = compare(whole(old), whole(new), region=old.plan.region)
+        lines += [f"{change.told}: {kind}: {line}" for line in unnoticed(old, new, found)]
+        verdicts[kind] = sorted(found.verdicts.union(verdicts.get(kind, [])))
     return lines, verdicts
 
 
