@@ -12,7 +12,7 @@ ANONYMOUS = "system:anonymous"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sent a request.
+    """The sender of a request.
 
     Attributes:
         name: Its name, by which it owns requests: `system:serviceaccount:NAMESPACE:NAME`, or the
@@ -28,7 +28,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a request became, as far as rights go.
+    """The outcome of a request, as far as rights go.
 
     Attributes:
         template: Job of the cluster file.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN = ("/healthz", "/readyz", "/metrics")
-"""What the kubelet and Prometheus ask. It tells of nobody's requests."""
+"""Paths that the kubelet and Prometheus ask for. They tell of nobody's requests."""
 
 _NOBODY = Caller(name=ANONYMOUS, groups=frozenset())
 # Half of the threads that answer.

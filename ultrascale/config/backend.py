@@ -91,7 +91,7 @@ CallerName = Annotated[
 
 
 class CallerRight(Model):
-    """What a group of callers may submit."""
+    """Jobs that a group of callers may submit."""
 
     priority: str | None = None
     """Highest of `scheduling.priority_classes` that its jobs may have.
@@ -107,7 +107,7 @@ class CallerRight(Model):
 
 
 class CallerIdentity(Section):
-    """Who calls the backend, and what each may do."""
+    """Callers of the backend, and the rights of each."""
 
     issuer: Annotated[str, AfterValidator(_https_url)] | None = None
     """OpenID Connect issuer whose tokens the backend takes beside those of service accounts.
@@ -132,7 +132,7 @@ class CallerIdentity(Section):
     """
 
     rights: Mapping[CallerName, CallerRight] = Field(default_factory=dict[str, CallerRight])
-    """What each group may submit. A group of `issuer` by its name, the service accounts of a
+    """Jobs that each group may submit. A group of `issuer` by its name, the service accounts of a
     namespace as `system:serviceaccounts:NAMESPACE`, one as `system:serviceaccount:NAMESPACE:NAME`.
 
     Default: nobody but `admins` may submit.
@@ -212,7 +212,7 @@ class Backend(Section):
     """
 
     identity: CallerIdentity = Field(default_factory=CallerIdentity)
-    """Who may call the application. It takes tokens of the cluster's service accounts always."""
+    """Callers of the application. It takes tokens of the cluster's service accounts always."""
 
 
 @rule

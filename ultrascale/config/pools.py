@@ -157,7 +157,7 @@ class Pool(Provisioned, Model):
     """HyperPod only: stress each node for one to two hours before it takes work."""
 
     repair: Repair | None = None
-    """What a broken node meets: `none` leaves it to you, `reboot` reboots it where that may heal
+    """Repair of a broken node: `none` leaves it to you, `reboot` reboots it where that may heal
     it, `replace` replaces it. [By provisioner](ultra-scale.md#repair).
 
     Default: `replace` on EKS Auto Mode, on managed node groups without reserved capacity, and on

@@ -225,7 +225,7 @@ _SOME_ACCOUNT = "111122223333"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
-    """What a cluster file without mistakes has to be told.
+    """Notes on a cluster file without mistakes.
 
     Attributes:
         warnings: What is legal but likely not meant, a sentence each.

@@ -28,7 +28,7 @@ Listed = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """What a stack has, or what one item of a list adds to it at most.
+    """Size of a stack, or of what one item of a list adds to it at most.
 
     Attributes:
         resources: Resources.
@@ -42,7 +42,7 @@ class Size:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """What CloudFormation limits."""
+        """Quantities that CloudFormation limits."""
         return self.resources, self.outputs, self.size_bytes
 
 

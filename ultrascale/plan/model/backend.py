@@ -95,7 +95,7 @@ class RightPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerRightPlan:
-    """What a group of callers may submit.
+    """Jobs that a group of callers may submit.
 
     Attributes:
         group: A group of the issuer, or Kubernetes' name of service accounts.
@@ -114,7 +114,7 @@ class CallerRightPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityPlan:
-    """Who calls the backend.
+    """Callers of the backend.
 
     Attributes:
         accounts_audience: Audience of the tokens of service accounts that it takes.

@@ -156,7 +156,7 @@ class ServingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyPlan:
-    """How close Volcano places the pods of a gang.
+    """Closeness in which Volcano places the pods of a gang.
 
     Attributes:
         mode: `soft` takes close nodes first, `hard` waits for them.

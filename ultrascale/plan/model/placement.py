@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeScoringPlan:
-    """How Volcano's scheduler looks for a pod's node.
+    """Search of Volcano's scheduler for a pod's node.
 
     Attributes:
         percent: Share of the nodes that are scored for a pod, in percent; None leaves it to
@@ -22,7 +22,7 @@ class NodeScoringPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangPlacement:
-    """What a gang asks of the scheduler.
+    """Demand of a gang on the scheduler.
 
     Attributes:
         gang: Templates of the file that are of this size, or what else it stands for.

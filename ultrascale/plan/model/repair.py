@@ -7,7 +7,7 @@ from ultrascale.config import Repair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan:
-    """What a broken node of a pool meets.
+    """Repair of a broken node of a pool.
 
     Attributes:
         pool: Name of the pool in the cluster file.

@@ -1,4 +1,4 @@
-"""What the control plane carries, held against the largest loads that somebody published.
+"""Load of the control plane, held against the largest loads that somebody published.
 
 Sums over objects and rates of programs, at full size. Where no source states a rate, the formula
 says that it is assumed.
