@@ -146,10 +146,13 @@ def _prepare(
 
 def _job_lines(error: ConfigError) -> Iterator[str]:
     """Yield the lines of a job that does not fit, with ``job`` for the file of its template."""
-    for line in error.mistakes:
-        # FILE: jobs.TEMPLATE: KEY.PATH: WHAT
-        _, _, rest = line.partition(": jobs.")
-        yield f"job: {rest.partition(': ')[2]}" if rest else line
+    for told in error.diagnostics:
+        jobs, _, rest = told.key.partition(".")
+        is_of_job = jobs == "jobs" and bool(rest)
+        key = rest.partition(".")[2]
+        yield (
+            ": ".join(part for part in ("job", key, told.text) if part) if is_of_job else str(told)
+        )
 
 
 def _unfit(manifests: JobManifests) -> Iterator[str]:
