@@ -6,6 +6,7 @@ UltrascaleError
 ├── CatalogError     the catalog has no such entry, or does not know the value asked for
 │   └── UnknownFactError no source states a fact of an entry that the catalog has
 ├── ConfigError      the cluster file is wrong, or asks for what is not supported
+├── ArgumentError    arguments of a construct of `ultrascale_constructs.public` are wrong
 ├── QuestionError    an argument of a command is missing, wrong or contradicts another
 │   └── UsageError   arguments that are wrong whatever the file, the account and the cluster say
 ├── InterruptedWorkError the user stopped a command that had begun to change something
@@ -17,6 +18,10 @@ UltrascaleError
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
 
 
 def printable(text: str) -> str:
@@ -24,6 +29,66 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Part of a file. Lines and columns count from 1, columns in characters.
+
+    Attributes:
+        line: Line of its first character.
+        column: Column of that.
+        end_line: Line of the character after its last one; None where only the start is known.
+        end_column: Column of that.
+    """
+
+    line: int
+    column: int
+    end_line: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """A mistake in a file, or a warning, with its place.
+
+    Attributes:
+        message: What is wrong.
+        file: The file, as the user named it; empty where it is about none.
+        span: Where in the file; None where no place of it is meant.
+        key: Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
+        value: The value as the file spells it; empty where ``message`` names it.
+        fix: What to do; empty where ``message`` says so.
+        code: Kind of the mistake, a word that stays.
+        severity: ``error`` where the file is refused.
+    """
+
+    message: str
+    file: str = ""
+    span: Span | None = None
+    key: str = ""
+    value: str = ""
+    fix: str = ""
+    code: str = "rule"
+    severity: Severity = "error"
+
+    @property
+    def text(self) -> str:
+        """The sentence that a user reads, without the place."""
+        text = f"{self.message}, got {self.value}" if self.value else self.message
+        return f"{text}; {self.fix}" if self.fix else text
+
+    @property
+    def keyed(self) -> str:
+        """The line that a user reads, without the file."""
+        return f"{self.key}: {self.text}" if self.key else self.text
+
+    def __str__(self) -> str:
+        place = self.file
+        if place and self.span is not None:
+            place = f"{place}:{self.span.line}:{self.span.column}"
+        severity = "" if self.severity == "error" else self.severity
+        return ": ".join(part for part in (place, severity, self.keyed) if part)
 
 
 class UltrascaleError(Exception):
@@ -49,10 +114,32 @@ class UnknownFactError(CatalogError):
 
 
 class ConfigError(UltrascaleError):
-    """The cluster file is wrong. Carries one line for each mistake, all of them at once.
+    """A cluster file, or another file of the user, is wrong; carries all mistakes at once.
+
+    Args:
+        mistakes: Each mistake; a line where it has no place in a file. Of equal ones one is kept.
 
     Attributes:
-        mistakes: Lines of the form ``file: key.path: what is wrong, got VALUE; what to do``.
+        diagnostics: The mistakes.
+        mistakes: A line for each,
+            ``file:line:column: key.path: what is wrong, got VALUE; what to do``.
+    """
+
+    def __init__(self, mistakes: Iterable[str | Diagnostic]) -> None:
+        self.diagnostics = tuple(
+            dict.fromkeys(
+                Diagnostic(message=each) if isinstance(each, str) else each for each in mistakes
+            )
+        )
+        self.mistakes = tuple(dict.fromkeys(printable(str(each)) for each in self.diagnostics))
+        super().__init__("\n".join(self.mistakes))
+
+
+class ArgumentError(UltrascaleError, ValueError):
+    """Arguments of a construct are wrong. Carries one line for each mistake, all of them at once.
+
+    Attributes:
+        mistakes: Lines of the form ``construct: argument: what is wrong, got VALUE; what to do``.
     """
 
     def __init__(self, mistakes: Iterable[str]) -> None:

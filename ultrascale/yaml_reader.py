@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 from yaml.scanner import ScannerError
 
-from ultrascale.errors import UltrascaleError, printable
+from ultrascale.errors import Span, UltrascaleError, printable
 
 MOST_BYTES = 1 << 20
 """Size of the largest file that is read: ten times that of 600 pools."""
@@ -57,16 +57,54 @@ for _kind, _pattern, _starts in _WORDS:
         _RESOLVERS.setdefault(_start, []).append(_resolver)
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Part of a text that is not read as YAML.
+
+    Attributes:
+        text: What is wrong and what to do.
+        span: Where; None where no place in the text is meant.
+    """
+
+    text: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.span is None else f"line {self.span.line}: {self.text}"
+
+
 class YamlError(UltrascaleError):
     """A text that is not read as YAML.
 
     Attributes:
-        lines: What is wrong and what to do, a line each.
+        problems: What is wrong with it.
+        lines: The same, a line each.
     """
 
-    def __init__(self, *lines: str) -> None:
-        self.lines = lines
-        super().__init__("\n".join(lines))
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        self.lines = tuple(map(str, problems))
+        super().__init__("\n".join(self.lines))
+
+
+def span_of(first: yaml.Node | yaml.Event, last: yaml.Node | None = None) -> Span:
+    """Return where a part of a text is: from ``first`` to the end of ``last``, or of ``first``.
+
+    The value of an alias stands elsewhere, where its anchor is: then the end is that of ``first``.
+    """
+    start, end = first.start_mark, (last or first).end_mark
+    if start is not None and end is not None and end.index < start.index:
+        end = first.end_mark
+    if start is None:
+        return Span(line=1, column=1)
+    line, column = start.line + 1, start.column + 1
+    if end is None:
+        return Span(line=line, column=column)
+    return Span(line=line, column=column, end_line=end.line + 1, end_column=end.column + 1)
+
+
+def _span(mark: yaml.Mark) -> Span:
+    return Span(line=mark.line + 1, column=mark.column + 1)
 
 
 class _UnreadableValueError(yaml.constructor.ConstructorError):
@@ -119,7 +157,7 @@ class _Measures:
     opened: list[_Measure] = field(default_factory=list[_Measure])
     anchored: dict[str, _Measure] = field(default_factory=dict[str, _Measure])
 
-    def add(self, event: yaml.Event, line: int) -> None:
+    def add(self, event: yaml.Event, span: Span) -> None:
         """Count the part that ``event`` begins, ends or is.
 
         Raises:
@@ -128,20 +166,20 @@ class _Measures:
         if isinstance(event, yaml.CollectionStartEvent):
             self.opened.append(_Measure(event.anchor))
             if len(self.opened) > MOST_LEVELS:
-                raise YamlError(f"line {line}: nested too deeply; write a cluster file")
+                raise YamlError(Problem("nested too deeply; write a cluster file", span))
         elif isinstance(event, yaml.CollectionEndEvent):
-            self._count(self.opened.pop(), line)
+            self._count(self.opened.pop(), span)
         elif isinstance(event, yaml.ScalarEvent):
-            self._count(_Measure(event.anchor), line)
+            self._count(_Measure(event.anchor), span)
         elif isinstance(event, yaml.AliasEvent):
             name = event.anchor or ""
             if any(each.anchor == name for each in self.opened):
                 text = "an alias refers to itself; write the value out"
-                raise YamlError(f"line {line}: {text}")
+                raise YamlError(Problem(text, span))
             meant = self.anchored.get(name, _Measure(None))
-            self._count(_Measure(None, nodes=meant.nodes, levels=meant.levels), line)
+            self._count(_Measure(None, nodes=meant.nodes, levels=meant.levels), span)
 
-    def _count(self, part: _Measure, line: int) -> None:
+    def _count(self, part: _Measure, span: Span) -> None:
         if part.anchor is not None:
             self.anchored[part.anchor] = part
         if not self.opened:
@@ -152,14 +190,13 @@ class _Measures:
         outer.levels = max(outer.levels, part.levels + 1)
         # The keys of a mapping count as items too.
         if outer.items > 2 * MOST_ITEMS:
-            raise YamlError(
-                f"line {line}: a list of more than {MOST_ITEMS:,} items; leave the others out"
-            )
+            text = f"a list of more than {MOST_ITEMS:,} items; leave the others out"
+            raise YamlError(Problem(text, span))
         if sum(each.nodes for each in self.opened) > MOST_NODES:
             text = f"more than {MOST_NODES:,} values, with all that aliases stand for"
-            raise YamlError(f"line {line}: {text}; write a smaller file")
+            raise YamlError(Problem(f"{text}; write a smaller file", span))
         if len(self.opened) + part.levels > MOST_LEVELS:
-            raise YamlError(f"line {line}: aliases nested too deeply; write a cluster file")
+            raise YamlError(Problem("aliases nested too deeply; write a cluster file", span))
 
 
 def read_bytes(path: Path, *, what: str) -> bytes:
@@ -180,7 +217,7 @@ def read_bytes(path: Path, *, what: str) -> bytes:
         if stat.S_ISDIR(kind):
             raise IsADirectoryError
         if stat.S_ISBLK(kind):
-            raise YamlError(f"a device; name a {what} file")
+            raise YamlError(Problem(f"a device; name a {what} file"))
         parts = b"".join(_parts(file, what, waits=not stat.S_ISREG(kind)))
     finally:
         os.close(file)
@@ -196,14 +233,28 @@ def _parts(file: int, what: str, *, waits: bool) -> Iterator[bytes]:
             part = os.read(file, MOST_BYTES)
         except BlockingIOError:
             text = f"a pipe or device that does not end; write a {what} file, and name that"
-            raise YamlError(text) from None
+            raise YamlError(Problem(text)) from None
         if not part:
             return
         size += len(part)
-        if size > MOST_BYTES:
-            limit = MOST_BYTES >> 20
-            raise YamlError(f"more than {limit} MiB, which no {what} file has; name another file")
+        refuse_size(size, what=what)
         yield part
+
+
+def refuse_size(size: int, *, what: str) -> None:
+    """Refuse what is larger than any file of ours.
+
+    Args:
+        size: Bytes that were read.
+        what: Kind of the file.
+
+    Raises:
+        YamlError: It is.
+    """
+    if size > MOST_BYTES:
+        limit = MOST_BYTES >> 20
+        text = f"more than {limit} MiB, which no {what} file has; name another file"
+        raise YamlError(Problem(text))
 
 
 def decoded(data: bytes) -> str:
@@ -213,12 +264,17 @@ def decoded(data: bytes) -> str:
         YamlError: It is not UTF-8.
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise YamlError("not UTF-8 text, got UTF-16; save the file as UTF-8")
+        text = "not UTF-8 text, got UTF-16; save the file as UTF-8"
+        raise YamlError(Problem(text, Span(line=1, column=1)))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise YamlError(f"not UTF-8 text, got {got}; save the file as UTF-8") from None
+        text = f"not UTF-8 text, got {got}; save the file as UTF-8"
+        read = error.object[: error.start].decode("utf-8-sig")
+        line = read.rpartition("\n")[2]
+        span = Span(line=read.count("\n") + 1, column=len(line) + 1)
+        raise YamlError(Problem(text, span)) from None
 
 
 def load(data: str | bytes) -> object:
@@ -285,8 +341,8 @@ def _composed(loader: Loader, text: str) -> tuple[Loader, yaml.Node | None]:
         if isinstance(loader, _FastLoader) and len(text) <= _LONGEST_FOR_PYYAML:
             raise
         raise YamlError(_yaml_mistake(error, text)) from error
-    if root is not None and (lines := [*_twice(root, set())]):
-        raise YamlError(*lines)
+    if root is not None and (problems := [*_twice(root, set())]):
+        raise YamlError(*problems)
     return loader, root
 
 
@@ -294,17 +350,16 @@ def _measure(loader: type[Loader], text: str) -> None:
     measures = _Measures()
     events: Iterator[yaml.Event] = yaml.parse(text, Loader=loader)
     for event in events:
-        line = event.start_mark.line + 1 if event.start_mark is not None else 1
+        span = span_of(event)
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
-            _refuse_tag(event, line)
-        measures.add(event, line)
+            _refuse_tag(event, span)
+        measures.add(event, span)
         if isinstance(event, yaml.ScalarEvent) and _SURROGATE.search(event.value):
-            raise YamlError(
-                f"line {line}: half of a character, got {event.value!r}; write all of it"
-            )
+            text = f"half of a character, got {event.value!r}; write all of it"
+            raise YamlError(Problem(text, span))
 
 
-def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) -> None:
+def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, span: Span) -> None:
     """Refuse a tag that makes another value of what is written.
 
     Raises:
@@ -319,10 +374,10 @@ def _refuse_tag(event: yaml.ScalarEvent | yaml.CollectionStartEvent, line: int) 
         got, own = repr(event.value), STRING
     if tag != own:
         shown = tag.replace(_TAG, "!!")
-        raise YamlError(f"line {line}: the tag {printable(shown)} on {got}; leave the tag out")
+        raise YamlError(Problem(f"the tag {printable(shown)} on {got}; leave the tag out", span))
 
 
-def _twice(node: yaml.Node, seen: set[int]) -> Iterator[str]:
+def _twice(node: yaml.Node, seen: set[int]) -> Iterator[Problem]:
     """Yield keys that are written twice, of which PyYAML takes the last in silence."""
     if id(node) in seen:
         return
@@ -337,30 +392,34 @@ def _twice(node: yaml.Node, seen: set[int]) -> Iterator[str]:
             if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                 if key.value in lines:
                     first = lines[key.value]
-                    yield f"line {line}: the key {key.value!r} stands on line {first} too; keep one"
+                    text = f"the key {key.value!r} stands on line {first} too; keep one"
+                    yield Problem(text, span_of(key))
                 lines.setdefault(key.value, line)
                 # A key such as `on` or `1` is text.
                 key.tag = STRING
             elif not isinstance(key, yaml.ScalarNode):
-                yield f"line {line}: a list or mapping as a key; write a word"
+                yield Problem("a list or mapping as a key; write a word", span_of(key))
             yield from _twice(value, seen)
 
 
-def _yaml_mistake(error: yaml.YAMLError, text: str) -> str:
+def _yaml_mistake(error: yaml.YAMLError, text: str) -> Problem:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        line, problem = error.problem_mark.line + 1, error.problem or ""
+        span, problem = _span(error.problem_mark), error.problem or ""
         if isinstance(error, ScannerError) and _is_tab(error.problem_mark, text):
-            return f"line {line}: not YAML: a tab in its indentation; use spaces"
+            return Problem("not YAML: a tab in its indentation; use spaces", span)
         if isinstance(error, _UnreadableValueError):
-            return f"line {line}: {problem}"
+            return Problem(problem, span)
         # PyYAML names the start of what it was reading apart from where it gave up.
         context = f"{error.context}, " if error.context else ""
         todo = "look for an unclosed quote or bracket, a missing colon or a wrong indentation"
-        return f"line {line}: not YAML: {context}{problem}; {todo}"
+        if error.context == "while scanning a block scalar":
+            todo = "put a value that begins with > or | in quotes"
+        return Problem(f"not YAML: {context}{problem}; {todo}", span)
     if isinstance(error, yaml.reader.ReaderError):
-        line = text.count("\n", 0, error.position) + 1
-        return f"line {line}: not YAML: a character that YAML does not allow; remove it"
-    return f"not YAML: {' '.join(str(error).split())}; mend it"
+        read = text[: error.position]
+        span = Span(line=read.count("\n") + 1, column=len(read.rpartition("\n")[2]) + 1)
+        return Problem("not YAML: a character that YAML does not allow; remove it", span)
+    return Problem(f"not YAML: {' '.join(str(error).split())}; mend it")
 
 
 def _is_tab(mark: yaml.Mark, text: str) -> bool:

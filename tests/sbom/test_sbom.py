@@ -15,6 +15,7 @@ from tests.support.assembly import Assembly
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import containers, published
+from ultrascale.ejected import Ejected
 from ultrascale.errors import UltrascaleError
 from ultrascale.sbom import Component, bill_of_materials, list_components
 from ultrascale.sbom.images import own_images, pulled_image
@@ -271,7 +272,9 @@ def test_an_assembly_that_was_broken_off_is_no_bill(
     if left is not None:
         broken.write_text(left)
 
-    with pytest.raises(UltrascaleError, match=r"auto-mode-cluster\.template\.json: .*make synth"):
+    with pytest.raises(
+        UltrascaleError, match=r"auto-mode-cluster\.template\.json: .*ultrascale synth"
+    ):
         list_components(auto.plan, assembly=tmp_path, manifests=auto.folder / "dist")
 
 
@@ -302,10 +305,28 @@ def test_without_a_synthesis_there_is_no_bill(
         missing: tmp_path,
     }
 
-    with pytest.raises(UltrascaleError, match="run `make synth`"):
+    with pytest.raises(UltrascaleError, match="run `ultrascale synth FILE`"):
         list_components(trainium.plan, **folders)
 
 
 def test_images_without_their_sources_are_no_silent_gap(trainium: Assembly, tmp_path: Path) -> None:
-    with pytest.raises(UltrascaleError, match="from a clone of the project"):
-        list(own_images(trainium.plan, root=tmp_path))
+    mine = Ejected(
+        name="images/neuron",
+        source="images/neuron",
+        location=tmp_path,
+        version="0.1.0",
+        changed=(),
+        use="image",
+    )
+    plan = replace(trainium.plan, ejected=(mine,))
+
+    with pytest.raises(UltrascaleError, match="Dockerfile: cannot be read"):
+        list(own_images(plan))
+
+    (tmp_path / "Dockerfile").write_text("RUN true\n")
+    with pytest.raises(UltrascaleError, match="no FROM; name the image to build on"):
+        list(own_images(plan))
+
+    (tmp_path / "Dockerfile").write_text("FROM docker.io/library/python:3.12.1\n")
+    image, *_ = own_images(plan)
+    assert [part.name for part in image.parts] == ["docker.io/library/python"]

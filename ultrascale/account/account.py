@@ -1,11 +1,10 @@
 """The account of the user's credentials: its clients, and typed requests to them."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from types import MethodType
-from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 import boto3
 from botocore.client import BaseClient
@@ -20,6 +19,7 @@ from ultrascale.account.answers import (
     unanswered,
 )
 from ultrascale.catalog.regions import lookup_region
+from ultrascale.release import PRODUCT, VERSION
 
 if TYPE_CHECKING:
     from mypy_boto3_amp import PrometheusServiceClient
@@ -42,6 +42,24 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
     from mypy_boto3_sts import STSClient
 
+    class ProductPage(TypedDict):
+        """A page of the answer of ``GetProducts``."""
+
+        PriceList: list[str]
+
+    class PricingClient(BaseClient):
+        """The part of boto3's client of the Price List API that is used."""
+
+        def get_products(
+            self,
+            *,
+            ServiceCode: str,  # noqa: N803 the API's own name
+            Filters: Sequence[Mapping[str, str]],  # noqa: N803 the API's own name
+        ) -> ProductPage:
+            """Return products with their prices, each as text in JSON."""
+            ...
+
+
 _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 _Element = TypeVar("_Element")
@@ -61,6 +79,8 @@ _IAM_PREFIXES = {
     "resourcegroupstaggingapi": "tag",
     "service-quotas": "servicequotas",
 }
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+_IAM_ACTIONS = {"s3:HeadObject": "s3:GetObject"}
 
 
 class Session(Protocol):
@@ -144,6 +164,10 @@ class Account:
     def client(
         self, service: Literal["logs"], region: str | None = None, *, once: bool = False
     ) -> "CloudWatchLogsClient": ...
+    @overload
+    def client(
+        self, service: Literal["pricing"], region: str | None = None, *, once: bool = False
+    ) -> "PricingClient": ...
     @overload
     def client(
         self, service: Literal["rds"], region: str | None = None, *, once: bool = False
@@ -302,7 +326,7 @@ def _client(session: Session, service: str, region: str, once: bool) -> BaseClie
         read_timeout=_READ_TIMEOUT_ONCE if once else _READ_TIMEOUT,
         retries={"mode": "standard", "total_max_attempts": 1 if once else _ATTEMPTS},
         max_pool_connections=_CONNECTIONS,
-        user_agent_extra=f"ultrascale/{version('ultrascale')}",
+        user_agent_extra=f"{PRODUCT}/{VERSION}",
     )
     return session.client(service, region_name=region, config=config)
 
@@ -314,4 +338,5 @@ def _request(method: Callable[..., object]) -> tuple[BaseClient, str]:
     assert isinstance(client, BaseClient), f"no client: {client}"
     service = client.meta.service_model.service_name
     operation = client.meta.method_to_api_mapping[method.__name__]
-    return client, f"{_IAM_PREFIXES.get(service, service)}:{operation}"
+    action = f"{_IAM_PREFIXES.get(service, service)}:{operation}"
+    return client, _IAM_ACTIONS.get(action, action)

@@ -38,6 +38,7 @@ FAILURES = (BotoCoreError, ClientError, ResponseParserError, KeyError)
 #   https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
 _DENIED = frozenset(
     {
+        "403",
         "AccessDenied",
         "AccessDeniedException",
         "AuthorizationError",
@@ -45,6 +46,8 @@ _DENIED = frozenset(
         "UnauthorizedOperation",
     }
 )
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+_WITHOUT_BODY = ("403", "404")
 _THROTTLED = frozenset(
     {
         "LimitExceededException",
@@ -244,8 +247,11 @@ def _told(error: ClientError) -> tuple[str, str]:
     """Return AWS's code and message; no code where something else than AWS answered."""
     told = error.response.get("Error", {})
     code = told.get("Code", "")
-    # botocore takes the HTTP status where an answer has no code.
-    return ("" if code.isdigit() else code), told.get("Message", "")
+    # botocore takes the HTTP status where an answer has no code, as the answer to HEAD has none.
+    is_of_aws = not code.isdigit() or (
+        error.operation_name.startswith("Head") and code in _WITHOUT_BODY
+    )
+    return (code if is_of_aws else ""), told.get("Message", "")
 
 
 def _status(error: ClientError) -> object:

@@ -8,7 +8,6 @@ import logging
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict, cast
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ import yaml
 
 from ultrascale.cluster_api.retries import retries
 from ultrascale.errors import ClusterError
+from ultrascale.release import PRODUCT, VERSION
 
 if TYPE_CHECKING:
     from urllib3.response import BaseHTTPResponse
@@ -148,7 +148,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> tuple[Transport, st
     if _goes_direct(configuration.host):
         configuration.proxy = None
     transport = cast("_Client", client).ApiClient(configuration)
-    transport.user_agent = f"ultrascale/{version('ultrascale')}"
+    transport.user_agent = f"{PRODUCT}/{VERSION}"
     return transport, cluster
 
 

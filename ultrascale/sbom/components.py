@@ -49,7 +49,7 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
 
     Args:
         plan: The pipeline.
-        assembly: Folder that `make pipeline` wrote.
+        assembly: Folder that `ultrascale synth --pipeline` wrote.
         manifests: Folder of the manifests, with a folder for each stage.
 
     Raises:
@@ -57,7 +57,8 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
     """
     if plan.name not in read_stacks(assembly):
         message = (
-            f"{assembly}: not the pipeline {plan.name}; run `make pipeline CLUSTER={plan.file}`"
+            f"{assembly}: not the pipeline {plan.name}; run "
+            f"`ultrascale synth --pipeline {plan.file}`"
         )
         raise UltrascaleError(message)
     components = [*_libraries()]
@@ -107,7 +108,7 @@ def _from_template(file: Path, plan: ClusterPlan, stack: str) -> Iterator[Compon
 def _from_manifests(plan: ClusterPlan, manifests: Path) -> Iterator[Component]:
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
-        raise UltrascaleError(f"{manifests}: no manifests here; run `make synth`")
+        raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
     for file in files:
         text = file.read_text(encoding="utf-8")
         for document in yaml.load_all(text, Loader=yaml.CSafeLoader):

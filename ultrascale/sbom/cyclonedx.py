@@ -8,11 +8,11 @@ Source: https://cyclonedx.org/docs/1.6/json/
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
 from ultrascale.documents import Json, JsonObject
+from ultrascale.release import PRODUCT, VERSION
 from ultrascale.sbom.model import Component, Kind, merged
 
 SPEC_VERSION = "1.6"
@@ -49,11 +49,7 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
     body: JsonObject = {
         "version": 1,
         "metadata": {
-            "tools": {
-                "components": [
-                    {"type": "application", "name": "ultrascale", "version": version("ultrascale")}
-                ]
-            },
+            "tools": {"components": [{"type": "application", "name": PRODUCT, "version": VERSION}]},
             "component": {"type": "platform", "bom-ref": root, "name": cluster},
         },
         "components": [_component(component) for component in everything],

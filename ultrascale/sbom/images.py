@@ -8,8 +8,8 @@ from urllib.parse import quote
 from ultrascale.catalog import registries, versions
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
-from ultrascale.plan.delivery.build_context import ROOT
 from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.resources import resource
 from ultrascale.sbom.model import Component
 
 _DOCKER_HUB = "docker.io"
@@ -42,18 +42,14 @@ def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Componen
     )
 
 
-def own_images(plan: ClusterPlan, *, root: Path = ROOT) -> Iterator[Component]:
-    """Yield the images that are built from this project, with their parts.
-
-    Args:
-        plan: The cluster.
-        root: Folder of the project.
+def own_images(plan: ClusterPlan) -> Iterator[Component]:
+    """Yield the images that are built from the product's Dockerfiles or yours, with their parts.
 
     Raises:
-        UltrascaleError: The Dockerfiles are missing: the package was installed without them.
+        UltrascaleError: A Dockerfile is missing, cannot be read or names no image to build on.
     """
     for build in plan.image_builds:
-        yield _own_image(build, plan, root)
+        yield _own_image(build, plan)
 
 
 def is_own(reference: str, plan: ClusterPlan) -> bool:
@@ -65,17 +61,19 @@ def is_own(reference: str, plan: ClusterPlan) -> bool:
     )
 
 
-def _own_image(build: ImageBuildPlan, plan: ClusterPlan, root: Path) -> Component:
-    folder = root / "images" / build.dockerfile
-    try:
-        dockerfile = (folder / "Dockerfile").read_text(encoding="utf-8")
-        requirements = (folder / "requirements.txt").read_text(encoding="utf-8")
-    except OSError:
-        message = f"{folder}: not there; list what images consist of from a clone of the project"
-        raise UltrascaleError(message) from None
+def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
+    path = f"images/{build.dockerfile}"
+    mine = {each.source: each.location for each in plan.ejected}
+    folder = mine[path] if path in mine else resource(path)
+    dockerfile = _text(folder / "Dockerfile")
+    listed = folder / "requirements.txt"
+    # Of an image of your own the packages may come from elsewhere.
+    requirements = _text(listed) if path not in mine or listed.exists() else ""
     name = names.repository(plan.name, build.repository)
+    if not (stages := _FROM.findall(dockerfile)):
+        raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")
     # The last stage is what runs; the earlier ones only fetch and build.
-    base = pulled_image(_FROM.findall(dockerfile)[-1], plan, used_by=name)
+    base = pulled_image(stages[-1], plan, used_by=name)
     return Component(
         kind="own image",
         name=name,
@@ -84,6 +82,13 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan, root: Path) -> Componen
         used_by=(plan.name,),
         parts=(base, *_packages(requirements, used_by=name)),
     )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise UltrascaleError(f"{file}: cannot be read: {error}") from None
 
 
 def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> str | None:
