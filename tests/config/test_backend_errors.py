@@ -41,16 +41,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         backend(
             document={"jobs": JOBS | {"chat": {"kind": "service"}}}, submits_to=["tune", "chat"]
         ),
-        "backend.submits_to.1: a service, which has no end to wait for, got 'chat'; "
+        "backend.submits_to[1]: a service, which has no end to wait for, got 'chat'; "
         "name templates of jobs that end",
     ),
     "a job that is not there": (
         backend(submits_to=["tunes"]),
-        "backend.submits_to.0: not one of jobs, got 'tunes'; did you mean tune?",
+        "backend.submits_to[0]: not one of jobs, got 'tunes'; did you mean tune?",
     ),
     "a job twice": (
         backend(submits_to=["tune", "tune"]),
-        "backend.submits_to.1: stands in the list twice, got 'tune'; keep one",
+        "backend.submits_to[1]: stands in the list twice, got 'tune'; keep one",
     ),
     "the namespace of jobs": (
         backend(namespace="training"),
@@ -68,7 +68,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "its own namespace as a caller": (
         backend(allow_from=["web", "backend"]),
-        "backend.allow_from.1: the backend's own namespace, whose pods may reach it anyway, "
+        "backend.allow_from[1]: the backend's own namespace, whose pods may reach it anyway, "
         "got 'backend'; leave it out",
     ),
     "an image of no repository": (
@@ -158,7 +158,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a rule for a template that it may not submit": (
         backend(document=IMAGES, image="backend", rules={"rules": [{"template": "tunes"}]}),
-        "backend.rules.rules.0.template: not one of submits_to, got 'tunes'; did you mean tune?",
+        "backend.rules.rules[0].template: not one of submits_to, got 'tunes'; did you mean tune?",
     ),
     "rules that are none": (
         backend(document=IMAGES, image="backend", rules={"production": "tune"}),
@@ -192,12 +192,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a user of the issuer": (
         identity(issuer=ISSUER, admins=[f"{ISSUER}#ada"]),
-        "backend.identity.admins.0: one user of the issuer, which has no rights of its own, "
+        "backend.identity.admins[0]: one user of the issuer, which has no rights of its own, "
         f"got '{ISSUER}#ada'; name a group",
     ),
     "a group that no service account has": (
         identity(admins=["system:masters"]),
-        "backend.identity.admins.0: not a name of service accounts, got 'system:masters'; "
+        "backend.identity.admins[0]: not a name of service accounts, got 'system:masters'; "
         "write system:serviceaccounts:NAMESPACE or system:serviceaccount:NAMESPACE:NAME",
     ),
     "callers that the network keeps out": (
@@ -208,12 +208,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "every pod as an administrator": (
         identity(admins=["system:serviceaccounts"]),
-        "backend.identity.admins.0: every pod of the cluster as an administrator, "
+        "backend.identity.admins[0]: every pod of the cluster as an administrator, "
         "got 'system:serviceaccounts'; write system:serviceaccount:NAMESPACE:NAME",
     ),
     "the pods of jobs as administrators": (
         backend(allow_from=["training"], identity={"admins": ["system:serviceaccounts:training"]}),
-        "backend.identity.admins.0: an account of a namespace of jobs, any of which could cancel "
+        "backend.identity.admins[0]: an account of a namespace of jobs, any of which could cancel "
         "those of all, got 'system:serviceaccounts:training'; name one of another namespace",
     ),
     "a class that is not there": (
@@ -223,7 +223,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a kind that the backend does not submit": (
         identity(rights={OWN: {"kinds": ["service"]}}),
-        f"backend.identity.rights.{OWN}.kinds.0: unknown value, got 'service'; "
+        f"backend.identity.rights.{OWN}.kinds[0]: unknown value, got 'service'; "
         "write training or batch",
     ),
     "kinds of no template": (
@@ -238,7 +238,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a template that it may not submit": (
         identity(rights={OWN: {"templates": ["tunes"]}}),
-        f"backend.identity.rights.{OWN}.templates.0: not one of submits_to, got 'tunes'; "
+        f"backend.identity.rights.{OWN}.templates[0]: not one of submits_to, got 'tunes'; "
         "did you mean tune?",
     ),
     "another engine": (

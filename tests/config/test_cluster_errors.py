@@ -15,8 +15,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- the file's own keys
     "unknown key": (
         make_document(colour="us-west-2"),
-        "colour: unknown key 'colour'; known: account, agreed_limits, backend, hyperpod, images, "
-        "jobs, karpenter, observability, permissions_boundary, pipeline, scheduling, storage",
+        "colour: unknown key 'colour'; known: $schema, account, agreed_limits, backend, hyperpod, "
+        "images, jobs, karpenter, observability, permissions_boundary, pipeline, requires, "
+        "scheduling, storage",
     ),
     "boundary by its ARN": (
         make_document(permissions_boundary="arn:aws:iam::111122223333:policy/roles"),
@@ -71,7 +72,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "zone of another Region": (
         with_network(zones=["us-west-2a", "us-west-2b", "us-east-1a"]),
-        "network.zones.2: not a zone of us-west-2, got 'us-east-1a'; "
+        "network.zones[2]: not a zone of us-west-2, got 'us-east-1a'; "
         "write its name, such as us-west-2a, or its zone id",
     ),
     "zone without control planes": (
@@ -80,23 +81,23 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             network={"vpc_cidr": "10.0.0.0/16", "zones": ["use1-az3", "use1-az1"]},
             pools=[SYSTEM_POOL],
         ),
-        "network.zones.0: a zone of which EKS takes no subnet for a control plane, "
+        "network.zones[0]: a zone of which EKS takes no subnet for a control plane, "
         "got 'use1-az3'; use one of use1-az1, use1-az2, use1-az4, use1-az5, use1-az6",
     ),
     "Local Zone": (
         with_network(zones=["us-west-2-lax-1a", "us-west-2a", "us-west-2b"]),
-        "network.zones.0: a Local or Wavelength Zone of which EKS takes no subnet for a control "
+        "network.zones[0]: a Local or Wavelength Zone of which EKS takes no subnet for a control "
         "plane, got 'us-west-2-lax-1a'; "
         "use one of us-west-2a, us-west-2b, us-west-2c, us-west-2d",
     ),
     "letter that the Region does not have": (
         with_network(zones=["us-west-2x", "us-west-2a", "us-west-2b"]),
-        "network.zones.0: no zone of us-west-2, got 'us-west-2x'; "
+        "network.zones[0]: no zone of us-west-2, got 'us-west-2x'; "
         "it has us-west-2a, us-west-2b, us-west-2c, us-west-2d",
     ),
     "zone twice": (
         with_network(zones=["us-west-2b", "us-west-2a", "us-west-2b"]),
-        "network.zones.2: stands in the list twice, got 'us-west-2b'; keep one",
+        "network.zones[2]: stands in the list twice, got 'us-west-2b'; keep one",
     ),
     "zone names and zone ids, which may be one zone": (
         with_network(zones=["us-west-2a", "us-west-2b", "usw2-az2"]),
@@ -134,7 +135,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     },
     "pod range of link-local addresses": (
         with_network(pod_cidrs=["169.254.0.0/16"]),
-        "network.pod_cidrs.0: a range of link-local addresses, of which no VPC takes any, "
+        "network.pod_cidrs[0]: a range of link-local addresses, of which no VPC takes any, "
         "got '169.254.0.0/16'; use a range of 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16",
     ),
     "pod blocks of multicast addresses": (
@@ -144,17 +145,17 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "pod range that AWS uses itself": (
         with_network(pod_cidrs=["100.64.0.0/16", "198.19.0.0/16"]),
-        "network.pod_cidrs.1: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
+        "network.pod_cidrs[1]: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
         "got '198.19.0.0/16'; use one of 100.64.0.0/10, or of the same private range",
     ),
     "pod range of another private range": (
         with_network(pod_cidrs=["192.168.0.0/16"]),
-        "network.pod_cidrs.0: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
+        "network.pod_cidrs[0]: a range that EC2 does not add to a VPC of 10.0.0.0/16, "
         "got '192.168.0.0/16'; use one of 100.64.0.0/10, or of the same private range",
     ),
     "pod range that EC2 keeps free beside its neighbour": (
         with_network(vpc_cidr="10.1.0.0/16", pod_cidrs=["10.0.128.0/17"]),
-        "network.pod_cidrs.0: a range that EC2 does not add to a VPC of 10.1.0.0/16, "
+        "network.pod_cidrs[0]: a range that EC2 does not add to a VPC of 10.1.0.0/16, "
         "got '10.0.128.0/17'; use one of 100.64.0.0/10, or of the same private range",
     ),
     "more pod ranges than a VPC takes": (
@@ -164,17 +165,17 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "pod range inside the VPC's": (
         with_network(pod_cidrs=["10.0.64.0/18"]),
-        "network.pod_cidrs.0: overlaps network.vpc_cidr 10.0.0.0/16, got '10.0.64.0/18'; "
+        "network.pod_cidrs[0]: overlaps network.vpc_cidr 10.0.0.0/16, got '10.0.64.0/18'; "
         "choose a free range",
     ),
     "pod ranges inside each other": (
         with_network(pod_cidrs=["100.64.0.0/16", "100.64.0.0/17"]),
-        "network.pod_cidrs.1: overlaps network.pod_cidrs.0 100.64.0.0/16, got '100.64.0.0/17'; "
+        "network.pod_cidrs[1]: overlaps network.pod_cidrs[0] 100.64.0.0/16, got '100.64.0.0/17'; "
         "choose a free range",
     ),
     "pod range too large": (
         with_network(pod_cidrs=["100.64.0.0/10"]),
-        "network.pod_cidrs.0: not a size that a VPC takes, got '100.64.0.0/10'; "
+        "network.pod_cidrs[0]: not a size that a VPC takes, got '100.64.0.0/10'; "
         "use a mask from /16 to /28",
     ),
     "more pod blocks than there are": (
@@ -220,38 +221,38 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "user as admin": (
         make_document(kubernetes={"admins": ["arn:aws:iam::111122223333:user/ana"]}),
-        "kubernetes.admins.0: not the ARN of an IAM role, "
+        "kubernetes.admins[0]: not the ARN of an IAM role, "
         "got 'arn:aws:iam::111122223333:user/ana'; write arn:aws:iam::ACCOUNT:role/NAME",
     ),
     "admin of another partition": (
         make_document(kubernetes={"admins": ["arn:aws-cn:iam::111122223333:role/A"]}),
-        "kubernetes.admins.0: a role outside partition aws of us-west-2, "
+        "kubernetes.admins[0]: a role outside partition aws of us-west-2, "
         "got 'arn:aws-cn:iam::111122223333:role/A'; write arn:aws:iam::ACCOUNT:role/NAME",
     ),
     "admin in digits of another script": (
         make_document(kubernetes={"admins": [f"arn:aws:iam::{ARABIC}:role/A"]}),
-        f"kubernetes.admins.0: not the ARN of an IAM role, got 'arn:aws:iam::{ARABIC}:role/A'; "
+        f"kubernetes.admins[0]: not the ARN of an IAM role, got 'arn:aws:iam::{ARABIC}:role/A'; "
         "write arn:aws:iam::ACCOUNT:role/NAME",
     ),
     "admin of no account": (
         make_document(kubernetes={"admins": ["arn:aws:iam::000000000000:role/A"]}),
-        "kubernetes.admins.0: not the ARN of an IAM role, got 'arn:aws:iam::000000000000:role/A'; "
+        "kubernetes.admins[0]: not the ARN of an IAM role, got 'arn:aws:iam::000000000000:role/A'; "
         "write arn:aws:iam::ACCOUNT:role/NAME",
     ),
     "service-linked role as admin": (
         make_document(kubernetes={"admins": [f"{ROLE}aws-service-role/eks.amazonaws.com/EKS"]}),
-        "kubernetes.admins.0: a service-linked role, which an access entry of EKS cannot be for, "
+        "kubernetes.admins[0]: a service-linked role, which an access entry of EKS cannot be for, "
         f"got '{ROLE}aws-service-role/eks.amazonaws.com/EKS'; name a role that people take on",
     ),
     "role of Identity Center without its path": (
         make_document(kubernetes={"admins": [f"{ROLE}AWSReservedSSO_Admin_0123456789abcdef"]}),
-        "kubernetes.admins.0: a role of IAM Identity Center without its path, "
+        "kubernetes.admins[0]: a role of IAM Identity Center without its path, "
         f"got '{ROLE}AWSReservedSSO_Admin_0123456789abcdef'; write it with "
         "aws-reserved/sso.amazonaws.com/ before its name, as `aws iam get-role` tells it",
     ),
     "admin twice": (
         make_document(kubernetes={"admins": ["arn:aws:iam::111122223333:role/A"] * 2}),
-        "kubernetes.admins.1: stands in the list twice, "
+        "kubernetes.admins[1]: stands in the list twice, "
         "got 'arn:aws:iam::111122223333:role/A'; keep one",
     ),
     "Service range too small": (
@@ -276,12 +277,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "API open to everyone": (
         make_document(kubernetes={"endpoint": {"public_cidrs": ["0.0.0.0/0"]}}),
-        "kubernetes.endpoint.public_cidrs.0: opens the Kubernetes API to the whole internet, "
+        "kubernetes.endpoint.public_cidrs[0]: opens the Kubernetes API to the whole internet, "
         "got '0.0.0.0/0'; name the networks of your people",
     ),
     "API open to both halves of the internet": (
         make_document(kubernetes={"endpoint": {"public_cidrs": ["0.0.0.0/1", "128.0.0.0/1"]}}),
-        "kubernetes.endpoint.public_cidrs.1: more of the internet than any network has: "
+        "kubernetes.endpoint.public_cidrs[1]: more of the internet than any network has: "
         "/8 at most, got '128.0.0.0/1'; name the networks of your people",
     ),
     "API open to many large networks": (
@@ -292,7 +293,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     **{
         f"API open to {use}": (
             make_document(kubernetes={"endpoint": {"public_cidrs": [block]}}),
-            f"kubernetes.endpoint.public_cidrs.0: a range of {use}, from which nobody comes over "
+            f"kubernetes.endpoint.public_cidrs[0]: a range of {use}, from which nobody comes over "
             f"the internet, got '{block}'; name the public addresses of your people",
         )
         for block, use in {

@@ -223,7 +223,8 @@ def test_a_type_without_a_price_in_the_region_is_worth_a_warning() -> None:
     pool = POOL | {"instance_types": ["p5e.48xlarge"]}
 
     assert config.warnings(make_cluster(pools=[SYSTEM_POOL, pool])) == (
-        "pools.1.instance_types.0: p5e.48xlarge has no listed price in us-west-2; check with AWS",
+        "pools[train].instance_types[0]: p5e.48xlarge has no listed price in us-west-2; check "
+        "with AWS",
     )
 
 
@@ -242,7 +243,8 @@ def test_of_a_block_the_list_of_blocks_is_asked_and_not_that_of_prices(
     pool = POOL | {"instance_types": [name], "purchase": block}
 
     found = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool], observability=TOLD))
-    told = f"pools.1.instance_types.0: AWS lists no Capacity Blocks of {name} in us-west-2; ask AWS"
+    told = f"AWS lists no Capacity Blocks of {name} in us-west-2; ask AWS"
+    told = f"pools[train].instance_types[0]: {told}"
     assert found == ((told,) if warned else ())
 
 
@@ -250,7 +252,9 @@ def test_a_preview_type_is_worth_a_warning() -> None:
     pool = POOL | {"instance_types": ["p6e-gb300.36xlarge"]}
 
     (warning,) = config.warnings(make_cluster(pools=[SYSTEM_POOL, pool]))
-    assert warning.startswith("pools.1.instance_types.0: p6e-gb300.36xlarge is a preview name")
+    assert warning.startswith(
+        "pools[train].instance_types[0]: p6e-gb300.36xlarge is a preview name"
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +262,7 @@ def test_a_preview_type_is_worth_a_warning() -> None:
     [
         (
             {"instance_types": ["g6e.12xlarge"], "zones": ["us-west-2a", "us-west-2b"]},
-            ("pools.1.efa: no EFA across several zones; keep one zone, or write efa: none",),
+            ("pools[train].efa: no EFA across several zones; keep one zone, or write efa: none",),
         ),
         (
             {
@@ -267,11 +271,11 @@ def test_a_preview_type_is_worth_a_warning() -> None:
                 "zones": ["us-west-2a", "us-west-2b"],
                 "instance_types": ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"],
             },
-            ("pools.1.efa: no EFA for several instance types; write efa: none",),
+            ("pools[train].efa: no EFA for several instance types; write efa: none",),
         ),
         (
             {"provisioner": "auto-mode", "purchase": SPOT, "zones": ["us-west-2a", "us-west-2b"]},
-            ("pools.1.efa: no EFA across several zones; write efa: none",),
+            ("pools[train].efa: no EFA across several zones; write efa: none",),
         ),
         ({"zones": ["us-west-2a", "us-west-2b"], "efa": "none"}, ()),
         ({"zones": ["us-west-2a", "us-west-2b"], "instance_types": ["g6.xlarge"]}, ()),
@@ -313,7 +317,7 @@ def test_efa_that_is_lost_without_a_word_is_worth_a_warning(
 def test_efa_that_jobs_over_several_nodes_would_miss_is_given_up_by_a_word_alone(
     changes: dict[str, object], key: str
 ) -> None:
-    with pytest.raises(ConfigError, match=rf"pools\.1\.{key}: .*, or write efa: none"):
+    with pytest.raises(ConfigError, match=rf"pools\[train\]\.{key}: .*, or write efa: none"):
         make_cluster(pools=[SYSTEM_POOL, POOL | changes])
 
     assert make_cluster(pools=[SYSTEM_POOL, POOL | changes | {"efa": "none"}])
@@ -336,7 +340,9 @@ def test_a_file_system_far_from_every_node_is_worth_a_warning() -> None:
 
     cluster = make_cluster(pools=pools, storage={"lustre": [lustre]})
 
-    assert config.warnings(cluster) == ("storage.lustre.0.zone: no pool has nodes in us-west-2c",)
+    assert config.warnings(cluster) == (
+        "storage.lustre[scratch].zone: no pool has nodes in us-west-2c",
+    )
 
 
 def test_config_loads_neither_cdk_nor_an_aws_client() -> None:

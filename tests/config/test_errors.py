@@ -53,12 +53,12 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
         "network.vpc_cidr",
         "kubernetes.version",
         "kubernetes.event_ttl",
-        "pools.0.zonez",
-        "pools.1.nodes.max",
-        "pools.1.tags.aws:owner",
-        "pools.2.instance_types.0",
-        "storage.lustre.0.zone",
-        "storage.lustre.0.capacity_gib",
+        "pools[system].zonez",
+        "pools[train].nodes.max",
+        "pools[train].tags.aws:owner",
+        "pools[second].instance_types[0]",
+        "storage.lustre[scratch].zone",
+        "storage.lustre[scratch].capacity_gib",
     ]
 
 
@@ -70,11 +70,11 @@ def test_a_mistake_of_form_hides_no_mistake_of_another_kind() -> None:
 
     keys = {line.split(": ")[0] for line in mistakes_in(document)}
     assert keys == {
-        "pools.1.instance_typ",
-        "pools.1.nodes.max",
-        "pools.1.zones",
-        "pools.2.zones",
-        "pools.2.nodes.max",
+        "pools[train].instance_typ",
+        "pools[train].nodes.max",
+        "pools[train].zones",
+        "pools[second].zones",
+        "pools[second].nodes.max",
     }
 
 
@@ -82,10 +82,10 @@ def test_all_mistakes_of_form_of_a_part_are_named_at_once() -> None:
     document = with_pool(efa="some", shards=0, nodes={"max": "x"}, purchase={"option": "lease"})
 
     assert [line.split(": ")[0] for line in mistakes_in(document)] == [
-        "pools.1.nodes.max",
-        "pools.1.efa",
-        "pools.1.shards",
-        "pools.1.purchase.option",
+        "pools[train].nodes.max",
+        "pools[train].efa",
+        "pools[train].shards",
+        "pools[train].purchase.option",
     ]
 
 
@@ -105,13 +105,13 @@ def test_a_value_is_shown_as_the_file_spells_it() -> None:
     with pytest.raises(ConfigError) as caught:
         config.loads(text, source="f")
 
-    assert caught.value.mistakes == ("f: account: not text, got +123; put it in quotes",)
+    assert caught.value.mistakes == ("f:28:1: account: not text, got +123; put it in quotes",)
 
 
 def test_a_key_is_text_even_where_yaml_sees_a_truth_value() -> None:
     text = yaml.safe_dump(make_document(), sort_keys=False) + "on: 1\n"
 
-    with pytest.raises(ConfigError, match=r"^f: on: unknown key 'on'; known: "):
+    with pytest.raises(ConfigError, match=r"^f:28:1: on: unknown key 'on'; known: "):
         config.loads(text, source="f")
 
 
@@ -120,7 +120,8 @@ def test_a_type_whose_facts_no_source_states_is_refused_not_guessed() -> None:
 
     (line,) = mistakes_in(document)
     assert line == (
-        "pools.1.instance_types: no source says of p6e-gb300.36xlarge which of its network cards "
+        "pools[train].instance_types: no source says of p6e-gb300.36xlarge which of its "
+        "network cards "
         "take EFA interfaces; choose another instance type"
     )
 

@@ -24,15 +24,15 @@ TOGETHER: dict[str, tuple[dict[str, Any], set[str]]] = {
             placement_groupp=True,
         ),
         {
-            *("pools.1.nodes.max", "pools.1.zones.0", "pools.1.tags.aws:a"),
-            *("pools.1.labels.kubernetes.io/a", "pools.1.placement_groupp"),
+            *("pools[train].nodes.max", "pools[train].zones[0]", "pools[train].tags.aws:a"),
+            *("pools[train].labels.kubernetes.io/a", "pools[train].placement_groupp"),
         },
     ),
     "a section": (
         with_network(vpc_cidr="224.0.0.0/16", zones=["us-west-2x"], pod_cidrs="x"),
         {
-            *("network.vpc_cidr", "network.zones", "network.zones.0", "network.pod_cidrs"),
-            "pools.1.zones.0",
+            *("network.vpc_cidr", "network.zones", "network.zones[0]", "network.pod_cidrs"),
+            "pools[train].zones[0]",
         },
     ),
     "keys of one section and another": (
@@ -41,7 +41,7 @@ TOGETHER: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "each that stands twice": (
         with_network(zones=["us-west-2a", "us-west-2b", "us-west-2a", "us-west-2b", "us-west-2b"]),
-        {"network.zones.2", "network.zones.3", "network.zones.4"},
+        {"network.zones[2]", "network.zones[3]", "network.zones[4]"},
     ),
 }
 

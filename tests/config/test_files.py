@@ -46,13 +46,13 @@ def test_each_cluster_file_loads_as_it_stands_and_warns_of_what_it_does_on_purpo
 
     assert cluster.name == path.stem
     for warning in config.warnings(cluster):
-        if ".provisioner: pods that fit here and on pools." in warning:
+        if ".provisioner: pods that fit here and on pools[" in warning:
             continue  # two scalers beside each other, on purpose
         if ".purchase: nobody is told " in warning:
             assert cluster.observability is None
             continue  # an address of the reader's own
-        pool = cluster.pools[int(warning.split(".")[1])]
-        assert ".efa: no EFA " in warning or " without EFA, which pools." in warning
+        pool = cluster.pool(warning.partition("[")[2].partition("]")[0])
+        assert ".efa: no EFA " in warning or " without EFA, which pools[" in warning
         assert len(pool.zones) > 1 or len(pool.instance_types) > 1
 
 
@@ -77,41 +77,41 @@ def test_a_path_that_no_file_system_takes_is_refused() -> None:
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, b"name: caf\xe9\n")
 
-    expected = f"{path}: not UTF-8 text, got byte 0xe9 at offset 9; save the file as UTF-8"
+    expected = f"{path}:1:10: not UTF-8 text, got byte 0xe9 at offset 9; save the file as UTF-8"
     assert mistakes_in(path) == (expected,)
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "not a mapping of keys, got nothing; start with `name:`"),
-        (b"# nothing\n", "not a mapping of keys, got nothing; start with `name:`"),
-        (b"- a\n- b\n", "not a mapping of keys, got [a, b]; start with `name:`"),
-        (b"name\n", "not a mapping of keys, got 'name'; start with `name:`"),
-        (b"name: a\nname: b\n", "line 2: the key 'name' stands on line 1 too; keep one"),
+        (b"", ": not a mapping of keys, got nothing; start with `name:`"),
+        (b"# nothing\n", ": not a mapping of keys, got nothing; start with `name:`"),
+        (b"- a\n- b\n", ":1:1: not a mapping of keys, got [a, b]; start with `name:`"),
+        (b"name\n", ":1:1: not a mapping of keys, got 'name'; start with `name:`"),
+        (b"name: a\nname: b\n", ":2:1: the key 'name' stands on line 1 too; keep one"),
         (
             b"a:\n  b: 1\n  c: 2\n  b: 3\n",
-            "line 4: the key 'b' stands on line 2 too; keep one",
+            ":4:3: the key 'b' stands on line 2 too; keep one",
         ),
-        (b"a: &x [*x]\n", "line 1: an alias refers to itself; write the value out"),
-        (b"a: [1, 2\nb: 3\n", "line 2: not YAML: while parsing a flow sequence, "),
-        (b"a: 1\n b: 2\n", "line 2: not YAML: mapping values are not allowed here"),
-        (b"a: 1\nb: \x01\n", "line 2: not YAML: a character that YAML does not allow; remove it"),
+        (b"a: &x [*x]\n", ":1:8: an alias refers to itself; write the value out"),
+        (b"a: [1, 2\nb: 3\n", ":2:2: not YAML: while parsing a flow sequence, "),
+        (b"a: 1\n b: 2\n", ":2:3: not YAML: mapping values are not allowed here"),
+        (b"a: 1\nb: \x01\n", ":2:4: not YAML: a character that YAML does not allow; remove it"),
         (
             b"a: !!python/object:os.system {}\n",
-            "line 1: the tag !!python/object:os.system on a map",
+            ":1:4: the tag !!python/object:os.system on a map",
         ),
-        (b"a: !!bool maybe\n", "line 1: the tag !!bool on 'maybe'; leave the tag out"),
-        (b"a: !!timestamp x\n", "line 1: the tag !!timestamp on 'x'; leave the tag out"),
-        (b"a: !own\n- b\n", "line 1: the tag !own on a list; leave the tag out"),
-        (b"name: !!binary aGk=\n", "line 1: the tag !!binary on 'aGk='; leave the tag out"),
-        (b"? [a, b]\n: 1\n", "line 1: a list or mapping as a key; write a word"),
-        ("name: a".encode("utf-16"), "not UTF-8 text, got UTF-16; save the file as UTF-8"),
-        (b"a: 1\nb: " + b"9" * 5000, "line 2: a number of 5000 digits; write a smaller one"),
-        (b"a:\n\tb: 1\n", "line 2: not YAML: a tab in its indentation; use spaces"),
-        (b"a: 1\n---\nb: 2\n", "line 2: not YAML: expected a single document"),
-        (b"a: *nowhere\n", "line 1: not YAML: found undefined alias"),
-        (b"[" * 20_000, "line 1: nested too deeply; write a cluster file"),
+        (b"a: !!bool maybe\n", ":1:4: the tag !!bool on 'maybe'; leave the tag out"),
+        (b"a: !!timestamp x\n", ":1:4: the tag !!timestamp on 'x'; leave the tag out"),
+        (b"a: !own\n- b\n", ":1:4: the tag !own on a list; leave the tag out"),
+        (b"name: !!binary aGk=\n", ":1:7: the tag !!binary on 'aGk='; leave the tag out"),
+        (b"? [a, b]\n: 1\n", ":1:3: a list or mapping as a key; write a word"),
+        ("name: a".encode("utf-16"), ":1:1: not UTF-8 text, got UTF-16; save the file as UTF-8"),
+        (b"a: 1\nb: " + b"9" * 5000, ":2:4: a number of 5000 digits; write a smaller one"),
+        (b"a:\n\tb: 1\n", ":2:1: not YAML: a tab in its indentation; use spaces"),
+        (b"a: 1\n---\nb: 2\n", ":2:1: not YAML: expected a single document"),
+        (b"a: *nowhere\n", ":1:4: not YAML: found undefined alias"),
+        (b"[" * 20_000, ":1:51: nested too deeply; write a cluster file"),
     ],
 )
 def test_text_that_is_no_cluster_file_is_refused_in_one_line(
@@ -120,7 +120,7 @@ def test_text_that_is_no_cluster_file_is_refused_in_one_line(
     path = written(tmp_path, content)
 
     (line,) = mistakes_in(path)
-    assert line.startswith(f"{path}: {expected}")
+    assert line.startswith(f"{path}{expected}")
     assert "\n" not in line
     assert "; " in line
 
@@ -159,7 +159,7 @@ def test_a_number_that_yaml_readers_take_for_different_ones_is_none(tmp_path: Pa
 
         (line,) = mistakes_in(path)
 
-        assert f"pools.1.nodes.max: not a whole number, got '{spelled}'; write digits" in line
+        assert f"pools[train].nodes.max: not a whole number, got '{spelled}'; write digits" in line
 
 
 def test_words_that_yaml_readers_take_for_other_values_stay_as_they_are_written() -> None:
@@ -229,7 +229,7 @@ def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_not_waited_for(
     os.close(reader)
 
     assert "a pipe or device that does not end; write a cluster file" in waiting
-    assert "not a mapping of keys, got [a]" in written_to
+    assert ":1:1: not a mapping of keys, got [a]" in written_to
 
 
 @for_each(["/dev/zero", "/dev/null", "/dev/urandom"])

@@ -29,17 +29,18 @@ def team(name: str = "research", **changes: Any) -> dict[str, Any]:
 BAD = {
     "type that HyperPod does not have": (
         hyperpod_document(instance_types=["trn2u.48xlarge"]),
-        "pools.1.instance_types.0: a type that HyperPod does not have, got 'trn2u.48xlarge'; "
+        "pools[hp].instance_types[0]: a type that HyperPod does not have, got 'trn2u.48xlarge'; "
         "did you mean trn2.3xlarge?",
     ),
     "count that scales": (
         hyperpod_document(nodes={"min": 1, "max": 8}),
-        "pools.1.nodes.max: a count that scales: nothing scales HyperPod's instance groups, got 8; "
+        "pools[hp].nodes.max: a count that scales: nothing scales HyperPod's instance groups, "
+        "got 8; "
         "write static for a fixed count",
     ),
     "more than a group holds": (
         hyperpod_document(nodes={"static": 7000}),
-        "pools.1.nodes.static: more than the 6758 instances of a HyperPod group, got 7000; "
+        "pools[hp].nodes.static: more than the 6758 instances of a HyperPod group, got 7000; "
         "write shards of fewer nodes",
     ),
     "more groups than a cluster has": (
@@ -49,32 +50,34 @@ BAD = {
     ),
     "more labels than a group takes": (
         hyperpod_document(labels={f"l{number}": "x" for number in range(41)}),
-        "pools.1.labels: more labels than the 40 that a HyperPod group has room for beside ours, "
+        "pools[hp].labels: more labels than the 40 that a HyperPod group has room for beside ours, "
         "got 41; keep 40",
     ),
     "tags of instances in AWS's account": (
         hyperpod_document(tags={"team": "vision"}),
-        "pools.1.tags: HyperPod's instances are in an account of AWS, where nothing of yours tags "
+        "pools[hp].tags: HyperPod's instances are in an account of AWS, where nothing of yours "
+        "tags "
         "them; leave it out",
     ),
     "taints beside deep health checks": (
         hyperpod_document(deep_health_checks=True, taints=[TAINT]),
-        "pools.1.taints: HyperPod takes no taints where it runs deep health checks; "
+        "pools[hp].taints: HyperPod takes no taints where it runs deep health checks; "
         "leave it out, or set deep_health_checks: false",
     ),
     "taints on the nodes of controllers": (
         make_document(pools=[SYSTEM_POOL | {"taints": [TAINT]}]),
-        "pools.0.taints: taints on the nodes of controllers and add-ons, which do not tolerate "
+        "pools[system].taints: taints on the nodes of controllers and add-ons, which do not "
+        "tolerate "
         "them; leave it out",
     ),
     "a taint of the pool's own": (
         with_pool(taints=[{"key": "nvidia.com/gpu", "value": "true"}]),
-        "pools.1.taints.0.key: a taint that others set, or that follows from the pool, "
+        "pools[train].taints[0].key: a taint that others set, or that follows from the pool, "
         "got nvidia.com/gpu; use a key of your own",
     ),
     "a taint twice": (
         with_pool(taints=[TAINT, TAINT | {"value": "other"}]),
-        "pools.1.taints.1.key: twice with one effect, got team; keep one",
+        "pools[train].taints[1].key: twice with one effect, got team; keep one",
     ),
     "Region without HyperPod": (
         make_document(
@@ -85,7 +88,7 @@ BAD = {
                 HYPERPOD_POOL | {"zones": ["eu-west-3a"], "purchase": ON_DEMAND},
             ],
         ),
-        "pools.1.provisioner: CloudFormation makes no HyperPod clusters in eu-west-3, "
+        "pools[hp].provisioner: CloudFormation makes no HyperPod clusters in eu-west-3, "
         "got 'hyperpod'; use a Region of ap-northeast-1, ap-northeast-2, ap-south-1, ap-south-2, "
         "ap-southeast-1, ap-southeast-2, ap-southeast-3, ap-southeast-4, ca-central-1, "
         "eu-central-1, eu-north-1, eu-south-2, eu-west-1, eu-west-2, sa-east-1, us-east-1, "
@@ -107,7 +110,8 @@ BAD = {
                 | {"instance_types": ["p5.48xlarge", "p5en.48xlarge"], "purchase": ON_DEMAND},
             ]
         ),
-        "hyperpod.task_governance: several types in pools.1, of which each team would need a quota "
+        "hyperpod.task_governance: several types in pools[hp], of which each team would need a "
+        "quota "
         "of its own; keep one type there, or leave task_governance out",
     ),
     "more priorities than there are": (
@@ -147,12 +151,12 @@ BAD = {
     ),
     "weight above 100": (
         governed_document(team(fair_share_weight=101)),
-        "hyperpod.task_governance.teams.0.fair_share_weight: out of range, got 101; "
+        "hyperpod.task_governance.teams[research].fair_share_weight: out of range, got 101; "
         "write at most 100",
     ),
     "weight below 0": (
         governed_document(team(fair_share_weight=-1)),
-        "hyperpod.task_governance.teams.0.fair_share_weight: out of range, got -1; "
+        "hyperpod.task_governance.teams[research].fair_share_weight: out of range, got -1; "
         "write at least 0",
     ),
     "teams of more nodes than the pool": (
@@ -162,22 +166,24 @@ BAD = {
     ),
     "nodes of another pool": (
         governed_document(team(nodes={"ph": 1})),
-        "hyperpod.task_governance.teams.0.nodes.ph: no pool with provisioner: hyperpod, got 1; "
+        "hyperpod.task_governance.teams[research].nodes.ph: no pool with provisioner: "
+        "hyperpod, got 1; "
         "known: hp",
     ),
     "team that only borrows": (
         governed_document(team(borrow_limit_percent=50)),
-        "hyperpod.task_governance.teams.0.borrow_limit_percent: a team that lends nothing cannot "
+        "hyperpod.task_governance.teams[research].borrow_limit_percent: a team that lends "
+        "nothing cannot "
         "borrow, got 50; set lend: true, or leave it out",
     ),
     "borrowing of nothing": (
         governed_document(team(lend=True, borrow_limit_percent=0)),
-        "hyperpod.task_governance.teams.0.borrow_limit_percent: out of range, got 0; "
+        "hyperpod.task_governance.teams[research].borrow_limit_percent: out of range, got 0; "
         "write at least 1",
     ),
     "borrowing of more than SageMaker documents": (
         governed_document(team(lend=True, borrow_limit_percent=501)),
-        "hyperpod.task_governance.teams.0.borrow_limit_percent: out of range, got 501; "
+        "hyperpod.task_governance.teams[research].borrow_limit_percent: out of range, got 501; "
         "write at most 500",
     ),
     "no team": (
@@ -189,13 +195,13 @@ BAD = {
         governed_document(
             pools=[SYSTEM_POOL, GOVERNED_POOL | {"purchase": HYPERPOD_POOL["purchase"]}]
         ),
-        "pools.1.purchase.plan: an ARN outside us-east-1 of partition aws, "
+        "pools[hp].purchase.plan: an ARN outside us-east-1 of partition aws, "
         "got 'arn:aws:sagemaker:us-west-2:111122223333:training-plan/baseline'; "
         "name one of the cluster's Region",
     ),
     "training plan in a zone without subnets": (
         governed_document(pools=[SYSTEM_POOL, GOVERNED_POOL | {"zones": ["us-east-1c"]}]),
-        "pools.1.zones.0: not one of network.zones, got 'us-east-1c'; "
+        "pools[hp].zones[0]: not one of network.zones, got 'us-east-1c'; "
         "use one of us-east-1a, us-east-1b, or add it there",
     ),
 }

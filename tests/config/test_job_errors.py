@@ -39,7 +39,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "preference for no pool": (
         with_job(prefer=["train", "trian"]),
-        "jobs.tune.prefer.1: the node-type of no pool, got 'trian'; did you mean train?",
+        "jobs.tune.prefer[1]: the node-type of no pool, got 'trian'; did you mean train?",
     ),
     "selector of no pool": (
         with_job(node_selector={"node-type": "trian"}),
@@ -76,7 +76,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "toleration of any value and one": (
         with_job(tolerations=[{"key": "spot", "operator": "Exists", "value": "true"}]),
-        "jobs.tune.tolerations.0.value: a value, although any value is tolerated, got 'true'; "
+        "jobs.tune.tolerations[0].value: a value, although any value is tolerated, got 'true'; "
         "leave it out, or use operator: Equal",
     ),
     "GPUs that leave a rest for nobody": (
@@ -173,27 +173,27 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- volumes and namespace
     "two claims at one path": (
         trn(volumes=[{"claim": "data", "mount_path": "/a"}, own("/a")]) | {"storage": LUSTRE},
-        "jobs.tune.volumes.1.mount_path: a path at which another volume is mounted, got '/a'; "
+        "jobs.tune.volumes[1].mount_path: a path at which another volume is mounted, got '/a'; "
         "choose another",
     ),
     "claim in place of shared memory": (
         trn(volumes=[own("/dev/shm")]),
-        f"jobs.tune.volumes.0.mount_path: {TAKEN}devices, and the memory that processes share, "
+        f"jobs.tune.volumes[0].mount_path: {TAKEN}devices, and the memory that processes share, "
         "got '/dev/shm'; choose another, such as /data",
     ),
     "claim in place of Volcano's list of hosts": (
         trn(volumes=[own("/etc/volcano")]),
-        f"jobs.tune.volumes.0.mount_path: {TAKEN}Volcano's list of hosts, "
+        f"jobs.tune.volumes[0].mount_path: {TAKEN}Volcano's list of hosts, "
         "got '/etc/volcano'; choose another, such as /data",
     ),
     "volume in place of the kernel's files": (
         trn(volumes=[own("/proc/sys")]),
-        f"jobs.tune.volumes.0.mount_path: {TAKEN}the kernel's view of its processes, "
+        f"jobs.tune.volumes[0].mount_path: {TAKEN}the kernel's view of its processes, "
         "got '/proc/sys'; choose another, such as /data",
     ),
     "volume at a path that leads upwards": (
         trn(volumes=[own("/data/../etc")]),
-        "jobs.tune.volumes.0.mount_path: not an absolute path, got '/data/../etc'; "
+        "jobs.tune.volumes[0].mount_path: not an absolute path, got '/data/../etc'; "
         "write it as /data, with no '/' at the end and no '.' or '..' in it",
     ),
     # --- grammars and bounds of Kubernetes
@@ -237,7 +237,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "NUL in a word": (
         job(args=["a\0b"]),
-        "jobs.tune.args.0: a NUL character, at which texts of Linux end, got 'a\\x00b'; "
+        "jobs.tune.args[0]: a NUL character, at which texts of Linux end, got 'a\\x00b'; "
         "leave it out",
     ),
     "NUL in a variable": (
@@ -246,7 +246,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "token of the CDK": (
         job(args=["--name", "${Token[TOKEN.12]}"]),
-        "jobs.tune.args.1: a token of the CDK, which synthesis would resolve, "
+        "jobs.tune.args[1]: a token of the CDK, which synthesis would resolve, "
         "got '${Token[TOKEN.12]}'; write it without ${Token[",
     ),
     "list token of the CDK in a variable": (
@@ -256,7 +256,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "secret that CloudFormation would put in": (
         job(args=["{{resolve:secretsmanager:admin}}"]),
-        "jobs.tune.args.0: a dynamic reference, which CloudFormation would resolve, "
+        "jobs.tune.args[0]: a dynamic reference, which CloudFormation would resolve, "
         "got '{{resolve:secretsmanager:admin}}'; name a Kubernetes Secret, or leave it out",
     ),
     **{

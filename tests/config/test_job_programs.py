@@ -31,7 +31,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "argument that is true or false": (
         trn(script="train.py", args=[True]),
-        "jobs.tune.args.0: true or false, which programs spell differently, got true; "
+        "jobs.tune.args[0]: true or false, which programs spell differently, got true; "
         "put it in quotes",
     ),
     "cache of graphs for GPUs": (

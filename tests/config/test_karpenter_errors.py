@@ -68,32 +68,33 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "older than Capacity Blocks that end": (
         with_karpenter("1.6.3", launched(purchase=CAPACITY_BLOCK), **OLD),
-        "karpenter.version: too old for Capacity Blocks, as in pools.1, got '1.6.3'; "
+        "karpenter.version: too old for Capacity Blocks, as in pools[train], got '1.6.3'; "
         "use 1.8.0 or later",
     ),
     "older than static pools": (
         with_karpenter("1.7.1", launched(nodes={"static": 4}, role="reserved"), **OLD),
-        "karpenter.version: too old for pools of a fixed size, as in pools.1, got '1.7.1'; "
+        "karpenter.version: too old for pools of a fixed size, as in pools[train], got '1.7.1'; "
         "use 1.8.0 or later",
     ),
     "older than prefixes": (
         with_karpenter("1.7.1", launched(instance_types=["g6.xlarge", "g5.xlarge"]), **OLD),
-        "karpenter.version: too old for nodes that launch with prefixes, as in pools.1, "
+        "karpenter.version: too old for nodes that launch with prefixes, as in pools[train], "
         "got '1.7.1'; use 1.8.0 or later",
     ),
     "older than EFA-only interfaces": (
         with_karpenter("1.10.0", launched(), launched(name="b", instance_types=["p5.48xlarge"])),
-        "karpenter.version: too old for EFA interfaces, as in pools.2, got '1.10.0'; "
+        "karpenter.version: too old for EFA interfaces, as in pools[b], got '1.10.0'; "
         "use 1.11.0 or later",
     ),
     "older than placement groups": (
         with_karpenter("1.10.0", launched(placement_group=True)),
-        "karpenter.version: too old for placement groups, as in pools.1, got '1.10.0'; "
+        "karpenter.version: too old for placement groups, as in pools[train], got '1.10.0'; "
         "use 1.11.0 or later",
     ),
     "system nodes below the controller": (
         with_karpenter("1.15.2", launched(nodes={"max": 6_000})),
-        "pools.0.instance_types: nodes too small for Karpenter, which takes 8 vCPUs and 32 GiB "
+        "pools[system].instance_types: nodes too small for Karpenter, which takes 8 vCPUs and "
+        "32 GiB "
         "where it may launch 6000 nodes, got [m7g.2xlarge]; use larger types, or state less in "
         "karpenter.vcpus and karpenter.memory_gib",
     ),
@@ -154,7 +155,7 @@ def test_two_reasons_against_a_version_are_both_named() -> None:
 def test_a_version_older_than_reservations_is_older_than_kubernetes_too() -> None:
     assert lines(with_karpenter("1.5.4", launched(purchase=ODCR), **OLD)) == [
         "karpenter.version: too old for Kubernetes 1.35, got '1.5.4'; use 1.9.0 or later",
-        "karpenter.version: too old for capacity reservations, as in pools.1, got '1.5.4'; "
+        "karpenter.version: too old for capacity reservations, as in pools[train], got '1.5.4'; "
         "use 1.6.0 or later",
     ]
 

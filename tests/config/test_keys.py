@@ -27,7 +27,7 @@ def outcome(document: dict[str, Any], job: str | None = None) -> object:
             file.flush()
             return prepare(Path(file.name), job, changes=SENT)
     except ConfigError as error:
-        return tuple(line.rpartition(".yaml: ")[2] for line in error.mistakes)
+        return tuple(each.keyed for each in error.diagnostics)
 
 
 @cache

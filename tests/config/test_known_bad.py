@@ -16,6 +16,7 @@ from tests.support.folders import DATA, ROOT
 from tests.support.pools import as_text, loads_own
 from ultrascale import config, plan
 from ultrascale.catalog import matrix
+from ultrascale.config import named
 from ultrascale.errors import ConfigError
 
 FOLDER = DATA / "known_bad"
@@ -70,13 +71,13 @@ def mistakes_in(document: Mapping[str, Any]) -> list[str]:
         try:
             plan.load(path)
         except ConfigError as error:
-            lines = [line.removeprefix(f"{path}: ") for line in error.mistakes]
+            lines = [each.keyed for each in error.diagnostics]
             if not any("not supported yet" in line for line in lines):
                 return lines
         try:
             config.load(path)
         except ConfigError as error:
-            return [line.removeprefix(f"{path}: ") for line in error.mistakes]
+            return [each.keyed for each in error.diagnostics]
     return []
 
 
@@ -89,16 +90,20 @@ def has_key(document: object, path: str) -> bool:
     if not path:
         return True
     if isinstance(document, list):
-        number, _, rest = path.partition(".")
+        label, _, rest = path.removeprefix("[").partition("]")
         items = cast("list[object]", document)
-        return int(number) < len(items) and has_key(items[int(number)], rest)
+        return any(
+            has_key(item, rest.removeprefix("."))
+            for number, item in enumerate(items)
+            if label == named(items, (number,))[1:-1]
+        )
     if not isinstance(document, dict):
         return False
     keys = cast("dict[str, object]", document)
     return any(
         has_key(value, path[len(key) :].removeprefix("."))
         for key, value in keys.items()
-        if path == key or path.startswith(f"{key}.")
+        if path == key or path.startswith((f"{key}.", f"{key}["))
     )
 
 

@@ -71,16 +71,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two stages of one name": (
         with_pipeline(DEV, {"name": "dev"}),
-        "pipeline.stages.1.name: the name of pipeline.stages.0 too, got 'dev'; choose another",
+        "pipeline.stages[1].name: the name of pipeline.stages[0] too, got 'dev'; choose another",
     ),
     "stage of the CDK's own": (
         with_pipeline({"name": "assets"}),
-        "pipeline.stages.0.name: the name of a stage that each pipeline has, got 'assets'; "
+        "pipeline.stages[assets].name: the name of a stage that each pipeline has, got 'assets'; "
         "choose another",
     ),
     "stage named after a wave": (
         with_pipeline(DEV | {"wave": "prod"}, {"name": "prod"}),
-        "pipeline.stages.1.name: the name of a wave too, got 'prod'; choose another",
+        "pipeline.stages[prod].name: the name of a wave too, got 'prod'; choose another",
     ),
     "wave in two parts": (
         with_pipeline(
@@ -88,7 +88,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             {"name": "b", "cluster": "b.yaml"},
             {"name": "c", "cluster": "c.yaml", "wave": "first"},
         ),
-        "pipeline.stages.2.wave: parted from stages.0 of the same wave, got 'first'; "
+        "pipeline.stages[c].wave: parted from stages[a] of the same wave, got 'first'; "
         "let them follow each other: a wave is deployed as one",
     ),
     "too many waves": (
@@ -98,37 +98,38 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one file twice": (
         with_pipeline(DEV, DEV | {"name": "again"}),
-        "pipeline.stages.1.cluster: the cluster of stages.0 too, got 'clusters/dev.yaml'; "
+        "pipeline.stages[again].cluster: the cluster of stages[dev] too, got 'clusters/dev.yaml'; "
         "keep one of them",
     ),
     "this file twice": (
         with_pipeline({"name": "a"}, {"name": "b"}),
-        "pipeline.stages.1: this file's cluster, which stages.0 deploys already; "
+        "pipeline.stages[b]: this file's cluster, which stages[a] deploys already; "
         "add cluster: with another file",
     ),
     "no account to deploy into": (
         with_pipeline(account=None),
-        "pipeline.stages.0: deploys this file, which states no account; "
+        "pipeline.stages[prod]: deploys this file, which states no account; "
         "write account: beside region:, at the top",
     ),
     "another account than the file's": (
         with_pipeline({"name": "prod", "account": "999988887777"}),
-        "pipeline.stages.0.account: not the account of this file, got '999988887777'; "
+        "pipeline.stages[prod].account: not the account of this file, got '999988887777'; "
         "this file says 111122223333; leave it out, or add cluster:",
     ),
     "another Region than the file's": (
         with_pipeline({"name": "prod", "region": "us-east-1"}),
-        "pipeline.stages.0.region: not the Region of this file, got 'us-east-1'; "
+        "pipeline.stages[prod].region: not the Region of this file, got 'us-east-1'; "
         "this file says us-west-2; leave it out, or add cluster:",
     ),
     "file outside the repository": (
         with_pipeline({"name": "dev", "cluster": "../dev.yaml"}),
-        "pipeline.stages.0.cluster: not the path of a cluster file within the repository, "
+        "pipeline.stages[dev].cluster: not the path of a cluster file within the repository, "
         "got '../dev.yaml'; write it from the repository's folder, as clusters/prod.yaml",
     ),
     "resource that is a command": (
         with_pipeline({"name": "prod", "replace": ["a; b"]}),
-        "pipeline.stages.0.replace.0: not the name or the logical id of a resource, got 'a; b'; "
+        "pipeline.stages[prod].replace[0]: not the name or the logical id of a resource, got "
+        "'a; b'; "
         "write it as `ultrascale diff` prints it",
     ),
     "nobody to tell": (
@@ -138,7 +139,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "stage with an unknown key": (
         with_pipeline({"name": "prod", "aproval": False}),
-        "pipeline.stages.0.aproval: unknown key 'aproval'; did you mean approval?",
+        "pipeline.stages[prod].aproval: unknown key 'aproval'; did you mean approval?",
     ),
 }
 
@@ -163,7 +164,7 @@ def test_every_mistake_of_a_pipeline_is_named_at_once() -> None:
     assert [line.split(": ")[0] for line in lines] == [
         "pipeline.connection",
         "pipeline.repository",
-        "pipeline.stages.1.cluster",
+        "pipeline.stages[b].cluster",
     ]
 
 
@@ -173,7 +174,7 @@ def test_every_mistake_of_a_pipeline_is_named_at_once() -> None:
 def test_a_path_that_a_shell_would_read_otherwise_is_refused(path: str) -> None:
     (line,) = mistakes_in(with_pipeline({"name": "dev", "cluster": path}))
 
-    assert line.startswith("pipeline.stages.0.cluster: not the path of a cluster file")
+    assert line.startswith("pipeline.stages[dev].cluster: not the path of a cluster file")
 
 
 def test_a_pipeline_of_several_waves_and_accounts_is_accepted() -> None:

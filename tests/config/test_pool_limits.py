@@ -111,22 +111,23 @@ BEYOND = {
         with_pool(
             purchase=CAPACITY_BLOCK, instance_types=["p6e-gb200.36xlarge"], nodes={"static": 19}
         ),
-        "pools.1.nodes.static: more nodes than the Capacity Block of one u-p6e-gb200x72 has "
+        "pools[train].nodes.static: more nodes than the Capacity Block of one u-p6e-gb200x72 has "
         "instances, got 19; write at most 18, and add a pool for each further block",
     ),
     "static above a managed group, in shards": (
         with_pool(nodes={"static": 900}, shards=2),
-        "pools.1.nodes.static: more nodes than the 450 that EKS lets a managed node group have, "
+        "pools[train].nodes.static: more nodes than the 450 that EKS lets a managed node group "
+        "have, "
         "got 900; write shards: 4 of 450 nodes each, or use karpenter",
     ),
     "more than all managed groups hold": (
         with_pool(nodes={"max": 20_000}),
-        "pools.1.nodes.max: more nodes than the 450 that EKS lets a managed node group have, "
+        "pools[train].nodes.max: more nodes than the 450 that EKS lets a managed node group have, "
         "got 20000; use karpenter",
     ),
     "more shards than any cluster has nodes": (
         with_pool(shards=10**30),
-        f"pools.1.shards: out of range, got {10**30}; write at most 100000",
+        f"pools[train].shards: out of range, got {10**30}; write at most 100000",
     ),
     "one block in three pools": (
         with_pools(
@@ -135,17 +136,20 @@ BEYOND = {
                 for name in ("a", "b", "c")
             )
         ),
-        "pools.3.purchase.reservation: the reservation of pools.1 too, and a Capacity Block serves "
+        "pools[c].purchase.reservation: the reservation of pools[a] too, and a Capacity Block "
+        "serves "
         "one pool, got 'cr-0123456789abcdef0'; name each pool's own block",
     ),
     "a block that another pool has as an ODCR": (
         two_pools(ODCR, CAPACITY_BLOCK),
-        "pools.2.purchase.reservation: the reservation of pools.1 too, and a Capacity Block serves "
+        "pools[more].purchase.reservation: the reservation of pools[train] too, and a Capacity "
+        "Block serves "
         "one pool, got 'cr-0123456789abcdef0'; name each pool's own block",
     ),
     "a reservation of two types": (
         two_pools(ODCR, ODCR, instance_types=["p5en.48xlarge"]),
-        "pools.2.purchase.reservation: the reservation of pools.1 too, which has another type or "
+        "pools[more].purchase.reservation: the reservation of pools[train] too, which has "
+        "another type or "
         "zone, got 'cr-0123456789abcdef0'; name each pool's own reservation",
     ),
     "a selector within another": (
@@ -153,7 +157,8 @@ BEYOND = {
             TAGGED | {"reservation_tags": {"team": "a", "block": "1"}},
             TAGGED | {"reservation_tags": {"team": "a"}},
         ),
-        "pools.2.purchase.reservation_tags: tags that find the Capacity Block of pools.1 too, got "
+        "pools[more].purchase.reservation_tags: tags that find the Capacity Block of "
+        "pools[train] too, got "
         "{team: a}; tag each block apart, or name each by reservation",
     ),
     "a selector of 21 tags": (
@@ -166,7 +171,8 @@ BEYOND = {
                 },
             }
         ),
-        "pools.1.purchase.reservation_tags: more tags than a node class selects by, got 21 tags; "
+        "pools[train].purchase.reservation_tags: more tags than a node class selects by, got "
+        "21 tags; "
         "write at most 20",
     ),
     "a name of a shard's fallback": (
@@ -174,19 +180,22 @@ BEYOND = {
             {"provisioner": "karpenter", "purchase": FALLBACK, "shards": 3},
             {"name": "train-2-on-demand"},
         ),
-        "pools.2.name: the name of the NodePool that pool train falls back to, got "
+        "pools[train-2-on-demand].name: the name of the NodePool that pool train falls back "
+        "to, got "
         "'train-2-on-demand'; choose another",
     ),
     "a name without room": (
         with_pools(
             {"name": LONG_NAME, "provisioner": "karpenter", "purchase": FALLBACK, "shards": 100}
         ),
-        "pools.1.name: with -100-on-demand behind it too long for a node label, got "
+        "pools[aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa].name: with -100-on-demand "
+        "behind it too long for a node label, got "
         f"'{LONG_NAME}'; write at most 49 characters",
     ),
     "a type that Auto Mode does not have": (
         with_pool(provisioner="auto-mode", instance_types=["g7.48xlarge"]),
-        "pools.1.instance_types.0: g7 is not among the accelerated families of EKS Auto Mode, got "
+        "pools[train].instance_types[0]: g7 is not among the accelerated families of EKS Auto "
+        "Mode, got "
         "'g7.48xlarge'; use managed-node-group",
     ),
 }
@@ -214,7 +223,7 @@ def test_a_block_of_any_other_length_is_refused_unless_it_was_extended(days: int
     (line,) = mistakes_in(with_pool(purchase=block(days)))
     extended = mistakes_in(with_pool(purchase=block(days, extended=True)))
 
-    assert line.startswith(f"pools.1.purchase.ends: a window of {days} days")
+    assert line.startswith(f"pools[train].purchase.ends: a window of {days} days")
     assert (extended == []) == (days <= 182) == ("extended: true" in line)
 
 

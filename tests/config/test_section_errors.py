@@ -11,22 +11,22 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- storage and images
     "file system that cannot be bought": (
         with_lustre({"capacity_gib": 9000}),
-        "storage.lustre.0.capacity_gib: not a size at 250 MB/s per TiB, got 9000; "
+        "storage.lustre[scratch].capacity_gib: not a size at 250 MB/s per TiB, got 9000; "
         "nearest: 7200 or 9600",
     ),
     "EFA file system below its step": (
         with_lustre({"capacity_gib": 4800, "efa": True}),
-        "storage.lustre.0.capacity_gib: not a size at 250 MB/s per TiB with EFA, got 4800; "
+        "storage.lustre[scratch].capacity_gib: not a size at 250 MB/s per TiB with EFA, got 4800; "
         "nearest: 19200",
     ),
     "no such tier": (
         with_lustre({"throughput_mbps_per_tib": 200}),
-        "storage.lustre.0.throughput_mbps_per_tib: not a throughput tier of FSx for Lustre, "
+        "storage.lustre[scratch].throughput_mbps_per_tib: not a throughput tier of FSx for Lustre, "
         "got 200; use 125, 250, 500, 1000",
     ),
     "file system outside the network": (
         with_lustre({"zone": "us-west-2d"}),
-        "storage.lustre.0.zone: not one of network.zones, got 'us-west-2d'; "
+        "storage.lustre[scratch].zone: not one of network.zones, got 'us-west-2d'; "
         "use one of us-west-2a, us-west-2b, us-west-2c, or add it there",
     ),
     "EFA file system for trn2": (
@@ -34,7 +34,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             {"capacity_gib": 19200, "efa": True},
             pools=[SYSTEM_POOL, pool_document(instance_types=["trn2.48xlarge"])],
         ),
-        "storage.lustre.0.efa: trn2 nodes of pools.1 cannot reach it over EFA, got true; "
+        "storage.lustre[scratch].efa: trn2 nodes of pools[train] cannot reach it over EFA, got "
+        "true; "
         "set efa: false, or put the pool into another zone",
     ),
     "EFA file system for Auto Mode": (
@@ -42,12 +43,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
             {"capacity_gib": 19200, "efa": True},
             pools=[SYSTEM_POOL, pool_document(provisioner="auto-mode")],
         ),
-        "storage.lustre.0.efa: EKS Auto Mode nodes of pools.1 cannot reach it over EFA, "
+        "storage.lustre[scratch].efa: EKS Auto Mode nodes of pools[train] cannot reach it over "
+        "EFA, "
         "got true; set efa: false, or put the pool into another zone",
     ),
     "two file systems of one name": (
         with_lustre({}, {}),
-        "storage.lustre.1.name: the name of storage.lustre.0 too, got 'scratch'; choose another",
+        "storage.lustre[1].name: the name of storage.lustre[0] too, got 'scratch'; choose another",
     ),
     "two claims of one name": (
         with_lustre(
@@ -57,18 +59,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
                 "claim": {"namespace": "training", "name": "data", "mount_path": "/other"},
             },
         ),
-        "storage.lustre.1.claim.name: a second claim of that name in namespace training, "
+        "storage.lustre[other].claim.name: a second claim of that name in namespace training, "
         "got 'data'; choose another",
     ),
     "relative mount path": (
         with_lustre({"claim": {"namespace": "training", "name": "data", "mount_path": "data"}}),
-        "storage.lustre.0.claim.mount_path: not an absolute path, got 'data'; "
+        "storage.lustre[scratch].claim.mount_path: not an absolute path, got 'data'; "
         "write it as /data, with no '/' at the end and no '.' or '..' in it",
     ),
     **{
         f"claim in place of {path}": (
             with_lustre({"claim": {"namespace": "training", "name": "data", "mount_path": path}}),
-            "storage.lustre.0.claim.mount_path: a path at which the container has something else: "
+            "storage.lustre[scratch].claim.mount_path: a path at which the container has "
+            "something else: "
             f"{contents}, got '{path}'; choose another, such as /data",
         )
         for path, contents in {
@@ -83,30 +86,30 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         with_lustre(
             {"claim": {"namespace": "training", "name": "data", "mount_path": "/data/../etc"}}
         ),
-        "storage.lustre.0.claim.mount_path: not an absolute path, got '/data/../etc'; "
+        "storage.lustre[scratch].claim.mount_path: not an absolute path, got '/data/../etc'; "
         "write it as /data, with no '/' at the end and no '.' or '..' in it",
     ),
     "file system beyond FSx's count": (
         with_lustre({"capacity_gib": 2400 * 2**20}),
-        f"storage.lustre.0.capacity_gib: out of range, got {2400 * 2**20}; "
+        f"storage.lustre[scratch].capacity_gib: out of range, got {2400 * 2**20}; "
         f"write at most {2**31 - 1}",
     ),
     "bucket that is not there": (
         with_lustre({"s3": {"bucket": "dataset"}}),
-        "storage.lustre.0.s3.bucket: not one of storage.buckets, got 'dataset'; "
+        "storage.lustre[scratch].s3.bucket: not one of storage.buckets, got 'dataset'; "
         "did you mean datasets?",
     ),
     "misspelt event": (
         with_lustre({"s3": {"bucket": "datasets", "import": ["new", "chnged"]}}),
-        "storage.lustre.0.s3.import.1: unknown value, got 'chnged'; did you mean changed?",
+        "storage.lustre[scratch].s3.import[1]: unknown value, got 'chnged'; did you mean changed?",
     ),
     "bucket twice": (
         make_document(storage={"buckets": ["data", "data"]}),
-        "storage.buckets.1: stands in the list twice, got 'data'; keep one",
+        "storage.buckets[1]: stands in the list twice, got 'data'; keep one",
     ),
     "repository twice": (
         make_document(images={"repositories": ["bert", "bert"]}),
-        "images.repositories.1: stands in the list twice, got 'bert'; keep one",
+        "images.repositories[1]: stands in the list twice, got 'bert'; keep one",
     ),
     "registry as a URL": (
         make_document(images={"eks_registry": "https://602401143452.dkr.ecr"}),
@@ -130,18 +133,18 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(
             scheduling={"gang_scheduler": "volcano", "queues": [{"name": "a", "weight": 0}]}
         ),
-        "scheduling.queues.0.weight: out of range, got 0; write 1 to 65535",
+        "scheduling.queues[a].weight: out of range, got 0; write 1 to 65535",
     ),
     "Volcano's own queue": (
         make_document(scheduling={"gang_scheduler": "volcano", "queues": [{"name": "default"}]}),
-        "scheduling.queues.0.name: a queue that Volcano makes itself, got 'default'; "
+        "scheduling.queues[default].name: a queue that Volcano makes itself, got 'default'; "
         "choose another",
     ),
     "two queues of one name": (
         make_document(
             scheduling={"gang_scheduler": "volcano", "queues": [{"name": "a"}, {"name": "a"}]}
         ),
-        "scheduling.queues.1.name: the name of scheduling.queues.0 too, got 'a'; choose another",
+        "scheduling.queues[1].name: the name of scheduling.queues[0] too, got 'a'; choose another",
     ),
     "priority of Kubernetes' own": (
         make_document(scheduling={"priority_classes": {"top": 1_000_000_001}}),
@@ -179,7 +182,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     # --- the rest
     "backend's job that is not there": (
         make_document(backend={"submits_to": ["tune"]}),
-        "backend.submits_to.0: not one of jobs, got 'tune'; there is none",
+        "backend.submits_to[0]: not one of jobs, got 'tune'; there is none",
     ),
     "HyperPod's add-on without HyperPod": (
         make_document(observability={"hyperpod_addon": True}),

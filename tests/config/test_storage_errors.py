@@ -17,7 +17,8 @@ def exporting(prefix: str, **changes: Any) -> dict[str, Any]:
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "claim among the cluster's own": (
         with_lustre({"claim": CLAIM | {"namespace": "kube-system"}}),
-        "storage.lustre.0.claim.namespace: a namespace in which no jobs run, got 'kube-system'; "
+        "storage.lustre[scratch].claim.namespace: a namespace in which no jobs run, got "
+        "'kube-system'; "
         "use training, or a name of your own",
     ),
     "claims of nothing": (
@@ -27,17 +28,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two file systems that export the same objects": (
         with_lustre(exporting("a"), {"name": "other", **exporting("a/b/")}),
-        "storage.lustre.1.s3.export: objects that storage.lustre.0.s3 exports to too, got [new]; "
+        "storage.lustre[other].s3.export: objects that storage.lustre[scratch].s3 exports to "
+        "too, got [new]; "
         "choose another prefix, or export: []",
     ),
     "two file systems that export a whole bucket": (
         with_lustre(exporting(""), {"name": "other", **exporting("a")}),
-        "storage.lustre.1.s3.export: objects that storage.lustre.0.s3 exports to too, got [new]; "
+        "storage.lustre[other].s3.export: objects that storage.lustre[scratch].s3 exports to "
+        "too, got [new]; "
         "choose another prefix, or export: []",
     ),
     "relative directory of linked objects": (
         with_lustre({"s3": {"bucket": "datasets", "path": "sets"}}),
-        "storage.lustre.0.s3.path: not an absolute path, got 'sets'; "
+        "storage.lustre[scratch].s3.path: not an absolute path, got 'sets'; "
         "write it as /datasets, or / for all of it",
     ),
 }

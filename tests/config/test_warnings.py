@@ -78,7 +78,7 @@ def test_a_reservation_that_a_node_group_fills_before_karpenter_gets_to_it_is() 
 
     (warning,) = config.warnings(make_cluster(pools=pools, karpenter=KARPENTER))
 
-    assert warning.startswith("pools.2.purchase.reservation: the reservation of pools.1 too")
+    assert warning.startswith("pools[b].purchase.reservation: the reservation of pools[train] too")
 
 
 @pytest.mark.parametrize(("granted", "told"), [(256_000, 1), (256_001, 0)])

@@ -1,6 +1,9 @@
 """The cluster file as types, and the rules that judge it: `load` tells all mistakes at once."""
 
+from dataclasses import replace
 from pathlib import Path
+
+import pydantic.main
 
 from ultrascale import yaml_writer
 from ultrascale.config import (
@@ -10,9 +13,10 @@ from ultrascale.config import (
     purchase_rules,
     repair_rules,
 )
-from ultrascale.config._document import Document, KeyPath, dump, parse_yaml
+from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
 from ultrascale.config._document import read as read_yaml
-from ultrascale.config._errors import Mistake, dotted, near, refuse
+from ultrascale.config._ejected import with_rules
+from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._placeholders import placeholders
@@ -69,7 +73,11 @@ from ultrascale.config.purchase import (
     Spot,
     TrainingPlan,
 )
+from ultrascale.config.releases import Release, install_command, may_read, release_of
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
+from ultrascale.config.schema import Kind as SchemaKind
+from ultrascale.config.schema import file_name as schema_file_name
+from ultrascale.config.schema import modeline, schema_text
 from ultrascale.config.storage import (
     STAND_IN_SUFFIX,
     Claim,
@@ -81,9 +89,16 @@ from ultrascale.config.storage import (
     folder,
     has_default_claims,
 )
+from ultrascale.ejected import read_ejected
 
 # An import of a module registers its rules.
 _RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules, repair_rules)
+# They say who may read the file, and nothing of the cluster.
+_OF_THE_FILE_ALONE: pydantic.main.IncEx = {
+    "requires": True,
+    "editor_schema": True,
+    "pipeline": {"package": True},
+}
 
 __all__ = [
     "STAND_IN_SUFFIX",
@@ -135,6 +150,7 @@ __all__ = [
     "Queue",
     "Readable",
     "Reading",
+    "Release",
     "Rendezvous",
     "Repair",
     "ResourceAmounts",
@@ -143,6 +159,7 @@ __all__ = [
     "Role",
     "Rules",
     "Scheduling",
+    "SchemaKind",
     "ServiceJob",
     "Spot",
     "Stage",
@@ -159,15 +176,18 @@ __all__ = [
     "count_is_sound",
     "default_claims",
     "default_job_values",
-    "dotted",
     "dump",
     "folder",
     "has_default_claims",
     "has_efa",
+    "install_command",
     "is_account_id",
     "is_cluster_path",
     "load",
     "loads",
+    "may_read",
+    "modeline",
+    "named",
     "near",
     "others_domain",
     "placeholders",
@@ -178,6 +198,9 @@ __all__ = [
     "reading_of",
     "reads",
     "refuse",
+    "release_of",
+    "schema_file_name",
+    "schema_text",
     "text_of",
     "warning_mistakes",
     "warnings",
@@ -187,12 +210,14 @@ __all__ = [
 
 
 def read(path: Path) -> Reading:
-    """Read the cluster file at ``path`` as far as it can be read.
+    """Read the cluster file at ``path`` as far as it can be read, and the copies beside it.
 
     Raises:
-        ConfigError: The file cannot be read, or is no YAML mapping.
+        ConfigError: The file cannot be read, or is no YAML mapping; or the record of the copies, or
+            the backend's rules among them, cannot.
     """
-    return read_document(read_yaml(path))
+    document, ejected = read_yaml(path), read_ejected(path.parent)
+    return replace(read_document(with_rules(document, ejected)), ejected=ejected)
 
 
 def reading_of(cluster: Cluster) -> Reading:
@@ -206,7 +231,9 @@ def text_of(cluster: Cluster) -> str:
 
 
 def _stated(cluster: Cluster) -> dict[str, object]:
-    return cluster.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return cluster.model_dump(
+        mode="json", by_alias=True, exclude_unset=True, exclude=_OF_THE_FILE_ALONE
+    )
 
 
 def load(path: Path) -> Cluster:

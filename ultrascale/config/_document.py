@@ -1,20 +1,37 @@
 """YAML files, with the place and the spelling of each value."""
 
+import difflib
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeGuard
+from typing import TextIO, TypeGuard
 
 import yaml
 
 from ultrascale import yaml_reader, yaml_writer
-from ultrascale.errors import ConfigError
-from ultrascale.yaml_reader import YamlError
+from ultrascale.errors import ConfigError, Diagnostic, Span
+from ultrascale.yaml_reader import Problem, YamlError
 
 Key = str | int
 KeyPath = tuple[Key, ...]
 
 _LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The file whose part a document holds, with changes.
+
+    Attributes:
+        document: The file.
+        at: Keys that lead to the part.
+    """
+
+    document: "Document"
+    at: KeyPath = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +42,24 @@ class Document:
         source: What error lines call it.
         value: Its mapping; lists have become tuples.
         root: The YAML node that ``value`` was made from.
+        is_own: Whether this program wrote it, so that its lines are nobody's.
+        origin: The file that it was made from; None where that is none, or it itself.
+        included: Files that stand for parts of it, by the keys that lead to each part.
     """
 
     source: str
     value: Mapping[str, object]
     root: yaml.Node
+    is_own: bool = False
+    origin: Origin | None = None
+    included: tuple[tuple[KeyPath, "Document"], ...] = ()
+
+    def home(self, at: KeyPath) -> tuple["Document", KeyPath]:
+        """Return the file in which ``at`` stands, and its keys there."""
+        for part, document in self.included:
+            if at[: len(part)] == part:
+                return document, at[len(part) :]
+        return self, at
 
     def got(self, at: KeyPath) -> str | None:
         """Return the value at ``at`` in the file's own spelling, None if the file has none."""
@@ -38,18 +68,109 @@ class Document:
             child = _child(node, key)
             if child is None:
                 return None
-            node = child
+            node = child[1]
         return spell(node)
 
     def place(self, at: KeyPath) -> tuple[int, int]:
-        """Return line and column of ``at``, or of what is nearest above it."""
+        """Return line and column of ``at``, or of what is nearest above it, for sorting."""
         node = self.root
         for key in at:
             child = _child(node, key)
             if child is None:
                 break
-            node = child
+            node = child[1]
         return node.start_mark.line, node.start_mark.column
+
+    def key(self, at: KeyPath) -> str:
+        """Return ``at`` as a user reads it: items of a list by their names where they have any."""
+        if self.origin is None:
+            return named(self.value, at)
+        # Items are named by what the document says, which may be more than its file.
+        outer = named(self.origin.document.value, self.origin.at)
+        return ".".join(part for part in (outer, named(self.value, at)) if part)
+
+    def span(self, at: KeyPath) -> Span | None:
+        """Return where ``at`` is in the file: its key and value, or what is nearest above it.
+
+        None for the file as a whole, for a document of this program's own, and for values that its
+        file does not have.
+        """
+        if self.origin is not None:
+            if not _agree(self.value, self.origin, at):
+                return None
+            return self.origin.document.span((*self.origin.at, *at))
+        if self.is_own or not self.source or not at:
+            return None
+        node, span = self.root, yaml_reader.span_of(self.root)
+        for key in at:
+            child = _child(node, key)
+            if child is None:
+                return Span(line=span.line, column=span.column)
+            name, node = child
+            is_one = isinstance(node, yaml.ScalarNode)
+            span = yaml_reader.span_of(name or node, node if is_one or name is None else name)
+        return span
+
+
+def _agree(value: object, origin: Origin, at: KeyPath) -> bool:
+    """Return whether a document's ``value`` has the same at ``at`` as the file of ``origin``."""
+    other: object = origin.document.value
+    for key in origin.at:
+        other = inner(other, key)
+    for key in at:
+        value, other = inner(value, key), inner(other, key)
+    return value == other
+
+
+def inner(value: object, key: Key) -> object:
+    """Return what ``value``, of a document or typed, has at ``key``; None where it has nothing."""
+    if isinstance(key, str):
+        return value.get(key) if is_mapping(value) else getattr(value, key, None)
+    return value[key] if is_list(value) and key < len(value) else None
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,62}\Z", re.ASCII)
+
+
+def named(value: object, at: KeyPath) -> str:
+    """Return ``at``, keys that lead into ``value``, as a user reads them: ``pools[p5].efa``."""
+    text = ""
+    for key in at:
+        if isinstance(key, int):
+            text += f"[{label(value, key)}]"
+        else:
+            text += f".{key}" if text else key
+        value = inner(value, key)
+    return text
+
+
+def label(items: object, number: int) -> str:
+    """Return the name of an item of a list; its number where it has none of its own."""
+    names = [_name(item) for item in items] if is_list(items) else []
+    name = names[number] if number < len(names) else None
+    return name if name is not None and names.count(name) == 1 else str(number)
+
+
+def _name(item: object) -> str | None:
+    name = item.get("name") if is_mapping(item) else getattr(item, "name", None)
+    return name if isinstance(name, str) and _NAME.match(name) else None
+
+
+STDIN = Path("-")
+"""The name of standard input in place of a file."""
+_SOURCE_OF_STDIN = "<stdin>"
+
+
+@lru_cache(maxsize=1)
+def _standard_input(stream: TextIO) -> bytes:
+    """Return all that ``stream`` holds; commands that read their file twice read it once.
+
+    Raises:
+        YamlError: It holds more than any file.
+    """
+    data = stream.buffer.read(yaml_reader.MOST_BYTES + 1)
+    yaml_reader.refuse_size(len(data), what="cluster")
+    return data
 
 
 def read(path: Path, *, what: str = "cluster") -> Document:
@@ -58,21 +179,46 @@ def read(path: Path, *, what: str = "cluster") -> Document:
     Raises:
         ConfigError: There is no such file, it is not UTF-8, or it is not a YAML mapping.
     """
-    source = str(path)
+    source = _SOURCE_OF_STDIN if path == STDIN else str(path)
     try:
-        text = yaml_reader.decoded(yaml_reader.read_bytes(path, what=what))
+        if path == STDIN:
+            data = _standard_input(sys.stdin)
+        else:
+            data = yaml_reader.read_bytes(path, what=what)
+        text = yaml_reader.decoded(data)
     except FileNotFoundError:
-        raise _refusal(source, f"no such file; name a {what} file") from None
+        raise _refusal(source, f"no such file; {_nearest(path, what)}") from None
     except IsADirectoryError:
         if path == Path():
             raise _refusal(source, f"no file is named; name a {what} file") from None
         raise _refusal(source, f"a directory; name a {what} file in it") from None
     except YamlError as error:
-        raise _refusal(source, *error.lines) from None
+        raise _refusal(source, *error.problems) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise _refusal(source, f"cannot be read: {reason.lower()}; name a {what} file") from error
     return parse_yaml(text, source=source)
+
+
+SUFFIXES = (".yaml", ".yml")
+"""Ends of the names of YAML files."""
+
+
+def _nearest(path: Path, what: str) -> str:
+    """Return what to do about a ``path`` at which there is no file."""
+    near: list[Path] = []
+    for folder in (path.parent, path.parent / f"{what}s"):
+        try:
+            near += (each for each in folder.iterdir() if each.suffix in SUFFIXES)
+        except OSError:
+            continue
+    names = {each.name: each for each in reversed(near)}
+    stems = {each.stem: each for each in names.values()}
+    found = names.get(path.name)
+    if found is None:
+        match = difflib.get_close_matches(path.stem or path.name, stems, n=1)
+        found = stems[match[0]] if match else None
+    return f"name a {what} file" if found is None else f"did you mean {found}?"
 
 
 def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:
@@ -85,11 +231,13 @@ def parse_yaml(text: str, *, source: str, own: bool = False) -> Document:
         loader, root = yaml_reader.compose(text, own=own)
         value = _frozen(yaml_reader.value_of(text, loader, root))
     except YamlError as error:
-        raise _refusal(source, *error.lines) from error
+        raise _refusal(source, *error.problems, code="yaml") from error
     if root is None or not is_mapping(value):
         got = "nothing" if root is None else spell(root)
-        raise _refusal(source, f"not a mapping of keys, got {got}; start with `name:`")
-    return Document(source=source, value=value, root=root)
+        span = None if root is None else yaml_reader.span_of(root)
+        text = f"not a mapping of keys, got {got}; start with `name:`"
+        raise _refusal(source, Problem(text, span), code="yaml")
+    return Document(source=source, value=value, root=root, is_own=own)
 
 
 def plain(value: object) -> dict[str, object]:
@@ -147,14 +295,15 @@ def _shortened(parts: Sequence[str] | Iterator[str]) -> str:
     return text
 
 
-def _child(node: yaml.Node, key: Key) -> yaml.Node | None:
+def _child(node: yaml.Node, key: Key) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """Return the node of ``key``, which items of a list do not have, and that of its value."""
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
-        return node.value[key] if key < len(node.value) else None
+        return (None, node.value[key]) if key < len(node.value) else None
     if isinstance(node, yaml.MappingNode):
         # A merged key comes before the mapping's own, which then replaces it.
         for name, value in reversed(node.value):
             if isinstance(name, yaml.ScalarNode) and name.value == str(key):
-                return value
+                return name, value
     return None
 
 
@@ -180,5 +329,12 @@ def _frozen(value: object) -> object:
     return tuple(_frozen(item) for item in value) if is_list(value) else value
 
 
-def _refusal(source: str, *lines: str) -> ConfigError:
-    return ConfigError(f"{source}: {line}" for line in lines)
+def _refusal(source: str, *problems: str | Problem, code: str = "file") -> ConfigError:
+    return ConfigError(_told(source, each, code) for each in problems)
+
+
+def _told(source: str, problem: str | Problem, code: str) -> Diagnostic:
+    text, span = (problem, None) if isinstance(problem, str) else (problem.text, problem.span)
+    wrong, _, fix = text.rpartition("; ")
+    said = Diagnostic(message=wrong, file=source, span=span, fix=fix, code=code)
+    return said if wrong else Diagnostic(message=text, file=source, span=span, code=code)

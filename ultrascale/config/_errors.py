@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.config._document import Document, KeyPath
+from ultrascale.errors import Diagnostic, Severity
 
 Code = Literal["form", "missing", "rule", "unsupported"]
 
@@ -32,28 +33,38 @@ class Mistake:
     code: Code = "rule"
     rests_on: KeyPath | None = None
 
+    @property
+    def text(self) -> str:
+        """The mistake and its remedy, without the value."""
+        return f"{self.wrong}; {self.todo}" if self.todo else self.wrong
+
+    def told(self, document: Document, *, severity: Severity = "error") -> Diagnostic:
+        """Return what a user is told of it."""
+        home, at = document.home(self.at)
+        got = home.got(at) if self.got is None else self.got
+        return Diagnostic(
+            message=self.wrong,
+            file=home.source,
+            span=home.span(at),
+            key=home.key(at),
+            value=got or "",
+            fix=self.todo,
+            code=self.code if severity == "error" else severity,
+            severity=severity,
+        )
+
     def line(self, document: Document) -> str:
         """Return the line that a user reads."""
-        got = document.got(self.at) if self.got is None else self.got
-        text = f"{self.wrong}, got {got}" if got else self.wrong
-        if self.todo:
-            text = f"{text}; {self.todo}"
-        key = dotted(self.at)
-        return ": ".join(part for part in (document.source, key, text) if part)
+        return str(self.told(document))
 
 
 Mistakes = Iterator[Mistake]
 
 
-def dotted(at: KeyPath) -> str:
-    """Return the keys ``at`` as a user reads them."""
-    return ".".join(str(key) for key in at)
-
-
 def refuse(
     key: str, wrong: str, todo: str = "", *, got: str | None = None, code: Code = "rule"
 ) -> Mistake:
-    """Return the mistake at ``key``, a dotted path within the part that a rule judges."""
+    """Return the mistake at ``key``, a path with dots, as ``nodes.max``, in what a rule judges."""
     at = tuple(int(part) if part.isdigit() else part for part in key.split(".") if part)
     return Mistake(at, wrong, todo, got, code)
 

@@ -151,10 +151,12 @@ def _wrong_values(at: KeyPath, item: ErrorDetails) -> Iterator[Mistake]:
         yield _wrong_value(at, item)
         return
     got = repr(item["input"]) if item["loc"][-1:] == (_KEY,) else None
+    wrong, todo = refusal.wrong, refusal.todo
+    if refusal.complete and not todo and "; " in wrong:
+        wrong, _, todo = wrong.rpartition("; ")
     places = [(*at, number) for number in refusal.within] or [at]
     for place in places:
-        got = "" if refusal.complete else got
-        yield _mistake(place, refusal.wrong, refusal.todo, got=got)
+        yield _mistake(place, wrong, todo, got="" if refusal.complete else got)
 
 
 def _wrong_value(at: KeyPath, item: ErrorDetails) -> Mistake:

@@ -4,17 +4,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ultrascale.config._document import Document, KeyPath, dump, is_mapping, parse_yaml, plain
+from ultrascale.config._document import (
+    SUFFIXES,
+    Document,
+    KeyPath,
+    Origin,
+    dump,
+    is_mapping,
+    parse_yaml,
+    plain,
+)
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._reading import Reading, read_document
 from ultrascale.config.jobs import AnyJob, BatchJob, ServiceJob, TrainingJob
 from ultrascale.config.pools import NODE_TYPE
+from ultrascale.config.releases import without_release
 from ultrascale.errors import ConfigError
 
 _JOBS = "jobs"
 _NAME = "name"
-_FILES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +106,7 @@ class JobReading:
             document = self.translated.document
             mistakes = (*self.translated.mistakes, *self._moved(self.translated, mistakes))
         placed = sorted(mistakes, key=lambda mistake: document.place(mistake.at))
-        return ConfigError(dict.fromkeys(mistake.line(document) for mistake in placed))
+        return ConfigError(mistake.told(document) for mistake in placed)
 
     def _moved(self, translated: TranslatedJob, mistakes: tuple[Mistake, ...]) -> Iterator[Mistake]:
         """Yield mistakes at the keys of the document; what others there lead to is none."""
@@ -129,7 +138,7 @@ def read_job(
     Raises:
         ConfigError: There is no such job, or its file cannot be read.
     """
-    source, stated = _found(cluster, job)
+    source, stated, origin = _found(cluster, job)
     joined = with_changes(_sent_elsewhere(stated, changes), changes)
     name = str(joined.pop(_NAME, "")) + suffix
     whole = {**plain(cluster.document.value), _JOBS: {name: joined}}
@@ -143,6 +152,7 @@ def read_job(
     if not isinstance(found, TrainingJob | BatchJob | ServiceJob):
         found = None
     document = parse_yaml(dump({**joined, _NAME: name}), source=source, own=True)
+    document = replace(document, origin=origin)
     return JobReading(
         name=name,
         job=found,
@@ -170,23 +180,24 @@ def _templates(cluster: Reading) -> Mapping[str, object]:
 
 def _found(
     cluster: Reading, job: str | Path | Mapping[str, object] | TranslatedJob
-) -> tuple[str, dict[str, object]]:
-    """Return what error lines call the job, and its keys, its name among them."""
+) -> tuple[str, dict[str, object], Origin | None]:
+    """Return what error lines call the job, its keys, its name among them, and where they stand."""
     if isinstance(job, TranslatedJob):
-        return job.document.source, dict(job.keys)
+        return job.document.source, dict(job.keys), None
     if isinstance(job, Mapping):
-        return "job", {str(key): value for key, value in job.items()}
+        return "job", {str(key): value for key, value in job.items()}, None
     templates = _templates(cluster)
     if str(job) in templates:
-        source = f"{cluster.document.source}: {_JOBS}.{job}"
-        return source, {_NAME: str(job), **plain(templates[str(job)])}
+        origin = Origin(cluster.document, (_JOBS, str(job)))
+        stated = {_NAME: str(job), **plain(templates[str(job)])}
+        return cluster.document.source, stated, origin
     path = Path(job)
-    if path.suffix not in _FILES and "/" not in str(job):
-        todo = near(str(job), list(templates))
-        line = f"{cluster.document.source}: {_JOBS}: no job {str(job)!r}; {todo}"
-        raise ConfigError([f"{line}; or name a file that ends in .yaml"])
+    if path.suffix not in SUFFIXES and "/" not in str(job):
+        todo = f"{near(str(job), list(templates))}; or name a file that ends in .yaml"
+        unknown = Mistake((_JOBS,), f"no job {str(job)!r}", todo, got="")
+        raise cluster.refusal([unknown])
     document = read_yaml(path, what="job")
-    return document.source, {_NAME: path.stem, **plain(document.value)}
+    return document.source, {_NAME: path.stem, **without_release(document)}, Origin(document)
 
 
 def _sent_elsewhere(

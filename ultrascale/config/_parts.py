@@ -1,13 +1,13 @@
 """The typed parts of a cluster file, each with its place."""
 
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Generic, TypeVar
 
 from ultrascale.config._base import Model, Section, Seen, read_in_part
-from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
+from ultrascale.config._document import Key, KeyPath, is_list, is_mapping, named
 from ultrascale.config._form import keys_of
 
 T_co = TypeVar("T_co", covariant=True)
@@ -31,11 +31,18 @@ class Placed(Generic[T_co]):
         at: Keys that lead to it.
         item: The part.
         above: The parts that it is in, the outermost first.
+        root: The file that it is in.
     """
 
     at: KeyPath
     item: T_co
     above: tuple[Model, ...] = ()
+    root: object = None
+
+    @property
+    def path(self) -> str:
+        """The place, as a user reads it: ``pools[p5]``."""
+        return named(self.root, self.at)
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ class Parts:
 
 def parts_of(model: Model) -> Parts:
     """Return the parts of a file that could be read as a whole."""
-    return Parts(tuple(_within(model, (), ())), type(model))
+    return Parts(tuple(_rooted(_within(model, (), ()), model)), type(model))
 
 
 def parts_seen(
@@ -149,14 +156,14 @@ def parts_seen(
         outer: The keys of the file that are in no section; None where they cannot be read.
     """
     first = () if outer is None else (Placed[Model]((), outer),)
-    read = (*first, *_seen(document, (), seen))
+    read = _rooted((*first, *_seen(document, (), seen)), document)
     partial = tuple(
         each
-        for each in _in_part(document, (), seen, broken)
+        for each in _rooted(_in_part(document, (), seen, broken), document)
         # The keys at the top are a part of their own, where they can be read.
         if each.at or outer is None or type(each.item) is whole
     )
-    return Parts(read, whole, document, broken, partial)
+    return Parts(tuple(read), whole, document, broken, partial)
 
 
 @cache
@@ -185,6 +192,10 @@ def types_in(annotation: object, *, is_item: bool = False) -> Iterator[tuple[typ
     origin = typing.get_origin(annotation)
     for argument in typing.get_args(annotation):
         yield from types_in(argument, is_item=is_item or origin in (tuple, Mapping))
+
+
+def _rooted(parts: Iterable[Placed[Model]], root: object) -> Iterator[Placed[Model]]:
+    return (replace(each, root=root) for each in parts)
 
 
 def _within(value: object, at: KeyPath, above: tuple[Model, ...]) -> Iterator[Placed[Model]]:

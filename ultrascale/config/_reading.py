@@ -14,6 +14,8 @@ from ultrascale.config._rules import Rules, rule
 from ultrascale.config._texts import text_mistakes
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
+from ultrascale.config.releases import wrong_release
+from ultrascale.ejected import Ejected
 from ultrascale.errors import ConfigError
 
 
@@ -26,12 +28,14 @@ class Reading:
         cluster: The cluster that it describes; None where a mistake of form is in the way.
         parts: Everything that could be read.
         mistakes: What is wrong with the file in itself.
+        ejected: Copies of files of the product that lie beside the file.
     """
 
     document: Document
     cluster: Cluster | None
     parts: Parts
     mistakes: tuple[Mistake, ...] = ()
+    ejected: tuple[Ejected, ...] = ()
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
         """Yield what ``rules`` find wrong with what could be read."""
@@ -40,7 +44,7 @@ class Reading:
     def refusal(self, mistakes: Iterable[Mistake]) -> ConfigError:
         """Return the error that names each of ``mistakes`` once, in the order of the file."""
         placed = self.in_order(mistakes)
-        return ConfigError(dict.fromkeys(mistake.line(self.document) for mistake in placed))
+        return ConfigError(mistake.told(self.document) for mistake in placed)
 
     def in_order(self, mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
         """Return ``mistakes`` in the order of the file."""
@@ -48,7 +52,13 @@ class Reading:
 
 
 def read_document(document: Document) -> Reading:
-    """Return what could be read of ``document``, with every mistake in it."""
+    """Return what could be read of ``document``, with every mistake in it.
+
+    Raises:
+        ConfigError: Another release of this product has to read it.
+    """
+    if (other := wrong_release(document.value)) is not None:
+        raise ConfigError([other.told(document)])
     seen = Seen()
     try:
         cluster = read_as(Cluster, document.value, seen)

@@ -1,7 +1,7 @@
 """Kinds of value that parts of the cluster file share."""
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    WithJsonSchema,
 )
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
@@ -78,7 +79,59 @@ class _Matching:
     def __get_pydantic_json_schema__(
         self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {**handler(core_schema), "pattern": f"^(?:{self.pattern})$"}
+        pattern = portable(self.pattern, any_script=self.flags == re.UNICODE)
+        return {**handler(core_schema), "pattern": f"^(?:{pattern})$"}
+
+
+# Characters of ASCII that are none of words.
+_NO_WORD = "".join(chr(code) for code in range(128) if not (chr(code).isalnum() or code == 95))
+_CLASS = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.")
+
+
+def portable(pattern: str, *, any_script: bool = False) -> str:
+    r"""Return ``pattern`` as Python, JavaScript and others read it alike.
+
+    They disagree on which scripts ``\w`` and ``\d`` have, so none is left. With ``any_script``, a
+    class with ``\w`` becomes all but the characters of ASCII that are not in it.
+    """
+
+    def spelled(found: re.Match[str]) -> str:
+        part = found[0]
+        if any_script and part.startswith("[") and r"\w" in part:
+            own = re.compile(part, re.ASCII)
+            return "[^" + "".join(f"\\x{ord(c):02x}" for c in _NO_WORD if not own.match(c)) + "]"
+        inner = part.replace(r"\w", "A-Za-z0-9_").replace(r"\d", "0-9")
+        return inner if inner == part or part.startswith("[") else f"[{inner}]"
+
+    return _CLASS.sub(spelled, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class InSchema:
+    """Keywords of the JSON schema for what a validator or a rule checks."""
+
+    keywords: Callable[[], Mapping[str, object]]
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(core_schema), **self.keywords()}
+
+
+def in_schema(**keywords: object) -> InSchema:
+    """Return what the JSON schema says of a value beside what its type says."""
+    return InSchema(lambda: keywords)
+
+
+def between(bounds: tuple[float, float]) -> InSchema:
+    """Return the bounds that the JSON schema names and a rule judges."""
+    least, most = bounds
+    return InSchema(lambda: {"minimum": least, "maximum": most})
+
+
+def known_in_schema(names: Callable[[], Iterable[str]]) -> InSchema:
+    """Return the names that the JSON schema offers, looked up when it is made."""
+    return InSchema(lambda: {"enum": sorted(names())})
 
 
 def matching(pattern: str, wrong: str, todo: str, *, any_script: bool = False) -> _Matching:
@@ -189,9 +242,40 @@ def dns_label(longest: int) -> _Matching:
 
 
 DnsLabel = Annotated[str, dns_label(63)]
-Network4 = Annotated[IPv4Network, BeforeValidator(_network)]
-Instant = Annotated[datetime, BeforeValidator(_instant)]
-Quantity = Annotated[str, BeforeValidator(_quantity, json_schema_input_type=str | int | float)]
+_BYTE = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_ADDRESS_RANGE = rf"^{_BYTE}(?:\.{_BYTE}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?$"
+# Every spelling of ISO 8601 that Python reads.
+_TIME = (
+    "^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?)"
+    "[^0-9][0-9]{2}[0-9:.,]*(?:Z|[+-][0-9]{2}[0-9:.]*)$"
+)
+_NUMBER_WITH_UNIT = (
+    r"^(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+)
+
+Network4 = Annotated[
+    IPv4Network,
+    BeforeValidator(_network),
+    WithJsonSchema({"type": "string", "pattern": _ADDRESS_RANGE, "title": "IPv4 range"}),
+]
+Instant = Annotated[
+    datetime,
+    BeforeValidator(_instant),
+    WithJsonSchema({"type": "string", "pattern": _TIME, "title": "time"}),
+]
+Quantity = Annotated[
+    str,
+    BeforeValidator(_quantity, json_schema_input_type=str | int | float),
+    WithJsonSchema(
+        {
+            "title": "quantity",
+            "anyOf": [
+                {"type": "string", "pattern": _NUMBER_WITH_UNIT, "maxLength": 40},
+                {"type": "number", "minimum": 0},
+            ],
+        }
+    ),
+]
 CpuQuantity = Annotated[Quantity, _amount_of("cpu")]
 MemoryQuantity = Annotated[Quantity, _amount_of("memory")]
 SubdomainName = Annotated[

@@ -1,6 +1,7 @@
 """Warnings: rules against values that are legal but likely not meant."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from ultrascale import catalog
@@ -16,7 +17,8 @@ from ultrascale.catalog import (
     volcano,
     volcano_placement,
 )
-from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
+from ultrascale.config._document import named
+from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._form import keys_of
 from ultrascale.config._parts import Placed, Readable, parts_of
 from ultrascale.config._rules import Rules
@@ -48,7 +50,7 @@ warning = Rules()
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
     """Return what is legal in ``cluster`` but likely not meant, a line for each."""
-    return tuple(f"{dotted(note.at)}: {note.wrong}" for note in warning_mistakes(cluster))
+    return tuple(f"{named(cluster, note.at)}: {note.text}" for note in warning_mistakes(cluster))
 
 
 def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
@@ -61,7 +63,8 @@ def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
 
 
 def _note(key: str, text: str) -> Mistake:
-    return refuse(key, text, got="")
+    wrong, _, todo = text.rpartition("; ")
+    return refuse(key, wrong or text, todo if wrong else "", got="")
 
 
 @warning
@@ -250,7 +253,7 @@ def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mis
             continue
         if accelerated and not has_efa(pool, network) and has_efa(peer, network):
             text = (
-                f"nodes of {shared[0]} without EFA, which {dotted(other.at)} "
+                f"nodes of {shared[0]} without EFA, which {other.path} "
                 f"has with EFA behind the same taint: a job may land here and run without; "
                 "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
             )
@@ -277,11 +280,12 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
         filled[purchase.reservation] = owner, nodes
         if owner is not placed:
             text = (
-                f"the reservation of {dotted(owner.at)} too, and a "
+                f"the reservation of {owner.path} too, and a "
                 f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
                 "reservation has fewer, or keep one pool"
             )
-            yield _note(f"{dotted(placed.at)}.purchase.reservation", text)
+            note = _note("purchase.reservation", text)
+            yield replace(note, at=(*placed.at, *note.at))
 
 
 @warning
@@ -294,7 +298,7 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
         if _follows_pods(other.item) and _taint(pool) == _taint(other.item) is not None:
             scalers = f"the Cluster Autoscaler and {provisioners.NAMES[other.item.provisioner]}"
             text = (
-                f"pods that fit here and on {dotted(other.at)} start "
+                f"pods that fit here and on {other.path} start "
                 f"nodes of both, by {scalers}; let them select node-type"
             )
             yield _note("provisioner", text)
@@ -355,7 +359,7 @@ def nobody_hears_of_the_end(
         price, region = found
         cost = (
             f"${nodes * price:,.0f} for each hour of it ({nodes} x ${price:,.2f}, On-Demand in "
-            f"{region} on {prices.SEEN})"
+            f"{region} on {prices.seen(region)})"
         )
     text = (
         "nobody is told when its nodes fail to start, stand unused or are not drained before the "

@@ -14,7 +14,16 @@ from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, DnsLabel, WrongValueError, matching
+from ultrascale.config._values import (
+    Distinct,
+    DnsLabel,
+    InSchema,
+    WrongValueError,
+    between,
+    in_schema,
+    known_in_schema,
+    matching,
+)
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import AnyJob, ImageName, Job, ServiceJob
@@ -60,6 +69,8 @@ _ACCOUNTS_OF = re.compile(
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/enable-iam-roles-for-service-accounts.html
 _EKS_ISSUER = re.compile(r"oidc(-eks)?\.(eks\.)?[a-z0-9-]+\.(amazonaws\.com|api\.aws)(\.cn)?")
 _LONGEST_ISSUER = 255
+# Printable, without what parts a user, a query or a fragment off.
+_ISSUER = r"^(?=.{1,255}$)[Hh][Tt][Tt][Pp][Ss]://(?![^/]*@)[!\x22$->@-~]+$"
 
 
 def _https_url(value: str) -> str:
@@ -109,7 +120,7 @@ class CallerRight(Model):
 class CallerIdentity(Section):
     """Callers of the backend, and the rights of each."""
 
-    issuer: Annotated[str, AfterValidator(_https_url)] | None = None
+    issuer: Annotated[str, AfterValidator(_https_url), in_schema(pattern=_ISSUER)] | None = None
     """OpenID Connect issuer whose tokens the backend takes beside those of service accounts.
 
     Default: service accounts of the cluster alone.
@@ -139,6 +150,11 @@ class CallerIdentity(Section):
     """
 
 
+def _acu(bounds: tuple[float, float]) -> InSchema:
+    least, most = bounds
+    return in_schema(minimum=least, maximum=most, multipleOf=rds.ACU_STEP)
+
+
 class Database(Section):
     """The backend's database, PostgreSQL."""
 
@@ -158,18 +174,18 @@ class Database(Section):
     login: Literal["secret", "iam"] = "secret"
     """`secret`: a password that RDS keeps and rotates; `iam`: no password."""
 
-    min_capacity_acu: float = 0.5
+    min_capacity_acu: Annotated[float, _acu(rds.MIN_ACU)] = 0.5
     """Least capacity of each Aurora instance, in steps of 0.5. At 0 it pauses when nobody has been
     connected for an hour.
     """
 
-    max_capacity_acu: float = 4
+    max_capacity_acu: Annotated[float, _acu(rds.MAX_ACU)] = 4
     """Most capacity of each Aurora instance, in steps of 0.5."""
 
-    instance_type: str = "db.m6g.large"
+    instance_type: Annotated[str, known_in_schema(lambda: rds.INSTANCE_CLASSES)] = "db.m6g.large"
     """Class of the RDS instance."""
 
-    storage_gib: int = 20
+    storage_gib: Annotated[int, between(rds.STORAGE_GIB)] = 20
     """First storage of the RDS instance, in GiB. It grows by itself to ten times that, and never
     shrinks.
     """
@@ -177,7 +193,7 @@ class Database(Section):
     multi_az: bool = True
     """Keep a second instance in another zone that takes over."""
 
-    backup_retention_days: int = 7
+    backup_retention_days: Annotated[int, between(rds.BACKUP_DAYS)] = 7
     """Days that backups are kept, 1 to 35."""
 
 

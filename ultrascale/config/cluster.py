@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ultrascale.config._errors import Mistake, Mistakes, dotted
+from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.backend import Backend
@@ -98,4 +98,4 @@ def names_are_unique(
             if name in seen:
                 wrong = f"the name of {seen[name]} too"
                 yield Mistake((*placed.at, "name"), wrong, "choose another")
-            seen.setdefault(name, dotted(placed.at))
+            seen.setdefault(name, placed.path)

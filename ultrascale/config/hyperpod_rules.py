@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from ultrascale.catalog import hyperpod
-from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -55,7 +55,7 @@ def governed_types_have_quotas(governance: TaskGovernance, pools: Readable[Pool]
     governed = [placed for placed in pools.placed if _is_hyperpod(placed.item)]
     for placed in governed:
         if len(placed.item.instance_types) > 1:
-            pool = dotted(placed.at)
+            pool = placed.path
             wrong = f"several types in {pool}, of which each team would need a quota of its own"
             yield refuse("", wrong, "keep one type there, or leave task_governance out", got="")
     every = {name for placed in governed for name in placed.item.instance_types}

@@ -3,11 +3,12 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from ultrascale.catalog import regions
 from ultrascale.config._base import Section
-from ultrascale.config._values import WrongValueError, dns_label, matching
+from ultrascale.config._values import WrongValueError, dns_label, known_in_schema, matching
+from ultrascale.config.releases import VersionRange
 from ultrascale.errors import CatalogError
 
 
@@ -34,7 +35,7 @@ PolicyName = Annotated[
         "write its name alone, without the ARN and without a path",
     ),
 ]
-RegionName = Annotated[str, AfterValidator(_known)]
+RegionName = Annotated[str, AfterValidator(_known), known_in_schema(lambda: regions.REGIONS)]
 
 
 class Identity(Section):
@@ -55,6 +56,16 @@ class Identity(Section):
 
     Default: none.
     """
+
+    requires: VersionRange | None = None
+    """Versions of ultrascale that may read the file, such as `">=0.3,<1"`; any other says so and
+    reads no further.
+
+    Default: any.
+    """
+
+    editor_schema: str | None = Field(default=None, alias="$schema")
+    """JSON Schema that editors hold the file against; nothing else reads it. Default: none."""
 
 
 def is_account_id(text: str) -> bool:

@@ -1,7 +1,7 @@
 """The values of the Helm chart `training-job`, as types."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from ultrascale.config._base import Model, Seen, read_as
-from ultrascale.config._document import Document, KeyPath, dump, is_mapping, parse_yaml
+from ultrascale.config._document import Document, KeyPath, Origin, dump, is_mapping, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake
 from ultrascale.config._form import form_mistakes
@@ -220,7 +220,7 @@ class JobValuesReading:
         """Return the error that names each mistake of form, and each of ``mistakes``."""
         document = self.document
         placed = sorted((*self.mistakes, *mistakes), key=lambda m: document.place(m.at))
-        return ConfigError(dict.fromkeys(mistake.line(document) for mistake in placed))
+        return ConfigError(mistake.told(document) for mistake in placed)
 
     def is_sound(self, *at: str) -> bool:
         """Return whether there is no mistake at ``at`` or within."""
@@ -245,6 +245,7 @@ def read_job_values(values: Path | Mapping[str, object], template: str) -> JobVa
         stated = parse_yaml(dump(values), source="values", own=True)
     whole = _laid_over(default_job_values(), stated.value)
     document = parse_yaml(dump(whole), source=stated.source, own=True)
+    document = replace(document, origin=Origin(stated))
     mistakes = _form(document.value)
     chosen = _mapping(document.value.get(_TEMPLATES)).get(template)
     return JobValuesReading(

@@ -17,6 +17,7 @@ from ultrascale.config._values import (
     SubdomainName,
     WrongValueError,
     dns_label,
+    in_schema,
     matching,
 )
 from ultrascale.config.storage import MountPath
@@ -81,7 +82,7 @@ def _image(value: str) -> str:
     return value
 
 
-ImageName = Annotated[str, AfterValidator(_image)]
+ImageName = Annotated[str, AfterValidator(_image), in_schema(pattern=image_references.PATTERN)]
 
 
 class Toleration(Model):

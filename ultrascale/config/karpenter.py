@@ -9,7 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import integer_bounds
 from ultrascale.catalog import karpenter as facts
 from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistakes, dotted, refuse
+from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import matching
@@ -89,7 +89,7 @@ def karpenter_suits_its_pools(
 ) -> Mistakes:
     """Judge by the feature that came last: the API server refuses fields it does not know."""
     missing: list[tuple[facts.Feature, str]] = [
-        (feature, dotted(placed.at))
+        (feature, placed.path)
         for placed in pools.placed
         if placed.item.is_karpenter
         for feature in _needs(placed.item, network)

@@ -17,6 +17,7 @@ from ultrascale.config._values import (
     DnsLabel,
     Network4,
     WrongValueError,
+    in_schema,
     matching,
     one_of,
 )
@@ -75,7 +76,7 @@ class Endpoint(Section):
     private: bool = True
     """Private endpoint, which nodes and manifests use. It has to stay true."""
 
-    public_cidrs: Distinct[Network4] = ()
+    public_cidrs: Annotated[Distinct[Network4], in_schema(maxItems=eks.MOST_PUBLIC_CIDRS)] = ()
     """Ranges that may reach the public endpoint. Default: no public endpoint."""
 
 
@@ -107,7 +108,9 @@ class Kubernetes(Section):
     Default: all up to 5,000 nodes, `api` and `authenticator` above.
     """
 
-    addons: Mapping[DnsLabel, AddonVersion] = Field(default_factory=dict[str, str])
+    addons: Annotated[
+        Mapping[DnsLabel, AddonVersion], in_schema(propertyNames={"enum": sorted(ADDONS)})
+    ] = Field(default_factory=dict[str, str])
     """Versions of EKS add-ons that replace the pinned ones, by add-on name.
 
     Default: the pinned versions.

@@ -10,7 +10,7 @@ from ultrascale.catalog import address_ranges, integer_bounds, regions, vpc
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, Network4
+from ultrascale.config._values import Distinct, Network4, in_schema
 from ultrascale.config.identity import Identity
 
 # The mask of the blocks that ``{count, from}`` takes.
@@ -51,7 +51,7 @@ class Network(Section):
     Default: none.
     """
 
-    zones: Distinct[str]
+    zones: Annotated[Distinct[str], in_schema(minItems=2)]
     """Zones that get subnets, at least two: all names (`us-west-2b`) or all zone ids (`usw2-az4`).
     """
 
@@ -170,7 +170,7 @@ def pod_ranges_are_apart(network: Network) -> Mistakes:
                     return
                 break
         if listed:
-            seen.append((f"network.pod_cidrs.{number}", block))
+            seen.append((f"network.pod_cidrs[{number}]", block))
 
 
 @rule

@@ -12,6 +12,7 @@ from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, dns_label, matching
 from ultrascale.config.identity import ACCOUNT_ID, AccountId, Identity, RegionName
 from ultrascale.config.observability import Email
+from ultrascale.config.releases import Package, may_read, release_of
 
 ConnectionArn = Annotated[
     str,
@@ -133,6 +134,13 @@ class Pipeline(Section):
     branch: BranchName = "main"
     """Branch whose commits are deployed."""
 
+    package: Package | None = None
+    """Release of ultrascale that the pipeline installs: a version, a wheel in the repository, or
+    `s3://BUCKET/KEY.whl`. A wheel may end in `#sha256=DIGEST`.
+
+    Default: the version that synthesizes; in a clone of ultrascale `.`, itself.
+    """
+
     stages: Annotated[tuple[Stage, ...], Field(json_schema_extra={"minItems": 1})]
     """Clusters that the pipeline deploys, in this order."""
 
@@ -186,7 +194,7 @@ def waves_stand_together(pipeline: Pipeline) -> Mistakes:
         if stage.wave is None:
             continue
         if last.get(stage.wave, number - 1) != number - 1:
-            wrong = f"parted from stages.{last[stage.wave]} of the same wave"
+            wrong = f"parted from stages[{pipeline.stages[last[stage.wave]].name}] of the same wave"
             todo = "let them follow each other: a wave is deployed as one"
             yield refuse(f"stages.{number}.wave", wrong, todo)
         last[stage.wave] = number
@@ -226,7 +234,7 @@ def stages_deploy_a_file_each(pipeline: Pipeline) -> Mistakes:
     seen: dict[str | None, int] = {}
     for number, stage in enumerate(pipeline.stages):
         if stage.cluster in seen:
-            first = f"stages.{seen[stage.cluster]}"
+            first = f"stages[{pipeline.stages[seen[stage.cluster]].name}]"
             if stage.cluster is None:
                 wrong = f"this file's cluster, which {first} deploys already"
                 yield refuse(f"stages.{number}", wrong, "add cluster: with another file", got="")
@@ -251,3 +259,13 @@ def own_stage_states_what_the_file_does(pipeline: Pipeline, identity: Identity) 
         if stage.region not in (None, identity.region):
             todo = f"this file says {identity.region}; leave it out, or add cluster:"
             yield refuse(f"{at}.region", "not the Region of this file", todo)
+
+
+@rule
+def package_may_read_the_file(pipeline: Pipeline, identity: Identity) -> Mistakes:
+    if pipeline.package is None or identity.requires is None:
+        return
+    version = release_of(pipeline.package).version
+    if not may_read(identity.requires, version):
+        wrong = f"version {version}, which requires: {identity.requires!r} of this file excludes"
+        yield refuse("package", wrong, "change one of the two")

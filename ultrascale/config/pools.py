@@ -17,6 +17,8 @@ from ultrascale.config._values import (
     TagValue,
     WrongValueError,
     dns_label,
+    in_schema,
+    known_in_schema,
 )
 from ultrascale.config.network import Network
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
@@ -49,8 +51,11 @@ def _in_catalog(value: str) -> str:
         raise WrongValueError(str(error), complete=True) from error
 
 
-InstanceType = Annotated[str, AfterValidator(_in_catalog)]
-Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER)]
+InstanceType = Annotated[
+    str, AfterValidator(_in_catalog), known_in_schema(lambda: catalog.INSTANCE_TYPES)
+]
+# A rule refuses a pool that never has a node.
+Count = Annotated[int, Field(le=kubernetes.NODES_PER_CLUSTER), in_schema(minimum=1)]
 
 
 def _role(stated: Mapping[str, object]) -> Role:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, matrix, regions, spot, training_plans
-from ultrascale.config._errors import Mistake, Mistakes, dotted, refuse
+from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
@@ -325,7 +325,7 @@ def reservations_are_not_shared(pools: Readable[Pool], network: Network) -> Mist
         if first is placed:
             continue
         at = (*placed.at, "purchase", "reservation")
-        theirs = dotted(first.at)
+        theirs = first.path
         if isinstance(purchase, CapacityBlock) or isinstance(other, CapacityBlock):
             wrong = f"the reservation of {theirs} too, and a Capacity Block serves one pool"
             yield Mistake(at, wrong, "name each pool's own block")
@@ -350,7 +350,7 @@ def selectors_find_one_block(pools: Readable[Pool], network: Network) -> Mistake
             # Whatever carries the longer list of tags carries the shorter one too.
             shared = tags <= others or tags >= others
             if shared and _could_be_one(first.item, placed.item, network):
-                wrong = f"tags that find the Capacity Block of {dotted(first.at)} too"
+                wrong = f"tags that find the Capacity Block of {first.path} too"
                 todo = "tag each block apart, or name each by reservation"
                 yield Mistake((*placed.at, "purchase", "reservation_tags"), wrong, todo)
                 break

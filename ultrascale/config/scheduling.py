@@ -12,7 +12,14 @@ from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Quantity, SubdomainName, WrongValueError, one_of
+from ultrascale.config._values import (
+    Quantity,
+    SubdomainName,
+    WrongValueError,
+    between,
+    in_schema,
+    one_of,
+)
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.pools import Pool
 
@@ -44,8 +51,16 @@ def _users_may_set(value: int) -> int:
     return value
 
 
-PriorityName = Annotated[SubdomainName, AfterValidator(_not_kubernetes_own)]
-Priority = Annotated[int, AfterValidator(_users_may_set)]
+PriorityName = Annotated[
+    SubdomainName,
+    AfterValidator(_not_kubernetes_own),
+    in_schema(**{"not": {"pattern": f"^{kubernetes.RESERVED_PRIORITY_CLASS_PREFIX}"}}),
+]
+Priority = Annotated[
+    int,
+    AfterValidator(_users_may_set),
+    in_schema(minimum=kubernetes.LEAST_PRIORITY, maximum=kubernetes.GREATEST_PRIORITY),
+]
 
 
 class Queue(Model):
@@ -54,7 +69,7 @@ class Queue(Model):
     name: SubdomainName
     """Name of the queue, unique."""
 
-    weight: int = 1
+    weight: Annotated[int, between(volcano.QUEUE_WEIGHTS)] = 1
     """Share of the cluster, relative to the other queues."""
 
     reclaimable: bool = True

@@ -10,7 +10,7 @@ from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, mount_paths, versions
 from ultrascale.catalog import lustre as fsx
 from ultrascale.config._base import Model, Section
-from ultrascale.config._errors import Mistake, Mistakes, dotted, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
@@ -259,7 +259,7 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
                 wrong = f"objects that {other} exports to too"
                 yield Mistake((*placed.at, "export"), wrong, "choose another prefix, or export: []")
                 break
-        seen.append((link.bucket, prefix, dotted(placed.at)))
+        seen.append((link.bucket, prefix, placed.path))
 
 
 @rule
@@ -325,7 +325,7 @@ def lustre_efa_has_clients(
         if pool.is_auto_mode and any(spec.accelerator for spec in specs):
             barred = ["EKS Auto Mode"]
         if barred and file_system.zone in zones_of(pool, network):
-            wrong = f"{barred[0]} nodes of {dotted(placed.at)} cannot reach it over EFA"
+            wrong = f"{barred[0]} nodes of {placed.path} cannot reach it over EFA"
             yield refuse("efa", wrong, "set efa: false, or put the pool into another zone")
 
 

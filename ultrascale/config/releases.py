@@ -1,0 +1,187 @@
+"""`requires` and `pipeline.package`: releases of this product that a file names.
+
+Versions, ranges and wheels are read by `packaging`, the library of pip itself. It is imported where
+a file names one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from ultrascale.config._document import Document, plain
+from ultrascale.config._errors import Mistake
+from ultrascale.config._values import WrongValueError
+from ultrascale.errors import ConfigError
+from ultrascale.release import PRODUCT, VERSION
+
+REQUIRES, EDITOR_SCHEMA = "requires", "$schema"
+_HASH = "#sha256="
+_RANGE = "write a range of versions, as '>=0.3,<1'"
+# They become words of a command.
+_WHEEL_PATH = r"(?!(?:.*/)?\.\.?/)\w[\w.+-]*(?:/[\w.][\w.+-]*)*\.whl"
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+_OBJECT = r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[\w][\w./+=@-]*\.whl)"
+_SHA256 = r"[0-9a-f]{64}"
+
+Source = Literal["checkout", "index", "wheel", "bucket"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release of this product, and the place that a pipeline installs it from.
+
+    Attributes:
+        source: ``index``: the package index of pip. ``wheel``: a file of the repository.
+            ``bucket``: an object in Amazon S3. ``checkout``: the repository is this product's own.
+        version: Its version; of a checkout the one that runs.
+        place: Path in the repository, or URL of the object; empty for the others.
+        sha256: Digest that the wheel must have, in hexadecimal digits; None: any.
+    """
+
+    source: Source
+    version: str
+    place: str = ""
+    sha256: str | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is the release that runs."""
+        return may_read(f"=={VERSION}", self.version)
+
+    @property
+    def object_name(self) -> str | None:
+        """``BUCKET/KEY`` of the object; None for the other sources."""
+        return self.place.removeprefix("s3://") if self.source == "bucket" else None
+
+
+def _range(value: str) -> str:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(value)
+    except InvalidSpecifier:
+        raise WrongValueError("not a range of versions", _RANGE) from None
+    if not value.strip():
+        raise WrongValueError("not a range of versions", f"{_RANGE}, or leave it out")
+    return value
+
+
+VersionRange = Annotated[str, AfterValidator(_range)]
+
+
+def release_of(text: str) -> Release:
+    """Return the release that ``text`` names.
+
+    Raises:
+        WrongValueError: It is no version, no path of a wheel of this product, and no object.
+    """
+    if text == ".":
+        return Release(source="checkout", version=VERSION)
+    place, hashed, digest = text.partition(_HASH)
+    if hashed and re.fullmatch(_SHA256, digest) is None:
+        raise WrongValueError(
+            "not a SHA-256 digest", f"write 64 hexadecimal digits after {_HASH}, as sha256sum does"
+        )
+    if place.startswith("s3://"):
+        if re.fullmatch(_OBJECT, place, re.ASCII) is None:
+            raise WrongValueError("not a wheel in a bucket", "write s3://BUCKET/KEY.whl")
+        source: Source = "bucket"
+    elif place.endswith(".whl"):
+        if re.fullmatch(_WHEEL_PATH, place, re.ASCII) is None:
+            todo = "write it from the repository's folder, as wheels/NAME.whl"
+            raise WrongValueError("not the path of a wheel within the repository", todo)
+        source = "wheel"
+    else:
+        return Release(source="index", version=_version(text))
+    version = _wheel_version(place.rsplit("/", 1)[-1])
+    return Release(source=source, version=version, place=place, sha256=digest or None)
+
+
+def _version(text: str) -> str:
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        todo = "write a version as '0.3.0', a wheel as wheels/NAME.whl, or s3://BUCKET/KEY.whl"
+        raise WrongValueError("not one version of this product", todo) from None
+
+
+def _wheel_version(name: str) -> str:
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    todo = f"keep the name that it was built with, as {PRODUCT}-0.3.0-py3-none-any.whl"
+    try:
+        product, version, _, _ = parse_wheel_filename(name)
+    except InvalidWheelFilename:
+        raise WrongValueError("not the name of a wheel", todo) from None
+    if product != PRODUCT:
+        raise WrongValueError(f"a wheel of {product}, not of {PRODUCT}", todo)
+    return str(version)
+
+
+def _package(value: str) -> str:
+    release_of(value)
+    return value
+
+
+Package = Annotated[str, AfterValidator(_package)]
+
+
+def may_read(requires: str, version: str) -> bool:
+    """Return whether ``version`` is in the range ``requires``; a pre-release counts as any other.
+
+    Source: https://packaging.python.org/en/latest/specifications/version-specifiers/
+    """
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(requires).contains(version, prereleases=True)
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that installs a release, such as ``>=0.3`` or ``==0.3.0``."""
+    return f"pip install '{PRODUCT}{requirement}'"
+
+
+def wrong_release(document: Mapping[str, object]) -> Mistake | None:
+    """Return that this release may not read ``document``; None where it may, or says nothing of it.
+
+    Keys that another release knows would be mistakes to this one: the reader would mend what is
+    right.
+    """
+    stated = document.get(REQUIRES)
+    if not isinstance(stated, str):
+        return None
+    try:
+        requires = _range(stated)
+    except WrongValueError:
+        return None  # told with the other mistakes of form
+    running = VERSION
+    if may_read(requires, running):
+        return None
+    wrong = f"this is {PRODUCT} {running}, which may not read the file"
+    return Mistake((REQUIRES,), wrong, install_command("".join(requires.split())))
+
+
+def without_release(document: Document) -> dict[str, object]:
+    """Return the keys of a file that is no cluster file, without `requires` and `$schema`.
+
+    Raises:
+        ConfigError: Another release of this product has to read it, or its range is none.
+    """
+    keys = dict(plain(document.value))
+    if (other := wrong_release(keys)) is not None:
+        raise ConfigError([other.told(document)])
+    stated = keys.pop(REQUIRES, None)
+    if isinstance(stated, str):
+        try:
+            _range(stated)
+        except WrongValueError as error:
+            raise ConfigError(
+                [Mistake((REQUIRES,), error.wrong, error.todo).told(document)]
+            ) from None
+    keys.pop(EDITOR_SCHEMA, None)
+    return keys
