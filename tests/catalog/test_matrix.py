@@ -95,7 +95,7 @@ def test_the_rules_say_of_a_cell_what_the_matrix_says(cell: matrix.Cell) -> None
         assert lines == []
     else:
         (line,) = lines
-        assert line.startswith("pools.1.purchase.option: ")
+        assert line.startswith("pools[train].purchase.option: ")
         assert cell.refused in line
 
 
@@ -217,7 +217,7 @@ def test_any_pool_is_planned_or_refused_with_a_way_out(pool: dict[str, Any]) -> 
     lines = mistakes_in(document)
 
     for line in lines:
-        assert line.startswith("pools.1.")
+        assert line.startswith("pools[train].")
         assert "; " in line
     if not lines:
         cluster = loads_own(as_text(document))

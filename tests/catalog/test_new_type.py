@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.assembly import Assembly, synthesize
 from tests.support.jobs import make_job
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SYSTEM_POOL, TRAINING_PLAN, make_document
 from tests.support.rendered import documents
-from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, quotas, torchx
+from ultrascale.catalog import INSTANCE_TYPES, instance_types, lookup, prices, quotas, torchx
 from ultrascale.catalog._sources import FOLDER
 from ultrascale.jobs import prepare
 
@@ -22,20 +22,25 @@ TABLES = ("instances.csv", "offers.csv")
 OWN: Mapping[str, str] = {"instance_type": NEW, "capacity_block_quota_code": "L-00000007"}
 
 
+def no_prices(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
+    return {}
+
+
 @pytest.fixture
 def _new_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a row to a copy of both tables, and let the catalog know what they then say."""
-    for name in (*TABLES, "prices.csv"):
+    for name in TABLES:
         rows = list(csv.DictReader((FOLDER / name).read_text().splitlines()))
-        if name in TABLES:
-            (row,) = (row for row in rows if row["instance_type"] == PREDECESSOR)
-            rows.append(row | {key: value for key, value in OWN.items() if key in row})
+        (row,) = (row for row in rows if row["instance_type"] == PREDECESSOR)
+        rows.append(row | {key: value for key, value in OWN.items() if key in row})
         with (tmp_path / name).open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0])
             writer.writeheader()
             writer.writerows(rows)
     known: Any = vars(instance_types)["_TYPES"]
     monkeypatch.setitem(known, NEW, instance_types.read_instance_types(tmp_path)[NEW])
+    # The predecessor has a price, which nobody has published of the new type.
+    monkeypatch.setattr(prices, "on_demand", no_prices)
 
 
 def nodes(provisioner: str, name: str, **changes: Any) -> dict[str, Any]:

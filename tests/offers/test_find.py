@@ -30,7 +30,7 @@ from tests.support.offers import (
 )
 from ultrascale.account import connect
 from ultrascale.offers.find import find
-from ultrascale.offers.model import Found, Offer, Option, Request
+from ultrascale.offers.model import Found, Offer, Option, Request, on_demand_price
 from ultrascale.offers.spot import spot_prices
 from ultrascale.offers.throttle import Throttle
 
@@ -77,7 +77,9 @@ def test_the_ratio_is_to_the_on_demand_price_of_that_region_and_unknown_without_
     east, west = found.offers
     assert east.hourly is not None
     assert east.ratio == east.hourly / Decimal("55.04")
-    assert west.ratio is None
+    assert west.hourly is not None
+    assert west.ratio == west.hourly / Decimal("55.04")
+    assert on_demand_price("eu-west-1", "p5.48xlarge") is None
 
 
 def test_a_search_says_what_is_looked_for_in_the_words_of_the_api() -> None:

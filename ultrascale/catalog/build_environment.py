@@ -66,3 +66,15 @@ another one whenever AWS changes the image; tests have run on these.
 
 Source: https://docs.aws.amazon.com/codebuild/latest/userguide/available-runtimes.html
 """
+
+CFN_LINT_VERSION = "1.58.0"
+"""The linter of CloudFormation that templates are tested with, as in pyproject.toml."""
+
+CFN_LINT_IGNORED = ("W3005",)
+"""Its rules that do not hold, as in .cfnlintrc.yaml: the CDK writes a DependsOn that a Ref implies.
+
+Source: https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
+"""
+
+YAML_VERSION = "6.0.3"
+"""The reader of YAML that cluster files are tested with, as in requirements.txt."""

@@ -183,8 +183,7 @@ CDK_FAILURES: tuple[DeployFailure, ...] = (
     ),
     _failure(
         r"Has the environment been bootstrapped|requires bootstrap stack version",
-        "`npx cdk bootstrap aws://ACCOUNT/{region}` once, in the project's folder; then deploy "
-        "again",
+        "`ultrascale cdk bootstrap aws://ACCOUNT/{region}` once; then deploy again",
         _CDK,
     ),
     _failure(

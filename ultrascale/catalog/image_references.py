@@ -17,6 +17,11 @@ _IN_REGISTRY = re.compile(
     rf"(?P<repository>{_PATH_PART}(?:/{_PATH_PART})*)"
     rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?"
 )
+PATTERN = (
+    rf"^(?:{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::[0-9]{{1,5}})?/)?{_PATH_PART}(?:/{_PATH_PART})*"
+    rf"(?::{_TAG})?(?:@(?:{_DIGEST}))?$"
+)
+"""A pattern of all references, for what judges by patterns alone."""
 _LONGEST_NAME = 255
 _HIGHEST_PORT = 65_535
 

@@ -2,13 +2,12 @@
 
 Tables, each with one row a type: `instances.csv` (what the type is), `instance_sources.csv` (the
 source of each of those cells) and `offers.csv` (where and how the type is sold, and what launches
-it). `prices.csv` has one row a Region and type. An empty cell is a fact that no source states;
-`none` is a fact that a source states.
+it). An empty cell is a fact that no source states; `none` is a fact that a source states.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -198,11 +197,7 @@ class InstanceType(Entry):
         training_plan: Whether SageMaker training plans are sold for it.
         karpenter: Whether Karpenter and EKS Auto Mode can launch it at all.
         auto_mode: Whether EKS Auto Mode launches it; stated for accelerated types alone.
-        usd_per_hour: On-Demand price by Region, in US dollars; Regions without a price are left
-            out. See `catalog.prices` for the date.
     """
-
-    usd_per_hour: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
     announced = Fact(_YES_NO.__getitem__)
     vcpus = Fact(int)
@@ -310,15 +305,11 @@ _OFFER_SOURCES: Mapping[str, str] = MappingProxyType(
 
 def read_instance_types(folder: Path = FOLDER) -> dict[str, InstanceType]:
     """Return each type of the tables in ``folder``, by its EC2 name."""
-    prices: dict[str, dict[str, float]] = {}
-    for row in read_table("prices.csv", folder):
-        prices.setdefault(row["instance_type"], {})[row["region"]] = float(row["usd_per_hour"])
     offers = {row["instance_type"]: row for row in read_table("offers.csv", folder)}
     return {
         name: InstanceType(
             name,
             MappingProxyType({**row, **offers[name]}),
-            MappingProxyType(prices.get(name, {})),
         )
         for row in read_table("instances.csv", folder)
         for name in [row["instance_type"]]

@@ -13,12 +13,8 @@ PUT_LOG_EVENTS_PER_SECOND = 5_000
 PUT_QUOTA_SOURCE = (
     "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html"
 )
-# In us-east-1, of the first tier: what a program sends, and what an AWS service delivers.
-PRICE_SOURCE = "https://aws.amazon.com/cloudwatch/pricing/"
-INGESTION_USD_PER_GB = 0.50
-VENDED_USD_PER_GB: Mapping[str, float] = MappingProxyType(
-    {"cloudwatch": 0.50, "s3": 0.25, "none": 0.0}
-)
+PRICED_AS: Mapping[str, str] = MappingProxyType({"cloudwatch": "ingestion", "s3": "vended-to-s3"})
+"""Item of the price list of flow logs, by where they go."""
 
 # Assumptions: no source states any of them.
 AUDIT_LINE_BYTES = 1_500

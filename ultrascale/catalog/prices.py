@@ -1,35 +1,40 @@
 """On-Demand prices of EC2, Linux, shared tenancy, in US dollars for an hour.
 
-They are dated, and only of some Regions: whoever shows one says the date, and says of a Region or
-a type without one that there is none. China's Regions, which charge in yuan, are left out.
+They are dated, and not of every Region: whoever shows one says the day, and says of a Region or a
+type without one that there is none. China's Regions, which charge in yuan, are left out.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from types import MappingProxyType
 
-from ultrascale.catalog.instance_types import INSTANCE_TYPES
+from ultrascale.catalog._sources import sources
+from ultrascale.catalog.price_list import Price, catalog_prices
 
-# Generated from the AWS Price List Query API.
-SOURCE = "https://github.com/aws/karpenter-provider-aws/tree/main/pkg/providers/pricing"
+_EC2 = "ec2"
 SEEN = date(2026, 7, 20)
+"""Day of the prices of us-east-1 and GovCloud; `seen` has that of each Region."""
 
-REGIONS = frozenset(region for spec in INSTANCE_TYPES.values() for region in spec.usd_per_hour)
+REGIONS = frozenset(each.region for each in catalog_prices() if each.service == _EC2)
 """Regions of which there are prices."""
 
 
-# What EKS takes for a cluster, and for a provisioned control plane on top of that, in us-east-1.
-# The first page is the one to look them up on; the numbers were read on the second one.
+def seen(region: str) -> date:
+    """Return the day of the oldest price of a Region; of the newest list where it has none."""
+    return min((each.valid_on for each in _of_region(region)), default=SEEN)
+
+
+def source(region: str) -> str:
+    """Return the page that states the oldest price of a Region; of the list where it has none."""
+    oldest = min(_of_region(region), key=lambda each: each.valid_on, default=None)
+    return sources()["price-list"].url if oldest is None else oldest.source
+
+
+def _of_region(region: str) -> list[Price]:
+    return [each for each in catalog_prices() if (each.region, each.service) == (region, _EC2)]
+
+
 CONTROL_PLANE_REGION = "us-east-1"
-CLUSTER_USD_PER_HOUR = 0.10
-TIER_USD_PER_HOUR: Mapping[str, float] = MappingProxyType(
-    {"standard": 0.0, "tier-xl": 1.65, "tier-2xl": 3.40, "tier-4xl": 6.90, "tier-8xl": 13.90}
-)
-CONTROL_PLANE_SEEN = date(2026, 4, 1)
-CONTROL_PLANE_SOURCES = (
-    "https://aws.amazon.com/eks/pricing/",
-    "https://cloudburn.io/blog/amazon-eks-pricing",
-)
+"""Region of which the prices of EKS are known."""
 
 
 def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
@@ -39,12 +44,8 @@ def on_demand(region: str, instance_types: Iterable[str]) -> Mapping[str, float]
         region: AWS Region.
         instance_types: EC2 names.
     """
-    priced = {name: INSTANCE_TYPES[name] for name in instance_types if name in INSTANCE_TYPES}
-    return {
-        name: spec.usd_per_hour[region]
-        for name, spec in priced.items()
-        if region in spec.usd_per_hour
-    }
+    found = {name: catalog_prices().find(region, _EC2, name) for name in instance_types}
+    return {name: price.price for name, price in found.items() if price is not None}
 
 
 def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
@@ -56,9 +57,22 @@ def on_demand_near(region: str, instance_type: str) -> tuple[float, str] | None:
         region: AWS Region.
         instance_type: EC2 name.
     """
-    if instance_type not in INSTANCE_TYPES:
-        return None
-    known = INSTANCE_TYPES[instance_type].usd_per_hour
+    known = {
+        each.region: each.price
+        for each in catalog_prices()
+        if (each.service, each.item) == (_EC2, instance_type)
+    }
     if region in known:
         return known[region], region
     return min(((price, name) for name, price in known.items()), default=None)
+
+
+def control_plane_usd_per_hour(tier: str) -> float:
+    """Return what EKS takes for a cluster with its provisioned tier, in `CONTROL_PLANE_REGION`.
+
+    Args:
+        tier: EKS's name of the tier.
+    """
+    items = ["cluster"] if tier == "standard" else ["cluster", tier]
+    found = (catalog_prices().find(CONTROL_PLANE_REGION, "eks", item) for item in items)
+    return sum(price.price for price in found if price is not None)

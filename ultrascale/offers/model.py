@@ -1,12 +1,12 @@
 """Requests for capacity, and the offers that answer them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from ultrascale.catalog import prices
+from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.errors import UnansweredError
 
 Option = Literal["capacity-block", "training-plan", "spot"]
@@ -90,7 +90,7 @@ class Offer:
         fee: Upfront fee; None for Spot, and where AWS does not tell it.
         currency: Currency of all its prices.
         hourly: Price of a node for a usable hour; None where unknown.
-        on_demand: The catalog's On-Demand price; None where it has none in that currency.
+        on_demand: The On-Demand price; None where none is known in that currency.
         score: Spot placement score of the zone, from 1 to 10; None where unknown.
         notes: Remarks for the user.
         refused: Why no cluster file, or not the one at hand, can use it; empty where one can.
@@ -161,11 +161,29 @@ class Found:
         offers: Offers of AWS, in no order.
         unknown: Questions that AWS did not answer.
         remarks: Questions that were not asked, with the reason, and remarks on the offers.
+        prices: On-Demand prices that the offers are held against.
     """
 
     offers: tuple[Offer, ...]
     unknown: tuple[Unknown, ...]
     remarks: tuple[str, ...]
+    prices: PriceList = field(default_factory=catalog_prices, repr=False, compare=False)
+
+
+def repriced(found: Found, price_list: PriceList) -> Found:
+    """Return what was found, held against the On-Demand prices of ``price_list``."""
+    offers = (
+        offer
+        if offer.on_demand is None and offer.option == "spot"
+        else replace(
+            offer,
+            on_demand=on_demand_price(
+                offer.region, offer.instance_type, offer.currency, price_list
+            ),
+        )
+        for offer in found.offers
+    )
+    return replace(found, offers=tuple(offers), prices=price_list)
 
 
 def node_hours(parts: Sequence[Part]) -> Decimal:
@@ -195,16 +213,22 @@ def hourly(fee: Decimal | None, parts: Sequence[Part]) -> Decimal | None:
     return fee / hours if fee is not None and hours else None
 
 
-def on_demand_price(region: str, instance_type: str, currency: str = DOLLARS) -> Decimal | None:
-    """Return the catalog's On-Demand price of a node for an hour; None where it has none.
+def on_demand_price(
+    region: str,
+    instance_type: str,
+    currency: str = DOLLARS,
+    price_list: PriceList | None = None,
+) -> Decimal | None:
+    """Return the On-Demand price of a node for an hour; None where none is known.
 
     Args:
         region: AWS Region.
         instance_type: EC2 name.
-        currency: Currency of the offer; the catalog's prices are in US dollars.
+        currency: Currency of the offer; the prices are in US dollars.
+        price_list: Prices; None takes those of the catalog.
     """
-    price = prices.on_demand(region, [instance_type]).get(instance_type)
-    return Decimal(str(price)) if price is not None and currency == DOLLARS else None
+    price = (price_list or catalog_prices()).find(region, "ec2", instance_type)
+    return Decimal(str(price.price)) if price is not None and currency == DOLLARS else None
 
 
 def fee_of(text: str | None, action: str) -> Decimal | None:

@@ -1,0 +1,149 @@
+"""Prices by Region, service and item, each with its unit, currency, day and source.
+
+`prices.csv` holds what public tables state. A price list of a user has the same columns and goes
+before it: a negotiated discount is in no public table.
+
+Items are named here, as AWS's own names of usage differ by Region and service. Items of `ec2`
+(On-Demand, Linux, shared tenancy), `ec2-spot` and `ec2-capacity-block` (a node-hour of a block) are
+instance types; those of `sagemaker` are HyperPod's, as `ml.p5.48xlarge`; `auto-mode/TYPE` of `eks`
+is the fee of EKS Auto Mode beside the instance; classes of RDS are items of `rds`, in one zone; the
+others stand in `ITEMS`.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from types import MappingProxyType
+
+from ultrascale.catalog._sources import FOLDER, sources
+from ultrascale.catalog.rds import INSTANCE_CLASSES
+
+COLUMNS = ("region", "service", "item", "unit", "price", "currency", "valid_on", "source")
+DOLLARS = "USD"
+HOUR = "hour"
+
+# Services whose items are instance types.
+OF_INSTANCES = ("ec2", "ec2-spot", "ec2-capacity-block", "sagemaker")
+AUTO_MODE = "auto-mode/"
+ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "eks": {
+            "cluster": HOUR,
+            "extended-support": HOUR,
+            "tier-xl": HOUR,
+            "tier-2xl": HOUR,
+            "tier-4xl": HOUR,
+            "tier-8xl": HOUR,
+        },
+        "vpc": {
+            "nat-gateway": HOUR,
+            "nat-gateway-data": "GB",
+            "interface-endpoint": HOUR,
+            "interface-endpoint-data": "GB",
+            "public-ipv4": HOUR,
+        },
+        "ebs": {
+            **dict.fromkeys(
+                ("gp2", "gp3", "io1", "io2", "sc1", "st1", "standard", "snapshot"), "GB-month"
+            ),
+            "gp3-iops": "IOPS-month",
+            "gp3-throughput": "MiBps-month",
+        },
+        "fsx": {f"lustre-persistent-2-{mbps}": "GB-month" for mbps in (125, 250, 500, 1000)},
+        "s3": {"standard": "GB-month"},
+        "ecr": {"storage": "GB-month"},
+        "efs": {"standard": "GB-month"},
+        "logs": {"ingestion": "GB", "vended-to-s3": "GB", "storage": "GB-month"},
+        "cloudwatch": {"alarm": "month", "dashboard": "month"},
+        "elasticloadbalancing": dict.fromkeys(
+            ("application-load-balancer", "network-load-balancer", "classic-load-balancer"), HOUR
+        ),
+        "kms": {"key": "month"},
+        "secretsmanager": {"secret": "month"},
+        "rds": {"aurora-acu": HOUR, "aurora-storage": "GB-month", "gp3-storage": "GB-month"},
+        "grafana": {"editor": "month"},
+    }
+)
+"""Unit of each item, by service, but for services whose items are instance types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """The price of one unit of an item.
+
+    Attributes:
+        region: AWS Region.
+        service: Service, as in `ITEMS`.
+        item: Item, as in `ITEMS`.
+        unit: What the price is for one of, such as ``hour`` or ``GB-month``.
+        price: Price of one unit.
+        currency: Code of ISO 4217.
+        valid_on: A day on which the source states it.
+        source: Page or document that states it.
+    """
+
+    region: str
+    service: str
+    item: str
+    unit: str
+    price: float
+    currency: str
+    valid_on: date
+    source: str
+
+
+class PriceList:
+    """Prices, of which one goes for each Region, service and item.
+
+    Args:
+        prices: Prices. Of two for one item the later goes.
+    """
+
+    def __init__(self, prices: Iterable[Price]) -> None:
+        self._prices = {(each.region, each.service, each.item): each for each in prices}
+
+    def __iter__(self) -> Iterator[Price]:
+        return iter(self._prices.values())
+
+    def find(self, region: str, service: str, item: str) -> Price | None:
+        """Return the price of an item; None where none is known."""
+        return self._prices.get((region, service, item))
+
+    def knows(self, region: str, service: str) -> bool:
+        """Return whether any item of a service has a price in a Region."""
+        return any(each[:2] == (region, service) for each in self._prices)
+
+    def under(self, other: "PriceList") -> "PriceList":
+        """Return both, where the prices of ``other`` go first."""
+        return PriceList((*self, *other))
+
+
+def unit_of(service: str, item: str) -> str | None:
+    """Return the unit of an item; None where there is no such item."""
+    if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
+        return HOUR
+    if service == "rds" and item in INSTANCE_CLASSES:
+        return HOUR
+    return ITEMS.get(service, {}).get(item)
+
+
+@cache
+def catalog_prices() -> PriceList:
+    """Return the prices of `prices.csv`."""
+    pages = {key: source.url for key, source in sources().items()}
+    with (FOLDER / "prices.csv").open(encoding="utf-8", newline="") as file:
+        return PriceList(
+            Price(
+                region=row["region"],
+                service=row["service"],
+                item=row["item"],
+                unit=row["unit"],
+                price=float(row["price"]),
+                currency=row["currency"],
+                valid_on=date.fromisoformat(row["valid_on"]),
+                source=pages[row["source"]],
+            )
+            for row in csv.DictReader(file)
+        )

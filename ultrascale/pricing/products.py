@@ -1,0 +1,244 @@
+"""Products of AWS's Price List as prices: answers of ``GetProducts``, and bulk files.
+
+Names of usage begin with a code of the Region, such as ``USE2-``; only what follows it is read.
+
+Sources:
+    https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/using-price-list-query-api.html
+    https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file.html
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from ultrascale.catalog import INSTANCE_TYPES
+from ultrascale.catalog.price_list import AUTO_MODE, OF_INSTANCES, Price, unit_of
+from ultrascale.catalog.rds import INSTANCE_CLASSES
+from ultrascale.documents import JsonObject, mapping, objects, sequence, text
+
+SOURCE = "https://aws.amazon.com/pricing/ (Price List API)"
+_GIB = 1024
+_FREE_OF_SOFTWARE: Mapping[str, str] = {
+    "operatingSystem": "Linux",
+    "tenancy": "Shared",
+    "preInstalledSw": "NA",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+"""Attributes of an On-Demand instance that our nodes are."""
+
+# Usage behind the code of the Region, by service code of the Price List: our service and item.
+_USAGES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "AmazonEC2": {
+        "NatGateway-Hours": ("vpc", "nat-gateway"),
+        "NatGateway-Bytes": ("vpc", "nat-gateway-data"),
+        "EBS:VolumeUsage.gp3": ("ebs", "gp3"),
+        "EBS:VolumeP-IOPS.gp3": ("ebs", "gp3-iops"),
+        "EBS:VolumeP-Throughput.gp3": ("ebs", "gp3-throughput"),
+        "EBS:VolumeUsage.gp2": ("ebs", "gp2"),
+        "EBS:SnapshotUsage": ("ebs", "snapshot"),
+    },
+    "AmazonVPC": {
+        "VpcEndpoint-Hours": ("vpc", "interface-endpoint"),
+        "VpcEndpoint-Bytes": ("vpc", "interface-endpoint-data"),
+        "PublicIPv4:InUseAddress": ("vpc", "public-ipv4"),
+    },
+    "AmazonEKS": {
+        "AmazonEKS-Hours:perCluster": ("eks", "cluster"),
+        "AmazonEKS-Hours:extendedSupport": ("eks", "extended-support"),
+    },
+    "AmazonCloudWatch": {
+        "DataProcessing-Bytes": ("logs", "ingestion"),
+        "TimedStorage-ByteHrs": ("logs", "storage"),
+        "S3-Egress-Bytes": ("logs", "vended-to-s3"),
+        "CW:AlarmMonitorUsage": ("cloudwatch", "alarm"),
+        "DashboardsUsageHour": ("cloudwatch", "dashboard"),
+    },
+    "AmazonRDS": {
+        "Aurora:ServerlessV2Usage": ("rds", "aurora-acu"),
+        "RDS:GP3-Storage": ("rds", "gp3-storage"),
+    },
+    "AmazonS3": {"TimedStorage-ByteHrs": ("s3", "standard")},
+    "AmazonECR": {"TimedStorage-ByteHrs": ("ecr", "storage")},
+    "awskms": {"KMS-Keys": ("kms", "key")},
+}
+_TIER = re.compile(r"(?i)(?:provisioned|controlplane|control-plane).*?[-_:. ](xl|2xl|4xl|8xl)$")
+_LUSTRE_MBPS = re.compile(r"^(125|250|500|1000)\b")
+
+
+class _Item(NamedTuple):
+    service: str
+    item: str
+
+
+def prices_of_document(document: object) -> Iterator[Price]:
+    """Yield the prices of a document that are of use here.
+
+    Args:
+        document: An answer of ``GetProducts`` (``PriceList`` of strings or objects), a list of
+            products, or a bulk file (``products`` and ``terms``).
+    """
+    if listed := sequence(document) or sequence(document, "PriceList"):
+        yield from prices_of_products(listed)
+    else:
+        yield from _bulk(document)
+
+
+def one_of_each(prices: Iterable[Price]) -> tuple[Price, ...]:
+    """Return one price of each Region, service and item: of the latest day, there the highest.
+
+    AWS lists some items by more than one product, in no order. A sum is to promise too much sooner
+    than too little.
+    """
+    found: dict[tuple[str, str, str], Price] = {}
+    for price in prices:
+        key = (price.region, price.service, price.item)
+        held = found.setdefault(key, price)
+        if (price.valid_on, price.price) > (held.valid_on, held.price):
+            found[key] = price
+    return tuple(found[key] for key in sorted(found))
+
+
+def prices_of_products(products: Sequence[object]) -> Iterator[Price]:
+    """Yield the prices of products, each an object or its text in JSON."""
+    for each in products:
+        product: object = each
+        if isinstance(each, str):
+            try:
+                product = json.loads(each)
+            except ValueError:
+                continue
+        published = text(product, "publicationDate")
+        terms = [*mapping(product, "terms", "OnDemand").values()]
+        own, code = mapping(product, "product"), text(product, "serviceCode")
+        yield from _prices(own, terms, published, code)
+
+
+def _bulk(document: object) -> Iterator[Price]:
+    """Yield the prices of a bulk file, of one service."""
+    published, code = text(document, "publicationDate"), text(document, "offerCode")
+    for sku, product in mapping(document, "products").items():
+        terms = [*mapping(document, "terms", "OnDemand", sku).values()]
+        yield from _prices(product, terms, published, code)
+
+
+def _prices(product: object, terms: Sequence[object], published: str, code: str) -> Iterator[Price]:
+    attributes = mapping(product, "attributes")
+    region = text(attributes, "regionCode")
+    found = _item(attributes, code or text(attributes, "servicecode"))
+    day = _day(published)
+    if found is None or not region or day is None:
+        return
+    for term in terms:
+        dimension = _first(term)
+        if dimension is None:
+            continue
+        for currency, amount in mapping(dimension, "pricePerUnit").items():
+            value = _amount(amount)
+            if value is None or _is_of_a_block(found, value):
+                continue
+            if text(dimension, "unit").lower().startswith("gibps"):
+                value /= _GIB
+            yield Price(
+                region=region,
+                service=found.service,
+                item=found.item,
+                unit=unit_of(found.service, found.item) or "hour",
+                price=value,
+                currency=currency,
+                valid_on=day,
+                source=SOURCE,
+            )
+        return
+
+
+def _is_of_a_block(found: _Item, value: float) -> bool:
+    """Return whether a price is that of a type that is sold in blocks alone.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/pricing/pricing.go
+    """
+    return found.service in OF_INSTANCES and value == 0
+
+
+def _first(term: object) -> JsonObject | None:
+    """Return the first tier of a term's price."""
+    for dimension in objects({"all": [*mapping(term, "priceDimensions").values()]}, "all"):
+        if text(dimension, "beginRange") in ("", "0"):
+            return dimension
+    return None
+
+
+def _amount(value: object) -> float | None:
+    try:
+        amount = float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return amount if amount is not None and 0 <= amount < float("inf") else None
+
+
+def _day(published: str) -> date | None:
+    try:
+        return date.fromisoformat(published[:10])
+    except ValueError:
+        return None
+
+
+def _item(attributes: JsonObject, code: str) -> _Item | None:
+    usage = text(attributes, "usagetype")
+    name = text(attributes, "instanceType")
+    if code == "AmazonEC2" and name in INSTANCE_TYPES:
+        ours = all(text(attributes, key) == want for key, want in _FREE_OF_SOFTWARE.items())
+        return _Item("ec2", name) if ours and "BoxUsage" in usage else None
+    if code == "AmazonFSx" and text(attributes, "fileSystemType") == "Lustre":
+        return _lustre(attributes)
+    if code == "AmazonSageMaker":
+        return _hyperpod(attributes, usage)
+    if code == "AmazonEKS":
+        return _eks(usage)
+    if code == "AmazonRDS" and name in INSTANCE_CLASSES:
+        return _database(attributes, usage)
+    for ending, (service, item) in _USAGES.get(code, {}).items():
+        if usage == ending or usage.endswith(f"-{ending}"):
+            return _Item(service, item)
+    return None
+
+
+def _eks(usage: str) -> _Item | None:
+    for ending, (service, item) in _USAGES["AmazonEKS"].items():
+        if usage == ending or usage.endswith(f"-{ending}"):
+            return _Item(service, item)
+    name = usage.rpartition(":")[2]
+    if "auto" in usage.lower() and name in INSTANCE_TYPES:
+        return _Item("eks", f"{AUTO_MODE}{name}")
+    tier = _TIER.search(usage)
+    return None if tier is None else _Item("eks", f"tier-{tier[1].lower()}")
+
+
+def _database(attributes: JsonObject, usage: str) -> _Item | None:
+    """Return the class of an instance in one zone; other engines, and two zones, have others."""
+    name = usage.rpartition(":")[2]
+    is_ours = text(attributes, "databaseEngine") == "PostgreSQL"
+    kind = usage.partition(":")[0]
+    if not is_ours or name not in INSTANCE_CLASSES or not kind.endswith("InstanceUsage"):
+        return None
+    return _Item("rds", name)
+
+
+def _lustre(attributes: JsonObject) -> _Item | None:
+    throughput = _LUSTRE_MBPS.match(text(attributes, "throughputCapacity"))
+    deployment = text(attributes, "deploymentOption") + text(attributes, "usagetype")
+    is_ssd = text(attributes, "storageType") in ("SSD", "")
+    if throughput is None or not is_ssd or "persistent_2" not in deployment.lower():
+        return None
+    return _Item("fsx", f"lustre-persistent-2-{throughput[1]}")
+
+
+def _hyperpod(attributes: JsonObject, usage: str) -> _Item | None:
+    """Return the instance of a HyperPod cluster; other uses of its type have other prices."""
+    name = usage.rpartition(":")[2]
+    component = text(attributes, "component") + usage
+    if "cluster" not in component.lower() or name.removeprefix("ml.") not in INSTANCE_TYPES:
+        return None
+    return _Item("sagemaker", name) if name.startswith("ml.") else None
