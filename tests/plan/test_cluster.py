@@ -56,7 +56,10 @@ class TestClusterFiles:
             load(path)
 
         (line,) = caught.value.mistakes
-        assert line == f"{path}: storage.lustre.0.efa: not supported yet, got true; use false"
+        assert (
+            line
+            == f"{path}:33:5: storage.lustre[scratch].efa: not supported yet, got true; use false"
+        )
 
     def test_a_mistake_of_the_network_names_the_file_too(self, tmp_path: Path) -> None:
         path = tmp_path / "small.yaml"
@@ -68,7 +71,7 @@ class TestClusterFiles:
 
         (line,) = caught.value.mistakes
         assert line == (
-            f"{path}: network.vpc_cidr: too small for 2 zones, got '10.0.0.0/28'; "
+            f"{path}:6:3: network.vpc_cidr: too small for 2 zones, got '10.0.0.0/28'; "
             "use a /20 or larger"
         )
 
@@ -78,7 +81,7 @@ class TestPoolNames:
 
     @pytest.mark.parametrize("layer", LAYERS)
     def test_no_pool_takes_the_name_of_another_stack(self, layer: str) -> None:
-        with pytest.raises(ConfigError, match=r"pools\.1\.name: "):
+        with pytest.raises(ConfigError, match=rf"pools\[{layer}\]\.name: "):
             planned(pools=[SYSTEM_POOL, pool_document(name=layer)])
 
 

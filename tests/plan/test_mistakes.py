@@ -34,7 +34,7 @@ def mistakes(file: Path, **changes: Any) -> list[str]:
     file.write_text(yaml.safe_dump(make_document(**changes), sort_keys=False))
     with pytest.raises(ConfigError) as caught:
         load(file)
-    return [line.removeprefix(f"{file}: ") for line in caught.value.mistakes]
+    return [each.keyed for each in caught.value.diagnostics]
 
 
 def keys(lines: list[str]) -> list[str]:
@@ -56,7 +56,7 @@ def test_whatever_a_file_holds_it_is_planned_or_refused_in_lines(
     else:
         lines = ()
 
-    assert all(line.startswith(f"{file}: ") and "\n" not in line for line in lines)
+    assert all(line.startswith(f"{file}:") and "\n" not in line for line in lines)
     assert len(lines) == len(set(lines))
 
 
@@ -77,8 +77,8 @@ class TestTogether:
 
         assert keys(lines) == [
             "network.vpc_cidr",
-            "pools.1.instance_types.0",
-            "storage.lustre.0.capacity_gib",
+            "pools[train].instance_types[0]",
+            "storage.lustre[training].capacity_gib",
         ]
         assert "got '10.0.0.0/24'; use a /" in lines[0]
 
@@ -93,7 +93,7 @@ class TestTogether:
         )
 
         assert {"regoin", "network.vpc_cidr", "kubernetes.admin"} <= {*keys(lines)}
-        assert {"pools.0.nodez", "pipeline.branches"} <= {*keys(lines)}
+        assert {"pools[system].nodez", "pipeline.branches"} <= {*keys(lines)}
 
     def test_everything_that_is_not_built_yet_is_named_in_the_order_of_the_file(
         self, file: Path
@@ -105,7 +105,7 @@ class TestTogether:
             },
         )
 
-        assert keys(lines) == ["storage.lustre.0.efa", "storage.lustre.1.efa"]
+        assert keys(lines) == ["storage.lustre[training].efa", "storage.lustre[b].efa"]
         assert all("not supported yet" in line for line in lines)
 
     def test_one_mistake_is_one_line(self, file: Path) -> None:
@@ -119,7 +119,8 @@ class TestTogether:
         lines = mistakes(file, pools=[SYSTEM_POOL, neuron_pool(nodes={"min": 1})])
 
         assert lines == [
-            "pools.1.nodes: no count of nodes, got {min: 1}; add max, or static for a fixed count"
+            "pools[train].nodes: no count of nodes, got {min: 1}; add max, or static for a "
+            "fixed count"
         ]
 
     def test_a_plan_without_a_file_says_the_same(self, file: Path) -> None:
@@ -155,7 +156,7 @@ class TestUnsupported:
     def test_what_rests_on_an_unsupported_value_is_not_said_beside_it(self, file: Path) -> None:
         lines = mistakes(file, storage={"lustre": [LUSTRE | {"efa": True, "capacity_gib": 1300}]})
 
-        assert lines == ["storage.lustre.0.efa: not supported yet, got true; use false"]
+        assert lines == ["storage.lustre[training].efa: not supported yet, got true; use false"]
 
     def test_regions_of_china_are_refused_plainly(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["cn-north-1a", "cn-north-1b"]}
@@ -184,10 +185,10 @@ class TestCatalog:
         )
 
         assert lines[0] == (
-            "pools.1.instance_types: no source says of trn2u.48xlarge how many interfaces its "
+            "pools[train].instance_types: no source says of trn2u.48xlarge how many interfaces its "
             "network card 0 takes; choose another instance type"
         )
-        assert keys(lines) == ["pools.1.instance_types", "pools.2.zonez"]
+        assert keys(lines) == ["pools[train].instance_types", "pools[second].zonez"]
 
     def test_a_region_without_a_known_addon_registry_is_a_mistake(self, file: Path) -> None:
         network = {"vpc_cidr": "10.0.0.0/16", "zones": ["me-west-1a", "me-west-1b"]}
@@ -208,6 +209,6 @@ class TestCatalog:
 @pytest.mark.parametrize("name", ["storage", "hyperpod-groups", "pipeline-gate", "default"])
 def test_no_pool_has_the_name_of_a_stack(file: Path, name: str) -> None:
     assert mistakes(file, pools=[SYSTEM_POOL, pool_document(name=name)]) == [
-        f"pools.1.name: the name of one of the cluster's own stacks, got '{name}'; "
+        f"pools[{name}].name: the name of one of the cluster's own stacks, got '{name}'; "
         "choose another, such as the name of its accelerator"
     ]

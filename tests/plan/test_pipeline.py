@@ -32,7 +32,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def lines(path: Path) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as caught:
         load_pipeline(path)
-    return caught.value.mistakes
+    return tuple(f"{each.file}: {each.keyed}" for each in caught.value.diagnostics)
 
 
 def test_the_pipeline_lies_where_its_connection_is(repository: Path) -> None:
@@ -94,9 +94,9 @@ def test_every_stage_whose_file_is_not_there_is_named(repository: Path) -> None:
     stages = [{"name": name, "cluster": f"clusters/{name}.yaml"} for name in ("qa", "load")]
 
     assert lines(two_accounts(repository, stages=stages)) == tuple(
-        f"{PROD}: pipeline.stages.{number}.cluster: no such file here, got 'clusters/{name}.yaml'; "
+        f"{PROD}: pipeline.stages[{name}].cluster: no such file here, got 'clusters/{name}.yaml'; "
         "run this in the repository's folder, or correct the path"
-        for number, name in enumerate(("qa", "load"))
+        for name in ("qa", "load")
     )
 
 
@@ -105,25 +105,25 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "another account": (
         DEV_STAGE | {"account": "222233334444"},
         {},
-        "pipeline.stages.0.account: not the account of its file, got '222233334444'; "
+        "pipeline.stages[dev].account: not the account of its file, got '222233334444'; "
         f"{DEV} says {DEV_ACCOUNT}; change one of them",
     ),
     "another Region": (
         DEV_STAGE | {"region": "us-east-1"},
         {},
-        "pipeline.stages.0.region: not the Region of its file, got 'us-east-1'; "
+        "pipeline.stages[dev].region: not the Region of its file, got 'us-east-1'; "
         f"{DEV} says us-west-2; change one of them",
     ),
     "no account": (
         DEV_STAGE,
         {"account": None},
-        f"pipeline.stages.0.cluster: a file that states no account, got '{DEV}'; "
+        f"pipeline.stages[dev].cluster: a file that states no account, got '{DEV}'; "
         "write account: there, beside region:",
     ),
     "a pipeline of its own": (
         DEV_STAGE,
         {"pipeline": pipeline({"name": "dev"})},
-        "pipeline.stages.0.cluster: a file with a pipeline of its own, which would deploy it as "
+        "pipeline.stages[dev].cluster: a file with a pipeline of its own, which would deploy it as "
         f"well, got '{DEV}'; remove one of the two",
     ),
 }
@@ -146,7 +146,7 @@ def test_two_clusters_of_one_name_and_place_are_refused(repository: Path) -> Non
     (repository / "b.yaml").write_text((repository / DEV).read_text())
 
     assert lines(path) == (
-        f"{PROD}: pipeline.stages.1: a cluster of the name, account and Region of stages.0, "
+        f"{PROD}: pipeline.stages[b]: a cluster of the name, account and Region of stages[dev], "
         "got 'dev'; rename one of the clusters",
     )
 
@@ -155,7 +155,7 @@ def test_this_very_file_is_named_by_no_path(repository: Path) -> None:
     path = two_accounts(repository, stages=[{"name": "prod", "cluster": PROD}])
 
     assert lines(path) == (
-        f"{PROD}: pipeline.stages.0.cluster: this very file, got '{PROD}'; leave it out",
+        f"{PROD}: pipeline.stages[prod].cluster: this very file, got '{PROD}'; leave it out",
     )
 
 
@@ -173,7 +173,8 @@ def test_a_cluster_of_more_stacks_than_a_stage_can_deploy_is_refused(repository:
     (line,) = lines(path)
 
     assert re.fullmatch(
-        f"{PROD}: pipeline.stages.0: takes [6-9][0-9] actions to look at and deploy, and a stage "
+        rf"{PROD}: pipeline.stages\[dev\]: takes [6-9][0-9] actions to look at and deploy, and a "
+        rf"stage "
         "of CodePipeline has room for 50; take it out, and deploy it by `ultrascale deploy`",
         line,
     )
@@ -187,7 +188,7 @@ def test_a_wave_of_more_stacks_than_a_stage_can_deploy_is_refused(repository: Pa
 
     (line,) = lines(path)
 
-    assert line.startswith(f"{PROD}: pipeline.stages.0: takes 5")
+    assert line.startswith(f"{PROD}: pipeline.stages[dev]: takes 5")
     assert re.search(r"; divide the wave: dev takes 4\d, prod takes 1\d$", line)
 
 
@@ -198,6 +199,20 @@ def test_mistakes_of_every_file_are_named_at_once(repository: Path) -> None:
     found = lines(path)
 
     assert any(line.startswith(f"{DEV}: kubernetes.version: ") for line in found)
+
+
+def test_a_mistake_in_the_file_of_a_stage_has_its_place_there(repository: Path) -> None:
+    path = two_accounts(repository)
+    write(repository, dev=cluster(name="dev", account=DEV_ACCOUNT, kubernetes={"version": "1.20"}))
+    text = (repository / DEV).read_text().splitlines()
+
+    with pytest.raises(ConfigError) as caught:
+        load_pipeline(path)
+
+    (told,) = (each for each in caught.value.diagnostics if each.file == DEV)
+    assert told.key == "kubernetes.version"
+    assert told.span is not None
+    assert "1.20" in text[told.span.line - 1]
 
 
 @pytest.mark.parametrize("name", ["../prod.yaml", "a b.yaml", "$(x).yaml"])

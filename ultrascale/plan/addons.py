@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks, kubernetes_names
+from ultrascale.documents import mapping
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
 from ultrascale.plan.model import (
@@ -17,6 +19,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.network.dns import corefile
 from ultrascale.plan.network.vpc import PODS_OF_A_PREFIX
+from ultrascale.plan.scale import scale_for
 from ultrascale.plan.volumes import mounts_buckets
 
 _CNI = "vpc-cni"
@@ -26,6 +29,8 @@ _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent"
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
+# Of a cluster whose pools are not known: EKS scales with its nodes.
+_MOST_COREDNS = scale_for(1).dns.max_replicas
 
 _SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
 
@@ -49,8 +54,31 @@ ON_SYSTEM_NODES: Mapping[str, object] = {
 }
 
 
-def _on_system_nodes(label: str, value: str) -> Mapping[str, object]:
-    """Return the affinity of a controller whose pods, with this label, keep off each other's nodes.
+_RATHER_ON_SYSTEM_NODES: Mapping[str, object] = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "preference": {
+                    "matchExpressions": [
+                        {
+                            "key": names.ROLE_LABEL,
+                            "operator": "In",
+                            "values": [names.SYSTEM_ROLE],
+                        }
+                    ]
+                },
+            }
+        ]
+    }
+}
+_DCGM_EVERYWHERE: Mapping[str, object] = {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}}
+_COREDNS_PODS = ("k8s-app", "kube-dns")
+_EBS_CSI_PODS = ("app", "ebs-csi-controller")
+
+
+def _apart(label: str, value: str) -> Mapping[str, object]:
+    """Return the affinity by which a controller's pods, with this label, keep off each other.
 
     Neither add-on says whether an affinity of ours is merged with its own or takes its place; in
     its place `MostAllocated` would put all replicas on one node.
@@ -60,10 +88,7 @@ def _on_system_nodes(label: str, value: str) -> Mapping[str, object]:
         "topologyKey": kubernetes_names.HOSTNAME_LABEL,
     }
     apart = {"weight": 100, "podAffinityTerm": term}
-    return {
-        **ON_SYSTEM_NODES,
-        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]},
-    }
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
 
 
 def addons_can_be_installed(
@@ -123,7 +148,7 @@ def workload_addons(
         "aws-ebs-csi-driver": {
             # The containers beside the driver get as much.
             "controller": {
-                "affinity": _on_system_nodes("app", "ebs-csi-controller"),
+                "affinity": {**ON_SYSTEM_NODES, **_apart(*_EBS_CSI_PODS)},
                 **_resources(scale.ebs_csi),
             },
             **({} if scale.volumes_everywhere else {"node": {"nodeSelector": _SYSTEM_NODES}}),
@@ -135,6 +160,33 @@ def workload_addons(
         "eks-node-monitoring-agent": _node_monitoring_agent(pools),
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
+
+
+def on_nodes_of_others(addon: AddonPlan) -> AddonPlan:
+    """Return an add-on of `workload_addons` for a cluster whose pools are not known.
+
+    Its nodes may be any: without our labels, with GPUs, as many as come later. A pod that nodes are
+    missing for would fail the add-on, and the stack with it.
+    """
+    settings = addon.configuration
+    match addon.name:
+        case "coredns":
+            bounds = mapping(settings.get("autoScaling"))
+            settings = {
+                **settings,
+                "affinity": {**_RATHER_ON_SYSTEM_NODES, **_apart(*_COREDNS_PODS)},
+                "autoScaling": {**bounds, "maxReplicas": _MOST_COREDNS},
+            }
+        case "aws-ebs-csi-driver":
+            controller = mapping(settings.get("controller"))
+            affinity = {**_RATHER_ON_SYSTEM_NODES, **_apart(*_EBS_CSI_PODS)}
+            # Without a node selector, volumes can be mounted on every node.
+            settings = {"controller": {**controller, "affinity": affinity}}
+        case "eks-node-monitoring-agent":
+            settings = _DCGM_EVERYWHERE
+        case _:
+            pass
+    return replace(addon, configuration=settings)
 
 
 def governance_addon(cluster: config.Cluster) -> AddonPlan:
@@ -236,7 +288,7 @@ def _node_monitoring_agent(pools: Sequence[PoolPlan]) -> Mapping[str, object]:
         for spec in map(catalog.lookup, pool.instance_types)
         if spec.accelerator is not None
     }
-    return {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}} if "nvidia" in kinds else {}
+    return _DCGM_EVERYWHERE if "nvidia" in kinds else {}
 
 
 def _kube_proxy(scale: ScalePlan) -> Mapping[str, object]:
@@ -261,7 +313,7 @@ def _coredns(pools: Sequence[PoolPlan], dns: DnsScale) -> Mapping[str, object]:
     bounds = {"minReplicas": dns.min_replicas, "maxReplicas": most}
     configuration = corefile(dns)
     return {
-        "affinity": _on_system_nodes("k8s-app", "kube-dns"),
+        "affinity": {**ON_SYSTEM_NODES, **_apart(*_COREDNS_PODS)},
         "autoScaling": {"enabled": True, **bounds},
         **({} if configuration is None else {"corefile": configuration}),
         **_resources(dns.resources),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import eks, quotas, regions
+from ultrascale.ejected import Ejected
 from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
@@ -14,6 +15,7 @@ from ultrascale.plan.delivery.images import (
     plan_image_cache,
     unbuilt_repositories,
 )
+from ultrascale.plan.delivery.package import package_object, package_words
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -88,11 +90,15 @@ def _plan(reading: config.Reading) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    return assemble(reading.cluster)
+    return assemble(reading.cluster, reading.ejected)
 
 
-def assemble(cluster: config.Cluster) -> ClusterPlan:
+def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> ClusterPlan:
     """Join the plans of all parts of a cluster that has no mistakes.
+
+    Args:
+        cluster: The cluster file.
+        ejected: The user's own copies of files of the product, which are used in their place.
 
     Raises:
         CatalogError: No source states a value that the cluster needs.
@@ -114,7 +120,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
     control_plane = _control_plane(cluster, network, pools, scale)
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
-    builds = plan_image_builds(cluster, pools)
+    builds = plan_image_builds(cluster, pools, ejected)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
     return ClusterPlan(
         name=cluster.name,
@@ -122,6 +128,8 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
         permissions_boundary=cluster.permissions_boundary,
+        package=package_words(cluster.pipeline),
+        package_object=package_object(cluster.pipeline),
         network=network,
         network_policies=plan_network_policies(cluster, scale),
         interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
@@ -151,7 +159,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         buckets=plan_buckets(cluster, volumes),
         repositories=cluster.images.repositories,
         image_builds=builds,
-        image_builder=plan_image_builder(cluster.region) if builds else None,
+        image_builder=plan_image_builder(cluster.region, ejected) if builds else None,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         image_cache=plan_image_cache(cluster, scale),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
@@ -172,6 +180,7 @@ def assemble(cluster: config.Cluster) -> ClusterPlan:
         observability=plan_observability(cluster, pools, lustre, scale),
         backend=plan_backend(cluster, pools, builds),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
+        ejected=ejected,
     )
 
 

@@ -1,14 +1,17 @@
 """The pipeline of a cluster file, and of the files whose clusters it deploys."""
 
 from collections.abc import Iterator, Sequence
+from hashlib import file_digest
 from itertools import groupby
 from pathlib import Path, PurePath
 
 from ultrascale import config
 from ultrascale.catalog import build_environment, codepipeline, regions
-from ultrascale.errors import ConfigError
+from ultrascale.ejected import read_ejected
+from ultrascale.errors import ConfigError, Diagnostic
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
+from ultrascale.plan.delivery.package import plan_builds, released
 from ultrascale.plan.delivery.pipeline_events import pipeline_events
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
@@ -21,13 +24,14 @@ from ultrascale.plan.stacks import (
     stacks_on_nodes,
     stacks_that_may_lack_capacity,
 )
+from ultrascale.release import source_folder
 
 Mistakes = Iterator[config.Mistake]
 
 # The build that looks, the check of permissions, and what confirms them.
 _LOOKING = 3
-# Source, build, update of the pipeline, files, tests and rules. A role for each stage comes after.
-_BEFORE_WAVES = 6
+# Source, build, update of the pipeline, files and rules. A role for each stage comes after.
+_BEFORE_WAVES = 5
 
 
 def load_pipeline(path: Path) -> PipelinePlan | None:
@@ -54,15 +58,16 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
     path = path.relative_to(here) if path.is_relative_to(here) else path
     if not config.is_cluster_path(path.as_posix()):
         todo = "name it from the repository's folder, as clusters/prod.yaml"
-        raise ConfigError([f"{path}: the pipeline has to find this file as well; {todo}"])
-    if absent := [*_absent(pipeline.stages)]:
+        wrong = "the pipeline has to find this file as well"
+        raise ConfigError([Diagnostic(message=wrong, file=str(path), fix=todo)])
+    if absent := [*_absent(pipeline.stages), *_package_mistakes(pipeline)]:
         raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
     clusters = {number: each.cluster for number, each in others.items() if each.cluster}
     found = [*_stage_mistakes(path, reading.cluster, pipeline.stages, clusters)]
-    lines = [*(reading.refusal(found).mistakes if found else ()), *_lines_of(others)]
-    if lines:
-        raise ConfigError(dict.fromkeys(lines))
+    told = [*(reading.refusal(found).diagnostics if found else ()), *_told_of(others)]
+    if told:
+        raise ConfigError(told)
     plan = _plan(path, reading.cluster, pipeline, clusters)
     if crowded := [*_room_mistakes(plan)]:
         raise reading.refusal(crowded)
@@ -81,7 +86,8 @@ def pipeline_actions(plan: PipelinePlan) -> int:
     """Return how many actions a pipeline has."""
     roles = len(plan.stages)
     on_nodes = sum(len(stage.on_nodes) for stage in plan.stages)
-    return _BEFORE_WAVES + roles + on_nodes + sum(stage_actions(wave) for wave in plan.waves)
+    before = _BEFORE_WAVES + (1 if plan.builds.tests else 0)
+    return before + roles + on_nodes + sum(stage_actions(wave) for wave in plan.waves)
 
 
 def _actions(stage: StagePlan) -> int:
@@ -134,6 +140,28 @@ def _absent(stages: Sequence[config.Stage]) -> Mistakes:
             yield config.refuse(f"pipeline.stages.{number}.cluster", "no such file here", todo)
 
 
+def _package_mistakes(pipeline: config.Pipeline) -> Mistakes:
+    """Yield a wheel that is absent or has another digest, and a clone that is none."""
+    release = released(pipeline)
+    if release.source == "checkout" and source_folder() != Path.cwd():
+        todo = "write a version, a wheel or an object; only a clone of ultrascale builds itself"
+        yield config.refuse("pipeline.package", "no clone of ultrascale here", todo)
+    if release.source != "wheel":
+        return
+    wheel = Path(release.place)
+    if not wheel.is_file():
+        todo = "run this in the repository's folder, and add the wheel to it"
+        yield config.refuse("pipeline.package", "no such file here", todo)
+    elif release.sha256 and (found := _sha256(wheel)) != release.sha256:
+        todo = "write that if you trust it, or take the wheel that you meant"
+        yield config.refuse("pipeline.package", f"its digest is {found}", todo)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
     """Return the file of each stage that names one, by the stage's number.
 
@@ -141,22 +169,22 @@ def _read_others(stages: Sequence[config.Stage]) -> dict[int, config.Reading]:
         ConfigError: A file cannot be read, or is no mapping; one line for each.
     """
     read: dict[int, config.Reading] = {}
-    lines: list[str] = []
+    told: list[Diagnostic] = []
     for number, stage in enumerate(stages):
         if stage.cluster is not None:
             try:
                 read[number] = config.read(Path(stage.cluster))
             except ConfigError as error:
-                lines += error.mistakes
-    if lines:
-        raise ConfigError(lines)
+                told += error.diagnostics
+    if told:
+        raise ConfigError(told)
     return read
 
 
-def _lines_of(readings: dict[int, config.Reading]) -> Iterator[str]:
+def _told_of(readings: dict[int, config.Reading]) -> Iterator[Diagnostic]:
     for reading in readings.values():
         if mistakes := all_mistakes(reading):
-            yield from reading.refusal(mistakes).mistakes
+            yield from reading.refusal(mistakes).diagnostics
 
 
 def _stage_mistakes(
@@ -181,7 +209,9 @@ def _stage_mistakes(
             continue
         place = (cluster.name, cluster.account, cluster.region)
         if place in placed:
-            wrong = f"a cluster of the name, account and Region of stages.{placed[place]}"
+            wrong = (
+                f"a cluster of the name, account and Region of stages[{stages[placed[place]].name}]"
+            )
             yield config.refuse(at, wrong, "rename one of the clusters", got=f"{cluster.name!r}")
         placed.setdefault(place, number)
 
@@ -193,6 +223,11 @@ def _differences(
     if cluster.pipeline is not None:
         wrong = "a file with a pipeline of its own, which would deploy it as well"
         yield config.refuse(f"{at}.cluster", wrong, "remove one of the two")
+    assert own.pipeline is not None
+    version = released(own.pipeline).version
+    if cluster.requires is not None and not config.may_read(cluster.requires, version):
+        wrong = f"a file that requires: {cluster.requires!r}, and pipeline.package is {version}"
+        yield config.refuse(f"{at}.cluster", wrong, "change one of the two")
     if cluster.account is None:
         wrong = "a file that states no account"
         yield config.refuse(f"{at}.cluster", wrong, "write account: there, beside region:")
@@ -240,6 +275,7 @@ def _plan(
         log_retention_days=retention.LOG_DAYS,
         artifact_retention_days=retention.PIPELINE_ARTIFACT_DAYS,
         build=build_environment.PIPELINE_BUILD_ENVIRONMENT,
+        builds=plan_builds(pipeline, path.as_posix(), stages, released(pipeline)),
         runtimes=build_environment.PIPELINE_RUNTIMES,
         cdk_version=codepipeline.CDK_CLI_VERSION,
         assets_version=codepipeline.CDK_ASSETS_VERSION,
@@ -252,7 +288,7 @@ def _plan(
 
 def _stage(stage: config.Stage, cluster: config.Cluster, file: str) -> StagePlan:
     assert cluster.account is not None
-    plan = assemble(cluster)
+    plan = assemble(cluster, read_ejected(Path(file).parent))
     windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
     return StagePlan(
         name=stage.name,

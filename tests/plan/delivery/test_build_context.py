@@ -6,8 +6,9 @@ from pathlib import Path
 import grimp
 import pytest
 
-from ultrascale.errors import UltrascaleError
-from ultrascale.plan.delivery.build_context import LEFT_OUT, ROOT, SENT, SOURCES, content_tag
+from tests.support.folders import ROOT
+from ultrascale.plan.delivery.build_context import SENT, SOURCES, build_context, content_tag
+from ultrascale.resources import LEFT_OUT, resource
 
 
 @pytest.fixture
@@ -22,8 +23,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def tag(dockerfile: str, root: Path) -> str:
+    return content_tag(dockerfile, "amd64", locate=lambda path: root / path)
+
+
 def tags(root: Path) -> dict[str, str]:
-    return {name: content_tag(name, "amd64", root=root) for name in SOURCES}
+    return {name: tag(name, root) for name in SOURCES}
 
 
 def test_the_same_sources_have_the_same_tag_elsewhere(project: Path) -> None:
@@ -55,11 +60,11 @@ def test_a_new_base_makes_a_new_image_of_its_own_and_of_who_names_it(project: Pa
 
 
 def test_a_renamed_module_makes_a_new_image(project: Path) -> None:
-    before = content_tag("cpu", "amd64", root=project)
+    before = tag("cpu", project)
     package = project / "training" / "ultrascale_training"
     (package / "__init__.py").rename(package / "other.py")
 
-    assert content_tag("cpu", "amd64", root=project) != before
+    assert tag("cpu", project) != before
 
 
 def test_an_image_for_other_nodes_has_another_tag() -> None:
@@ -114,6 +119,10 @@ def test_docker_leaves_out_what_the_tag_leaves_out() -> None:
     assert patterns == ["*", *(f"!{path}" for path in SENT), *(f"**/{name}" for name in LEFT_OUT)]
 
 
-def test_an_installed_package_without_sources_says_where_images_are_built(tmp_path: Path) -> None:
-    with pytest.raises(UltrascaleError, match="build images from a clone of the project"):
-        content_tag("cpu", "amd64", root=tmp_path)
+def test_what_is_built_from_is_what_docker_would_be_sent() -> None:
+    context = build_context()
+
+    assert all(context[path] == resource(path) for path in context)
+    sent = [path for path in SENT if not [file for file in context if file.startswith(path)]]
+    assert sent == []
+    assert not [path for path in context if "__pycache__" in path]

@@ -1,14 +1,18 @@
 """The tier of the control plane that holds a fleet."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.support.folders import ROOT
 from tests.support.needs import KARPENTER, POD_RANGES, needs, planned
 from tests.support.pools import ODCR, make_document, pool_document
 from ultrascale.catalog import eks
-from ultrascale.plan.model import ControlPlaneNeeds, Figure
+from ultrascale.plan import load
+from ultrascale.plan.model import AgreedLimit, ControlPlaneNeeds, Figure
 from ultrascale.plan.needs.control_plane import daemons_of, lacks
+from ultrascale.plan.needs.report import plan_needs
 
 FLEET = {"option": "odcr", "reservation_tags": {"fleet": "trn2"}}
 
@@ -180,3 +184,24 @@ def test_the_name_cache_of_a_node_is_one_of_its_pods() -> None:
     )
 
     assert daemons_of(many, many.pools[0]) == daemons_of(few, few.pools[0]) + 1
+
+
+@pytest.mark.parametrize(
+    ("granted", "state", "verdict"), [(30, "within", "raise"), (20, "beyond", "beyond")]
+)
+def test_a_cluster_fits_its_tier_once_aws_grants_the_database_that_it_needs(
+    granted: int, state: str, verdict: str
+) -> None:
+    limits = {"L-BB24F6E5": 2_000_000, "pods": 900_000, "database": granted}
+    plan = replace(
+        load(ROOT / "clusters" / "ultra-100k.yaml"),
+        agreed_limits=tuple(
+            AgreedLimit(code=code, value=value, reference="case 19")
+            for code, value in limits.items()
+        ),
+    )
+
+    found = plan_needs(plan)
+
+    assert (found.control_plane.state, found.answer.verdict) == (state, verdict)
+    assert any("tier-8xl" in why for why in found.answer.why)

@@ -7,8 +7,10 @@ import pytest
 from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from tests.support.needs import KARPENTER, POD_RANGES, planned
+from tests.support.needs import price as price_of
 from tests.support.pools import NEURON_POOL, ODCR, pool_document
 from ultrascale import plan as plans
+from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import LoadNeed
 from ultrascale.plan.needs.load import beyond_published
@@ -112,8 +114,19 @@ class TestLogs:
         assert few.most == 5_000
 
     def test_the_audit_log_and_flow_logs_have_a_price(self) -> None:
+        known = PriceList(
+            price_of("us-west-2", "logs", item, usd)
+            for item, usd in (("ingestion", 0.5), ("vended-to-s3", 0.25))
+        )
+
         def price(name: str, **changes: Any) -> float:
-            return value(fleet(6_000, **changes), "logs", f"{name}, price")
+            found = plan_needs(fleet(6_000, **changes), None, known)
+            (row,) = (each for each in found.load if each.name == f"{name}, price")
+            money = {each.name: each for each in found.money.items}
+            if name in money:
+                assert money[name].usd_per_month.value == pytest.approx(row.needed.value)
+            assert row.needed.value is not None
+            return row.needed.value
 
         s3 = POD_RANGES | {"flow_logs": "s3"}
         none = POD_RANGES | {"flow_logs": "none"}
@@ -121,6 +134,17 @@ class TestLogs:
         assert price("audit log", kubernetes={"logs": ["audit"]}) > 300
         assert price("VPC flow logs (cloudwatch)") == 2 * price("VPC flow logs (s3)", network=s3)
         assert price("VPC flow logs (none)", network=none) == 0
+
+    def test_log_data_has_no_price_where_money_has_none(self) -> None:
+        """That of another Region is no price of this one, and what is not known is not free."""
+        found = plan_needs(fleet(6_000, kubernetes={"logs": ["audit"]}))
+
+        items = {each.name: each.usd_per_month.value for each in found.money.items}
+        rows = {each.name: each.needed for each in found.load}
+        for name in ("audit log", "VPC flow logs (cloudwatch)"):
+            assert items[name.partition(" (")[0]] is None
+            assert rows[f"{name}, price"].value is None
+            assert rows[f"{name}, price"].formula.startswith("no price of logs ingestion in us-w")
 
 
 class TestPulls:

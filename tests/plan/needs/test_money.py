@@ -1,10 +1,13 @@
 """The cost of a file's purchases beside the same fleet On-Demand."""
 
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.needs import KARPENTER, needs
+from tests.support.folders import ROOT
+from tests.support.needs import KARPENTER, needs, planned, price, values
 from tests.support.pools import (
     CAPACITY_BLOCK,
     HYPERPOD_POOL,
@@ -14,8 +17,12 @@ from tests.support.pools import (
     TRAINING_PLAN,
     pool_document,
 )
-from ultrascale.catalog import prices
-from ultrascale.plan.model import MoneyNeeds, PoolMoney
+from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
+from ultrascale.plan import load
+from ultrascale.plan.model import MoneyItem, MoneyNeeds, PoolMoney
+from ultrascale.plan.model.backend import InstanceCapacity
+from ultrascale.plan.needs.report import plan_needs
 
 ZONE = "us-east-1a"
 EAST: dict[str, Any] = {
@@ -23,11 +30,27 @@ EAST: dict[str, Any] = {
     "network": {"vpc_cidr": "10.0.0.0/16", "zones": [ZONE, "us-east-1b"]},
 }
 P5 = 55.04
+VERSION = planned().control_plane.version
+ENDS = STANDARD_SUPPORT_ENDS[VERSION]
 
 
-def money(*pools: dict[str, Any]) -> MoneyNeeds:
+# A Region of which no price is known.
+UNPRICED: dict[str, Any] = {
+    "region": "sa-east-1",
+    "network": {"vpc_cidr": "10.0.0.0/16", "zones": ["sa-east-1a", "sa-east-1b"]},
+}
+
+
+def money(*pools: dict[str, Any], price_list: PriceList | None = None) -> MoneyNeeds:
     found = (pool | {"zones": [ZONE]} for pool in pools)
-    return needs(*found, **EAST, karpenter=KARPENTER).money
+    return needs(*found, **EAST, karpenter=KARPENTER, price_list=price_list).money
+
+
+def nodes_at(**usd: float) -> PriceList:
+    """Return prices of the types in the file, by the first letter of their names."""
+    return PriceList(
+        price("us-east-1", "ec2", name, usd[name[0]]) for name in ("m7g.8xlarge", "p5.48xlarge")
+    )
 
 
 def of(found: MoneyNeeds, pool: str) -> PoolMoney:
@@ -63,7 +86,8 @@ def test_a_reservation_is_never_said_to_save_anything() -> None:
 
 def test_a_pool_without_a_price_is_on_neither_side_of_the_comparison() -> None:
     """It would be bought for nothing, or cost nothing On-Demand; it is named instead."""
-    found = money(pool_document(purchase=CAPACITY_BLOCK))
+    known = PriceList([price("us-east-1", "ec2", "p5.48xlarge", P5)])
+    found = money(pool_document(purchase=CAPACITY_BLOCK), price_list=known)
 
     assert found.figures["on_demand_usd_per_hour"].value == pytest.approx(16 * P5)
     assert found.figures["half_ratio"].value == 0.5
@@ -72,10 +96,11 @@ def test_a_pool_without_a_price_is_on_neither_side_of_the_comparison() -> None:
 
 
 def test_no_discount_is_made_up_where_no_price_is_known() -> None:
-    found = needs(pool_document(purchase=CAPACITY_BLOCK)).money
+    pool = pool_document(purchase=CAPACITY_BLOCK, zones=["sa-east-1a"])
+    found = needs(pool, **UNPRICED).money
 
     assert found.figures["half_ratio"].value is None
-    assert found.half.endswith("is unknown: no On-Demand prices of us-west-2 are known")
+    assert found.half.endswith("is unknown: no On-Demand prices of sa-east-1 are known")
 
 
 @pytest.mark.parametrize(
@@ -89,20 +114,19 @@ def test_no_discount_is_made_up_where_no_price_is_known() -> None:
     ],
 )
 def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
-    nodes: int, kept: int, ratio: float | None, monkeypatch: pytest.MonkeyPatch
+    nodes: int, kept: int, ratio: float | None
 ) -> None:
     """An On-Demand Capacity Reservation has none either."""
-
-    def priced(region: str, names: tuple[str, ...]) -> dict[str, float]:
-        return {name: 10.0 if name.startswith("p5") else 0.0 for name in names}
-
-    monkeypatch.setattr(prices, "on_demand", priced)
     halves = [
         pool_document(name="own", purchase=ON_DEMAND, nodes={"max": -(-kept // 2)}),
         pool_document(name="reserved", purchase=ODCR, nodes={"max": kept // 2}),
     ]
     spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": nodes})
-    found = money(*(each for each in halves if each["nodes"]["max"]), *([spot] if nodes else []))
+    found = money(
+        *(each for each in halves if each["nodes"]["max"]),
+        *([spot] if nodes else []),
+        price_list=nodes_at(m=0, p=10),
+    )
 
     assert found.figures["on_demand_usd_per_hour"].value == (nodes + kept) * 10
     assert found.figures["at_on_demand_rates_usd_per_hour"].value == kept * 10
@@ -115,21 +139,14 @@ def test_half_the_cost_holds_where_what_has_a_discount_pays_for_what_has_none(
         assert found.half.endswith("no pool with a price is bought below On-Demand rates")
 
 
-def test_nodes_of_a_fallback_are_bought_at_the_on_demand_rate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nodes_of_a_fallback_are_bought_at_the_on_demand_rate() -> None:
     """A pool of all of its nodes has those too: at half a price for Spot it is not half of it."""
-
-    def priced(region: str, names: tuple[str, ...]) -> dict[str, float]:
-        return dict.fromkeys(names, 10.0)
-
-    monkeypatch.setattr(prices, "on_demand", priced)
     spot = pool_document(
         purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
         provisioner="karpenter",
         nodes={"max": 10},
     )
-    found = money(spot)
+    found = money(spot, price_list=nodes_at(m=10, p=10))
 
     own = of(found, "train")
     kept = 4 + 2  # of the system pool, and of the fallback
@@ -140,21 +157,213 @@ def test_nodes_of_a_fallback_are_bought_at_the_on_demand_rate(
 
 
 def test_where_there_are_no_prices_none_is_taken_from_another_region() -> None:
-    found = needs(pool_document(purchase=ODCR)).money
+    pool = pool_document(purchase=ODCR, zones=["sa-east-1a"])
+    found = needs(pool, **UNPRICED).money
 
     own = of(found, "train").figures["on_demand_usd_per_hour"]
-    assert (own.value, own.formula) == (None, "no On-Demand prices of us-west-2 are known")
+    assert (own.value, own.formula) == (None, "no On-Demand prices of sa-east-1 are known")
     assert found.figures["cluster_usd_per_hour"].value is None
-    assert found.figures["tier_usd_per_hour"].value is None
+    assert {"EKS cluster", "NAT gateways", "root volumes"} <= set(found.unpriced)
+    assert found.oldest is None
 
 
 def test_the_fee_of_eks_says_that_it_was_not_read_on_aws_own_page() -> None:
     fee = money(pool_document(purchase=ODCR)).figures["cluster_usd_per_hour"]
 
-    assert fee.value == prices.CLUSTER_USD_PER_HOUR
-    assert "as others printed it" in fee.formula
-    assert fee.sources == prices.CONTROL_PLANE_SOURCES
+    assert fee.value == 0.1
+    assert fee.formula == "a cluster, in us-east-1 on 2026-04-01 by cloudburn.io"
+    assert "https://aws.amazon.com/eks/pricing/" in fee.sources
+
+
+def item(found: MoneyNeeds, name: str) -> MoneyItem:
+    (own,) = (each for each in found.items if each.name == name)
+    return own
+
+
+def test_what_stands_beside_nodes_is_priced_each_with_formula_day_and_source() -> None:
+    """Five nodes of 100 GiB, two zones: counted by hand."""
+    found = money(pool_document(purchase=ODCR, nodes={"max": 1}))
+
+    gateways, volumes = item(found, "NAT gateways"), item(found, "root volumes")
+    assert gateways.usd_per_hour.value == pytest.approx(2 * 0.045)
+    assert gateways.usd_per_hour.formula == ("2 gateways x $0.045 in us-east-1 on 2026-08-21")
+    assert volumes.quantity is not None
+    assert volumes.usd_per_month.value == pytest.approx(volumes.quantity * 0.08)
+    assert all(each.source and each.valid_on for each in found.items)
+    standing = [each for each in found.items if each.kind == "baseline"]
+    assert found.figures["standing_usd_per_hour"].value == pytest.approx(
+        sum(each.usd_per_hour.value or 0 for each in standing)
+    )
+    assert found.figures["usd_per_hour"].value == pytest.approx(
+        P5 + 4 * 1.3056 + sum(each.usd_per_hour.value or 0 for each in standing)
+    )
+
+
+def test_usage_is_told_by_its_unit_price_and_is_in_no_sum_of_an_hour() -> None:
+    found = money(pool_document(purchase=ODCR))
+
+    data = item(found, "data through NAT gateways")
+    assert (data.kind, data.quantity, data.unit, data.unit_price) == ("usage", None, "GB", 0.045)
+    assert data.usd_per_hour.value is None
+    audit = item(found, "audit log")
+    assert audit.quantity
+    assert found.figures["usage_usd_per_month"].value is not None
+
+
+def test_a_users_price_goes_before_that_of_the_catalog() -> None:
+    """A negotiated discount is in no public table."""
+    own = PriceList(
+        [
+            price("us-east-1", "ec2", "p5.48xlarge", 30),
+            price("us-east-1", "vpc", "nat-gateway", 0.01),
+        ]
+    )
+    found = money(pool_document(purchase=ODCR), price_list=catalog_prices().under(own))
+
+    figure = of(found, "train").figures["on_demand_usd_per_hour"]
+    assert figure.value == 16 * 30
+    assert figure.formula.endswith("$30 of p5.48xlarge On-Demand in us-east-1 on 2026-11-01")
+    assert figure.sources == ("contract",)
+    assert item(found, "NAT gateways").usd_per_hour.value == pytest.approx(0.02)
+    assert found.newest == date(2026, 11, 1)
+
+
+def test_a_block_or_spot_or_hyperpod_is_summed_where_the_user_states_its_price() -> None:
+    own = PriceList(
+        [
+            price("us-east-1", "ec2-capacity-block", "p5.48xlarge", 31.5),
+            price("us-east-1", "sagemaker", "ml.p5.48xlarge", 63),
+            price("us-east-1", "ec2-spot", "p5.48xlarge", 20),
+        ]
+    )
+    spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": 2})
+    block = pool_document(name="block", purchase=CAPACITY_BLOCK, nodes={"max": 2})
+    found = needs(
+        *(pool | {"zones": [ZONE]} for pool in (block, spot)),
+        **EAST,
+        karpenter=KARPENTER,
+        price_list=catalog_prices().under(own),
+    )
+
+    assert [pool.figures["usd_per_hour"].value for pool in found.pools][1:] == [2 * 31.5, 2 * 20]
+
+
+def test_a_block_of_a_known_price_is_in_the_sum_and_not_told_as_left_out_of_it() -> None:
+    """Its month has no more hours than its window, a week."""
+    known = catalog_prices().under(
+        PriceList([price("us-east-1", "ec2-capacity-block", "p5.48xlarge", 31.5)])
+    )
+    block = pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}) | {"zones": [ZONE]}
+    found = needs(block, **EAST, price_list=known)
+    alone = needs(**EAST, price_list=known)
+
+    own = values(found, "train")
+    answer, without = found.answer.money, needs(block, **EAST).answer.money
+    assert (answer.paid_before, answer.unpriced) == ((), ())
+    assert without.paid_before == ("train",)
+    assert own["usd_per_month"] == pytest.approx(2 * 31.5 * 7 * 24)
+    assert found.totals["usd_per_month"].value == pytest.approx(
+        2 * 31.5 * 7 * 24 + (alone.totals["usd_per_month"].value or 0)
+    )
+    assert (answer.usd_per_month.value or 0) < 730 * (answer.usd_per_hour.value or 0)
+
+
+def test_nodes_of_a_fallback_are_not_counted_at_the_spot_price() -> None:
+    spot = pool_document(
+        purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2},
+        provisioner="karpenter",
+        nodes={"max": 10},
+        zones=[ZONE],
+    )
+    own = PriceList(
+        [
+            price("us-east-1", "ec2-spot", "p5.48xlarge", 20),
+            price("us-east-1", "ec2", "p5.48xlarge", 50, date(2026, 10, 1)),
+        ]
+    )
+    found = needs(spot, **EAST, karpenter=KARPENTER, price_list=own)
+
+    (pool,) = (each for each in found.pools if each.pool == "train")
+    assert pool.figures["usd_per_hour"].value == 8 * 20 + 2 * 50
+    assert " + 2 nodes x $50 of p5.48xlarge On-Demand" in pool.figures["usd_per_hour"].formula
+    assert found.money.oldest == date(2026, 10, 1)
+    assert found.spend.steps[0].usd_per_day["train"] == 24 * (8 * 20 + 2 * 50)
+
+
+def test_volumes_of_a_window_cost_nothing_outside_of_it() -> None:
+    """A week of a block has a week of its nodes' volumes."""
+    found = money(pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}))
+    needed = needs(
+        pool_document(purchase=CAPACITY_BLOCK, nodes={"max": 2}) | {"zones": [ZONE]}, **EAST
+    )
+
+    own = item(found, "root volumes of train")
+    hourly = own.usd_per_hour.value or 0
+    assert own.pool == "train"
+    assert item(found, "root volumes").pool is None
+    assert own.usd_per_month.value == pytest.approx(7 * 24 * hourly)
+    before, during, after = needed.spend.steps
+    assert own.name not in before.usd_per_day
+    assert during.usd_per_day[own.name] == pytest.approx(24 * hourly)
+    assert (
+        after.total_usd_per_day == needed.spend.baseline_usd_per_day + after.usd_per_day["system"]
+    )
+
+
+def test_the_fee_of_auto_mode_is_that_of_the_dearest_type() -> None:
+    own = PriceList(
+        price("us-east-1", "eks", f"auto-mode/{name}", usd)
+        for name, usd in (("p5.48xlarge", 3), ("p5e.48xlarge", 5))
+    )
+    pool = pool_document(
+        provisioner="auto-mode",
+        purchase=ON_DEMAND,
+        instance_types=["p5.48xlarge", "p5e.48xlarge"],
+        nodes={"max": 2},
+        efa="none",
+        zones=[ZONE],
+    )
+
+    fee = item(needs(pool, **EAST, price_list=own).money, "EKS Auto Mode fee of train")
+    assert (fee.item, fee.usd_per_hour.value) == ("auto-mode/p5e.48xlarge", 2 * 5)
+
+
+def test_extended_support_is_paid_for_once_standard_support_is_over() -> None:
+    def found(at: datetime | None) -> tuple[float | None, str]:
+        answer = needs(**EAST, at=at)
+        own = [each for each in answer.money.items if each.item == "extended-support"]
+        return (own[0].usd_per_hour.value if own else None), answer.answer.money.excluded[-1]
+
+    later = f"extended support of Kubernetes {VERSION}, from {ENDS} on"
+    midnight = datetime(ENDS.year, ENDS.month, ENDS.day, tzinfo=UTC)
+    assert found(None) == (None, later)
+    assert found(midnight - timedelta(minutes=1)) == (None, later)
+    usd, excluded = found(midnight)
+    assert usd == 0.5
+    assert "extended support" not in excluded
 
 
 def test_what_a_comparison_rests_on_is_said() -> None:
     assert any("no discount is assumed" in each for each in money().assumptions)
+
+
+def test_an_instance_of_a_database_is_priced_with_its_storage() -> None:
+    """Its class can be priced, and a storage without a price is told beside the sum."""
+    plan = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+    assert plan.backend is not None
+    assert plan.backend.database is not None
+    capacity = InstanceCapacity(
+        instance_class="db.m6g.large", multi_az=True, storage_gib=100, max_storage_gib=1_000
+    )
+    database = replace(plan.backend.database, capacity=capacity)
+    own = replace(plan, backend=replace(plan.backend, database=database))
+    known = PriceList([price(plan.region, "rds", "db.m6g.large", 0.159)])
+
+    found = plan_needs(own, None, known)
+    serverless = plan_needs(plan, None, known)
+
+    items = {each.name: each for each in found.money.items}
+    assert items["backend database"].usd_per_hour.value == pytest.approx(2 * 0.159)
+    assert items["storage of backend database"].quantity == 200
+    assert "storage of backend database" in found.answer.money.unpriced
+    assert "storage of backend database" in serverless.answer.money.excluded

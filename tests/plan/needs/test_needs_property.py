@@ -87,6 +87,8 @@ def test_a_number_that_changes_changes_in_its_formula_too() -> None:
 
 # What a node of p5.48xlarge adds, counted by hand: 33 interfaces of which 32 are for EFA, two
 # prefixes, a disk of 100 GiB, a lease each 10 seconds, and one pod of a job beside 9 of DaemonSets.
+AUDIT = (1 / 10 + 1 / 300) * 1_500 * 730 * 3_600 / 1e9 * 0.5
+FLOWS = 200 / 600 * 120 * 730 * 3_600 / 1e9 * 0.5
 OF_A_NODE = {
     **dict.fromkeys(("train.nodes", "total.nodes", "control_plane.nodes"), 1),
     **dict.fromkeys(("train.vcpus", "total.vcpus", "quota.L-417A185B"), 192),
@@ -98,11 +100,24 @@ OF_A_NODE = {
     **dict.fromkeys(("train.usd_per_month", "total.usd_per_month"), 55.04 * 730),
     "money.train.on_demand_usd_per_hour": 55.04,
     "money.on_demand_usd_per_hour": 55.04,
+    # 100 GiB of gp3 beside it.
+    "money.usd_per_hour": 55.04 + 100 * 0.08 / 730,
+    "money.usd_per_month": 55.04 * 730 + 100 * 0.08,
+    "money.standing_usd_per_hour": 100 * 0.08 / 730,
+    "money.item.root_volumes.usd_per_hour": 100 * 0.08 / 730,
+    "money.item.root_volumes.usd_per_month": 100 * 0.08,
     "money.at_on_demand_rates_usd_per_hour": 55.04,
+    # Lines of audit, and of 200 flows in ten minutes, at half a dollar for a GB.
+    "money.item.audit_log.usd_per_month": AUDIT,
+    "money.item.audit_log.usd_per_hour": AUDIT / 730,
+    "money.item.VPC_flow_logs.usd_per_month": FLOWS,
+    "money.item.VPC_flow_logs.usd_per_hour": FLOWS / 730,
+    "money.usage_usd_per_month": AUDIT + FLOWS,
     "subnet.accelerated.us-east-1a.nodes": 1,
     "subnet.accelerated.us-east-1a.nodes_of_skew": 1,
     "subnet.accelerated.us-east-1a.prefixes_needed": 2,
     "subnet.accelerated.us-east-1a.addresses_needed": 33,
+    "subnet.accelerated.us-east-1a.addresses_free": -33,
     "control_plane.pods": 10,
     "control_plane.pods_most": 250,
     "control_plane.database.nodes": 50e-6,

@@ -79,6 +79,7 @@ def test_hyperpod_fills_a_zone_with_single_addresses() -> None:
 def test_subnets_without_nodes_say_only_what_stands_in_them() -> None:
     found = needs(pool_document(purchase=ODCR))
 
-    assert set(subnet_values(found, "public", "us-west-2a")) == {"addresses", "addresses_needed"}
+    own = {"addresses", "addresses_needed", "addresses_free"}
+    assert set(subnet_values(found, "public", "us-west-2a")) == own
     assert subnet_values(found, "control-plane", "us-west-2a")["addresses_needed"] == 6
     assert subnets(found, "control-plane", "us-west-2a").holds_skew is None

@@ -159,8 +159,8 @@ class TestWarnings:
 
         single, moving = network_warnings(network)
 
-        assert "at most 15 pods" in single
-        assert "may move subnets" in moving
+        assert "at most 15 pods" in single.text
+        assert "may move subnets" in moving.text
 
 
 class TestSinglePrefix:

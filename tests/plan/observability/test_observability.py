@@ -18,7 +18,7 @@ from tests.support.observability_plans import (
     planned,
 )
 from tests.support.pools import make_document
-from ultrascale.catalog import addons, cloudwatch
+from ultrascale.catalog import addons, cloudwatch, prices
 from ultrascale.errors import ConfigError
 from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
@@ -138,7 +138,13 @@ def test_the_dashboard_says_when_the_plan_ends_and_what_spend_assumes() -> None:
     assert "On-Demand at the prices of 2026-07-20" in introduction
 
 
-def test_a_region_without_prices_shows_no_spend_of_nought() -> None:
+def test_a_region_without_prices_shows_no_spend_of_nought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(region: str, instance_types: Iterable[str]) -> Mapping[str, float]:
+        return {}
+
+    monkeypatch.setattr(prices, "on_demand", unknown)
     cluster = neuron()
 
     titles = [graph.title for section in of(cluster).dashboard for graph in section.graphs]

@@ -136,7 +136,7 @@ class TestLabelsAsTags:
         (line,) = label_mistakes(labels={fits: "x", too_long: "x"})
 
         assert line == (
-            "pools.1.labels: too long for a tag of the pool's Auto Scaling group, "
+            "pools[train].labels: too long for a tag of the pool's Auto Scaling group, "
             f"which has room for 82 characters, got {too_long!r}; shorten the key"
         )
 

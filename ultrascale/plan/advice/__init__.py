@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from ultrascale.catalog import matrix
+from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.plan.advice.candidates import LAUNCHED, candidates
 from ultrascale.plan.advice.cost import cost_of, money_warnings
 from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
@@ -57,12 +58,17 @@ class _Link:
     falls_back: bool
 
 
-def advise(question: Question) -> Advice:
+def advise(question: Question, price_list: PriceList | None = None) -> Advice:
     """Return which way to buy capacity fits ``question`` best, and what to try after it.
 
     The choice is the least of all legal candidates by their rank. Candidates that need more than
     AWS publishes that it grants come after those that do not.
+
+    Args:
+        question: What is to run.
+        price_list: Prices; None takes those of the catalog.
     """
+    known = price_list or catalog_prices()
     judged = _sorted(judge(question, each) for each in candidates(question))
     judged, choice = _choose(question, judged)
     if choice is None:
@@ -74,7 +80,7 @@ def advise(question: Question) -> Advice:
     assert trial.document is not None
     pools = [pool for link in chain for pool in link.pools]
     unbought = _unbought(chain)
-    steps = [_step(question, link, trial.needs) for link in chain]
+    steps = [_step(question, link, trial.needs, known) for link in chain]
     return Advice(
         question=question,
         choice=steps[0],
@@ -197,7 +203,7 @@ def _link(question: Question, judged: Judged, chain: Sequence[_Link]) -> _Link:
     )
 
 
-def _step(question: Question, link: _Link, needs: ClusterNeeds) -> Step:
+def _step(question: Question, link: _Link, needs: ClusterNeeds, price_list: PriceList) -> Step:
     candidate = link.judged.candidate
     names = tuple(str(pool["name"]) for pool in link.pools)
     hours = [each.figures["usable_hours"] for each in needs.calendar if each.pool in names]
@@ -207,7 +213,7 @@ def _step(question: Question, link: _Link, needs: ClusterNeeds) -> Step:
         pools=names,
         nodes=link.nodes,
         usable_hours=usable and _left(question, candidate.held, usable),
-        cost=cost_of(question, candidate, link.nodes),
+        cost=cost_of(question, candidate, link.nodes, price_list),
         get=tuple(how_to_get(question, link.judged, link.nodes)),
     )
 

@@ -1,32 +1,41 @@
 """Cost of a candidate, as far as it is known offline."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 
-from ultrascale.catalog import prices, purchasing
+from ultrascale.catalog import purchasing
+from ultrascale.catalog.price_list import Price, PriceList
 from ultrascale.plan.advice.model import Candidate, Cost, Question, Reason
 from ultrascale.plan.advice.times import commitment, may_be_dated
 from ultrascale.plan.needs.pools import HOURS_OF_A_MONTH
 
 _HOURS_OF_A_DAY = 24
+_RATES: Mapping[str, str] = {
+    "ec2": "On-Demand",
+    "ec2-spot": "Spot",
+    "sagemaker": "HyperPod",
+    "ec2-capacity-block": "block",
+}
 
 
-def cost_of(question: Question, candidate: Candidate, nodes: int) -> Cost:
-    """Return what ``nodes`` nodes of ``candidate`` cost: in all, or in a month without an end."""
+def cost_of(question: Question, candidate: Candidate, nodes: int, price_list: PriceList) -> Cost:
+    """Return what ``nodes`` nodes of ``candidate`` cost: in all, or in a month without an end.
+
+    Args:
+        question: What is to run.
+        candidate: A way to buy it.
+        nodes: Nodes.
+        price_list: Prices. That of Spot or of HyperPod goes where it has one.
+    """
     period, hours = _period(question)
     if candidate.held is not None and candidate.option != "odcr":
         return Cost(low=0, high=0, period=period, formula="paid for already")
     if candidate.option in ("capacity-block", "training-plan"):
         return _of_offer(candidate, period)
-    if candidate.is_hyperpod:
-        text = "the catalog holds no prices of SageMaker"
-        return Cost(low=None, high=None, period=period, formula=text)
-    types, region = candidate.instance_types, question.region
-    known = prices.on_demand(region, types)
-    missing = [name for name in types if name not in known]
-    if missing:
-        text = f"no On-Demand price of {', '.join(missing)} in {region} is known; look it up"
-        return Cost(low=None, high=None, period=period, formula=text)
+    region = question.region
+    taken = _prices(candidate, region, price_list)
+    if isinstance(taken, str):
+        return Cost(low=None, high=None, period=period, formula=taken)
     used, kept = question.utilisation, ""
     if candidate.option == "odcr":
         used, kept = 1.0, ", used or not"
@@ -34,18 +43,41 @@ def cost_of(question: Question, candidate: Candidate, nodes: int) -> Cost:
             least_hours = commitment(question) / timedelta(hours=1)
             if hours < least_hours:
                 hours, kept = least_hours, ", the shortest term with a start date, used or not"
-    least, most = min(known.values()), max(known.values())
+    least, most = (pick(each.price for each in taken) for pick in (min, max))
     low, high = (nodes * hours * used * price for price in (least, most))
     each = f"${least:g}" if least == most else f"${least:g} to ${most:g}"
-    text = f"{nodes:,} nodes x {hours:g} hours x {each} On-Demand in {region} on {prices.SEEN}"
+    day, service = min(price.valid_on for price in taken), taken[0].service
+    text = f"{nodes:,} nodes x {hours:g} hours x {each} {_RATES[service]} in {region} on {day}"
     text += f" x {used:.0%} of the time" if used < 1 else ""
     text += kept
     if candidate.is_auto_mode:
         text += "; without the fee of EKS Auto Mode, which comes on top"
-    if candidate.option == "spot":
+    if candidate.option == "spot" and service != "ec2-spot":
         low *= 1 - purchasing.SPOT_LARGEST_DISCOUNT
         text += f"; Spot is up to {purchasing.SPOT_LARGEST_DISCOUNT:.0%} below that"
-    return Cost(low=low, high=high, period=period, formula=text, sources=(prices.SOURCE,))
+    return Cost(low=low, high=high, period=period, formula=text, sources=_pages(taken))
+
+
+def _prices(candidate: Candidate, region: str, price_list: PriceList) -> Sequence[Price] | str:
+    """Return the prices of the types of a candidate; why there are none, where one is missing."""
+    types = candidate.instance_types
+    services = ["ec2-spot", "ec2"] if candidate.option == "spot" else ["ec2"]
+    if candidate.is_hyperpod:
+        types, services = tuple(f"ml.{name}" for name in types), ["sagemaker"]
+    missing = ""
+    for service in services:
+        found = {name: price_list.find(region, service, name) for name in types}
+        missing = ", ".join(name for name, price in found.items() if price is None)
+        if not missing:
+            return [price for price in found.values() if price is not None]
+    return (
+        f"no {_RATES[services[-1]]} price of {missing} in {region} is known; get it with: "
+        f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
+    )
+
+
+def _pages(taken: Sequence[Price]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(price.source for price in taken))
 
 
 def money_warnings(question: Question, cost: Cost) -> Iterator[Reason]:

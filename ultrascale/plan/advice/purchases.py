@@ -100,7 +100,7 @@ def why_not_in(place: PoolOfFile, purchase: Purchase) -> tuple[str, ...]:
             assemble(reading.cluster)
         except CatalogError as error:
             lines = [str(error)]
-    named = f"pools.{index}."
+    named = f"{config.named(document, ('pools', index))}."
     return tuple(f"pool {place.pool}: {line.removeprefix(named)}" for line in lines)
 
 

@@ -23,7 +23,7 @@ _POD_BLOCKS = (1, 2, 4, 8, 16, 31, 49)
 _ADDRESSES_OF_A_BLOCK = 2**16
 # Its own and those of a prefix or two.
 _ADDRESSES_OF_A_NODE = 2 * eks.ADDRESSES_PER_PREFIX
-_POOL = re.compile(r"\bpools\.(\d+)")
+_POOL = re.compile(r"\bpools\[([^]]+)\]")
 _SYSTEM_POOL = ("pools", 0)
 _POD_RANGES = ("network", "pod_cidrs")
 
@@ -98,9 +98,8 @@ def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
     """Yield what `check` warns of in the pools, by their names instead of their numbers."""
     for warning in config.warning_mistakes(cluster):
         if warning.at[0] == "pools" and not _is_said(warning.at):
-            line = f"{config.dotted(warning.at)}: {warning.wrong}"
-            text = _POOL.sub(lambda found: cluster.pools[int(found[1])].name, line)
-            yield Reason(code="check", text=text)
+            line = f"{config.named(cluster, warning.at)}: {warning.text}"
+            yield Reason(code="check", text=_POOL.sub(r"\1", line))
 
 
 def _is_said(at: config.KeyPath) -> bool:

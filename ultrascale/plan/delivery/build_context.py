@@ -1,15 +1,15 @@
-"""The build context of container images: the files of this project that they are built from."""
+"""The build context of container images: the files that they are built from."""
 
-from collections.abc import Iterator, Mapping
-from fnmatch import fnmatch
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from stat import S_IXUSR
 from types import MappingProxyType
 
 from ultrascale.catalog import Architecture
-from ultrascale.errors import UltrascaleError
+from ultrascale.ejected import Ejected, build_files
+from ultrascale.resources import resource
 
-ROOT = Path(__file__).parents[3]
 # The part of the core that the backend imports. Whatever else changes, such as the command line,
 # leaves its image and so the running backend as they are.
 _CORE = (
@@ -18,15 +18,17 @@ _CORE = (
     "ultrascale/cluster_api",
     "ultrascale/config",
     "ultrascale/documents.py",
+    "ultrascale/ejected.py",
     "ultrascale/errors.py",
     "ultrascale/jobs",
     "ultrascale/plan",
+    "ultrascale/release.py",
+    "ultrascale/resources.py",
     "ultrascale/yaml_reader.py",
     "ultrascale/yaml_writer.py",
 )
-# `.dockerignore` names the same, and the same leavings of tools.
-SENT = ("backend", "hatch_build.py", "images", "pyproject.toml", "training", *_CORE)
-LEFT_OUT = ("__pycache__", "*.pyc", "*.egg-info", ".pytest_cache", ".ruff_cache", "build", "dist")
+# `.dockerignore` names the same, for builds in a checkout.
+SENT = ("backend", "images", "training", *_CORE)
 
 _WHEEL = "images/wheel-requirements.txt"
 _TRAINING = (_WHEEL, "training")
@@ -44,49 +46,69 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 _TAG_LENGTH = 12
 
+Locate = Callable[[str], Path]
+"""Returns where a file or folder of the product lies, by its path in the repository."""
 
-def content_tag(dockerfile: str, architecture: Architecture, *, root: Path = ROOT) -> str:
+
+def content_tag(
+    dockerfile: str,
+    architecture: Architecture,
+    *,
+    ejected: Sequence[Ejected] = (),
+    locate: Locate = resource,
+) -> str:
     """Return the tag of the image of ``images/<dockerfile>``: a hash of its sources.
 
-    The same sources have the same tag on every machine, and others have another: a repository
-    takes each tag once.
+    The same sources have the same tag on every machine, in a checkout and in an installed package,
+    and others have another: a repository takes each tag once.
 
     Args:
         dockerfile: Name of a folder of ``images``.
         architecture: Of the nodes that the image is for.
-        root: Folder of the project.
+        ejected: The user's own copies, which are its sources instead of the product's.
+        locate: Finds the product's files.
 
     Raises:
-        UltrascaleError: The sources are not there: the package was installed without them.
+        UltrascaleError: A file of the product is missing.
     """
     digest = sha256(f"{architecture}\0".encode())
-    for path in _files(root, dockerfile):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
+    for source in (f"images/{dockerfile}", *SOURCES[dockerfile]):
+        for path, file in _files(source, ejected, locate):
+            content = file.read_bytes()
+            # None of our own is executable, and the backend cannot tell whose a file is.
+            mark = "executable\0" if file.stat().st_mode & S_IXUSR else ""
+            digest.update(f"{path}\0{mark}{len(content)}\0".encode())
+            digest.update(content)
     return digest.hexdigest()[:_TAG_LENGTH]
 
 
-def git_ignore_patterns() -> tuple[str, ...]:
-    """Return the patterns, in Git's syntax, that leave `SENT` alone of the project's folder.
+def build_context(ejected: Sequence[Ejected] = ()) -> Mapping[str, Path]:
+    """Return the files that images are built from, by their paths in the folder of the build.
 
-    Git takes nothing back of a folder that is ignored itself, so each parent is taken back first.
+    Args:
+        ejected: The user's own copies, which stand in the place of the product's files.
+
+    Raises:
+        UltrascaleError: A file of the product is missing.
     """
-    parents = sorted({str(Path(path).parent) for path in SENT} - {"."})
-    inside = (pattern for parent in parents for pattern in (f"!/{parent}", f"/{parent}/*"))
-    return ("/*", *inside, *(f"!/{path}" for path in SENT), *LEFT_OUT)
+    found = (file for source in SENT for file in _files(source, ejected, resource))
+    return MappingProxyType(dict(found))
 
 
-def _files(root: Path, dockerfile: str) -> Iterator[Path]:
-    for source in (f"images/{dockerfile}", *SOURCES[dockerfile]):
-        path = root / source
-        if not path.exists():
-            message = f"{path}: not there; build images from a clone of the project"
-            raise UltrascaleError(message)
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file() and not _is_left_out(file.relative_to(root)):
-                yield file
+def _files(source: str, ejected: Sequence[Ejected], locate: Locate) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a file or folder of the product, or the user's in their place."""
+    own = _within(source, locate(source))
+    for each in ejected:
+        if each.use == "image" and PurePosixPath(each.source).is_relative_to(source):
+            kept = {path: file for path, file in own.items() if not _is_in(path, each.source)}
+            own = kept | _within(each.source, each.location)
+    yield from sorted(own.items(), key=lambda item: PurePosixPath(item[0]).parts)
 
 
-def _is_left_out(path: Path) -> bool:
-    return any(fnmatch(part, pattern) for part in path.parts for pattern in LEFT_OUT)
+def _within(source: str, folder: Path) -> dict[str, Path]:
+    start = len(folder.as_posix())
+    return {source + file.as_posix()[start:]: file for file in build_files(source, folder)}
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_relative_to(folder)

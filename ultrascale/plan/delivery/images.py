@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import build_environment, regions, registries
+from ultrascale.ejected import Ejected
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery.build_context import ROOT, content_tag, git_ignore_patterns
+from ultrascale.plan.delivery.build_context import build_context, content_tag
 from ultrascale.plan.model import (
     ImageBuilderPlan,
     ImageBuildPlan,
@@ -24,29 +25,33 @@ _NAME_IT = "name its Dockerfile in images.builds"
 
 
 def plan_image_builds(
-    cluster: config.Cluster, pools: Sequence[PoolPlan]
+    cluster: config.Cluster, pools: Sequence[PoolPlan], ejected: Sequence[Ejected]
 ) -> tuple[ImageBuildPlan, ...]:
-    """Return the images that are built from this project, in the order of the file.
+    """Return the images that are built from files of the product, in the order of the file.
+
+    Args:
+        cluster: The cluster file.
+        pools: Its pools.
+        ejected: The user's own copies of such files.
 
     Raises:
-        UltrascaleError: The project's sources are not there.
+        UltrascaleError: A file of the product is missing.
     """
     return tuple(
-        _build(name, found, pools)
+        _build(name, found, pools, ejected)
         for name, (found, _) in _dockerfiles(cluster.images, pools).items()
         if found is not None
     )
 
 
-def plan_image_builder(region: str) -> ImageBuilderPlan:
-    """Return the build of the images of a cluster in ``region``."""
+def plan_image_builder(region: str, ejected: Sequence[Ejected]) -> ImageBuilderPlan:
+    """Return the build of the images of a cluster in ``region``, from the user's own copies."""
     # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
     has_account = regions.lookup_region(region).partition == "aws"
     return ImageBuilderPlan(
         build=build_environment.BUILD_ENVIRONMENT,
         public_region=build_environment.PUBLIC_REGION if has_account else None,
-        sources=ROOT,
-        left_out=git_ignore_patterns(),
+        sources=build_context(ejected),
         log_retention_days=retention.LOG_DAYS,
     )
 
@@ -57,7 +62,9 @@ def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> 
     return {name: reason for name, (found, reason) in dockerfiles.items() if found is None}
 
 
-def _build(repository: str, dockerfile: str, pools: Sequence[PoolPlan]) -> ImageBuildPlan:
+def _build(
+    repository: str, dockerfile: str, pools: Sequence[PoolPlan], ejected: Sequence[Ejected]
+) -> ImageBuildPlan:
     """Plan an image; TensorBoard's and the backend's for the nodes that stay without any job."""
     controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
     architecture: catalog.Architecture = (
@@ -67,7 +74,7 @@ def _build(repository: str, dockerfile: str, pools: Sequence[PoolPlan]) -> Image
         repository=repository,
         dockerfile=dockerfile,
         architecture=architecture,
-        tag=content_tag(dockerfile, architecture),
+        tag=content_tag(dockerfile, architecture, ejected=ejected),
     )
 
 

@@ -12,6 +12,7 @@ from ultrascale.plan.model.backend import (
     ServerlessCapacity,
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
+from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
@@ -49,13 +50,20 @@ from ultrascale.plan.model.needs import (
     LoadGroup,
     LoadNeed,
     LoadState,
+    MoneyAnswer,
+    MoneyItem,
     MoneyNeeds,
     NeedState,
+    PlanAnswer,
     PoolMoney,
     PoolNeeds,
     QuotaNeed,
+    QuotaToRaise,
+    Risk,
+    RiskKind,
     SubnetNeeds,
     TierState,
+    Verdict,
     WindowNeeds,
     WindowState,
 )
@@ -123,6 +131,7 @@ from ultrascale.plan.model.scale import (
     VolcanoScale,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
+from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
     BucketPlan,
     ClaimPlan,
@@ -131,6 +140,7 @@ from ultrascale.plan.model.storage import (
     LustrePlan,
     VolumePlan,
 )
+from ultrascale.plan.model.topology import FileSystemPart, PoolPart, Topology
 
 __all__ = [
     "AddonPlan",
@@ -151,6 +161,7 @@ __all__ = [
     "ControlPlanePlan",
     "DataRepositoryPlan",
     "DatabasePlan",
+    "Decision",
     "DevicePluginPlan",
     "DisruptionReason",
     "DnsScale",
@@ -158,6 +169,7 @@ __all__ = [
     "EventPlan",
     "Figure",
     "Figures",
+    "FileSystemPart",
     "FleetMetricsPlan",
     "FunctionPlan",
     "GangPlacement",
@@ -185,6 +197,8 @@ __all__ = [
     "LustreAccessPlan",
     "LustrePlan",
     "MetricPlan",
+    "MoneyAnswer",
+    "MoneyItem",
     "MoneyNeeds",
     "MountPlan",
     "NamespacePlan",
@@ -203,16 +217,19 @@ __all__ = [
     "PartPlan",
     "PipelinePlan",
     "PlacementPlan",
+    "PlanAnswer",
     "PodPlan",
     "PodSecurity",
     "PoolMoney",
     "PoolNeeds",
+    "PoolPart",
     "PoolPlan",
     "PreferencePlan",
     "PriorityClassPlan",
     "ProxyMode",
     "QueuePlan",
     "QuotaNeed",
+    "QuotaToRaise",
     "ReminderPlan",
     "RemoteChartPlan",
     "RepairPlan",
@@ -220,6 +237,8 @@ __all__ = [
     "ReservationPlan",
     "ResourcesPlan",
     "RightPlan",
+    "Risk",
+    "RiskKind",
     "RootDisk",
     "ScalePlan",
     "ScoringPlan",
@@ -227,6 +246,9 @@ __all__ = [
     "ServerlessCapacity",
     "ServingPlan",
     "SizedBy",
+    "SpendNeeds",
+    "SpendPart",
+    "SpendStep",
     "StagePlan",
     "SubnetKind",
     "SubnetNeeds",
@@ -237,6 +259,8 @@ __all__ = [
     "TerminationHandlerPlan",
     "TierState",
     "TolerationPlan",
+    "Topology",
+    "Verdict",
     "VolcanoPlan",
     "VolcanoScale",
     "VolumePlan",

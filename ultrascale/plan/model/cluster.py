@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.ejected import Ejected
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
@@ -15,6 +16,7 @@ from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, Net
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
+from ultrascale.plan.model.package import PackageObject
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
@@ -96,6 +98,8 @@ class ClusterPlan:
         partition: AWS partition of the Region.
         account: AWS account; None makes the assembly independent of one.
         permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
+        package: What the builds of the file's pipeline install, in words; None without a pipeline.
+        package_object: The wheel that the pipeline of its file installs, where it is in a bucket.
         network: VPC.
         network_policies: Reach of network policies.
         interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
@@ -141,6 +145,7 @@ class ClusterPlan:
         observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
         agreed_limits: Quotas that AWS has raised above what it publishes.
+        ejected: The user's own copies of files of the product.
     """
 
     name: str
@@ -148,6 +153,8 @@ class ClusterPlan:
     partition: str
     account: str | None
     permissions_boundary: str | None
+    package: str | None
+    package_object: PackageObject | None
     network: NetworkPlan
     network_policies: NetworkPolicyPlan
     interface_cleaner: InterfaceCleanerPlan | None
@@ -191,6 +198,7 @@ class ClusterPlan:
     observability: ObservabilityPlan | None
     backend: BackendPlan | None
     agreed_limits: tuple[AgreedLimit, ...]
+    ejected: tuple[Ejected, ...]
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

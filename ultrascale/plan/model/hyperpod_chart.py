@@ -35,7 +35,8 @@ class HyperPodChartPlan:
         namespace: Namespace of the release.
         operator_namespace: Namespace of the operators that it brings, which must become available.
         values: The chart's values.
-        controller_node_selector: Nodes that its controllers run on; the chart has no value for it.
+        controller_node_selector: Nodes that its controllers run on, any where it is empty; the
+            chart has no value for it.
         daemon_set_types: Instance types of the nodes that a DaemonSet of the chart runs on, by its
             name, where the chart has no value for them.
         governance_addon: Add-on of task governance, which no Kueue of one's own may be beside; None

@@ -1,5 +1,6 @@
 """Container images."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +33,13 @@ class ImageBuilderPlan:
         build: The machine that builds.
         public_region: Region in which it logs in to Amazon ECR Public; None where it has no
             account there.
-        sources: Folder of the project.
-        left_out: What is left out of it, as patterns of `.gitignore`.
+        sources: The files that images are built from, by their paths in the folder of the build.
         log_retention_days: How long the logs of builds are kept, in days.
     """
 
     build: BuildEnvironment
     public_region: str | None
-    sources: Path
-    left_out: tuple[str, ...]
+    sources: Mapping[str, Path]
     log_retention_days: int
 
 

@@ -2,19 +2,34 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal
 
 from ultrascale.plan.model.backend import IdentityPlan
+from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.repair import RepairPlan
+from ultrascale.plan.model.spend import SpendNeeds
+from ultrascale.plan.model.topology import Topology
 
 NeedState = Literal["within", "ask", "agreed", "beyond", "unknown"]
 LoadGroup = Literal["nodes", "pods", "objects", "watches", "requests", "logs", "pulls"]
 LoadState = Literal["within", "ask", "agreed", "beyond", "unpublished"]
 TierState = Literal["within", "ask", "beyond"]
 WindowState = Literal["ahead", "running", "draining", "over"]
+Verdict = Literal["fits", "raise", "beyond", "over"]
+RiskKind = Literal[
+    "window-over",
+    "beyond",
+    "tier",
+    "zone",
+    "quota",
+    "unreserved",
+    "spot",
+    "window",
+    "none",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +77,7 @@ class SubnetNeeds:
         kind: What they are for.
         zone: Their zone.
         ranges: How many there are of each mask, such as ``/18``.
+        cidrs: Their ranges, in the order in which they were added.
         figures: By the last part of their id; none of nodes where the kind holds none.
         holds_skew: Whether the zone holds every pool that may launch here with all of its nodes,
             as a pool of several zones may land wholly in one; None where the kind holds no nodes.
@@ -70,6 +86,7 @@ class SubnetNeeds:
     kind: SubnetKind
     zone: str
     ranges: Mapping[str, int]
+    cidrs: tuple[str, ...]
     figures: Figures
     holds_skew: bool | None
 
@@ -137,16 +154,63 @@ class PoolMoney:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyItem:
+    """A thing beside nodes that a cluster pays for.
+
+    Attributes:
+        name: The thing, such as ``NAT gateways``.
+        service: Its service in the price list.
+        item: Its item there.
+        kind: ``baseline`` is paid as long as the cluster stands; ``usage`` by what goes through it,
+            and is in no sum.
+        pool: The pool with whose window it starts and ends; None where it stands all of the time.
+        quantity: How many units, in a month where ``unit`` is of usage; None where the file does
+            not say it.
+        unit: What the price is for one of, as the price list has it.
+        unit_price: Price of one unit in ``currency``; None where none is known.
+        currency: Currency of the price.
+        valid_on: Day of the price; None without one.
+        source: Page that states the price; None without one.
+        usd_per_hour: Its price for an hour.
+        usd_per_month: Its price for 730 hours.
+    """
+
+    name: str
+    service: str
+    item: str
+    kind: Literal["baseline", "usage"]
+    pool: str | None
+    quantity: float | None
+    unit: str
+    unit_price: float | None
+    currency: str
+    valid_on: date | None
+    source: str | None
+    usd_per_hour: Figure
+    usd_per_month: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyNeeds:
     """What the file buys, beside the same fleet On-Demand.
 
     Attributes:
+        items: Things beside nodes.
+        unpriced: Items of ``items`` without a price, by their names.
+        oldest: Day of the oldest price in the sums; None where no price is known.
+        newest: Day of the newest.
+        spot_at_on_demand: Pools whose Spot nodes are counted at the On-Demand price.
         pools: In file order.
         figures: Sums, by the part of their id after ``money.``.
         half: When the file costs half of the same fleet On-Demand.
         assumptions: What all of it rests on.
     """
 
+    items: tuple[MoneyItem, ...]
+    unpriced: tuple[str, ...]
+    oldest: date | None
+    newest: date | None
+    spot_at_on_demand: tuple[str, ...]
     pools: tuple[PoolMoney, ...]
     figures: Figures
     half: str
@@ -224,6 +288,106 @@ class LoadNeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaToRaise:
+    """A service quota whose default does not hold the cluster.
+
+    Attributes:
+        code: Its code in Service Quotas; None where it has to be looked up there by its name.
+        service: Code of its service there; None where that is not known.
+        name: Its name there.
+        needed: Value to ask for: what the cluster needs, rounded up. Other clusters of the account
+            come on top.
+        default: How many it is before AWS raises it.
+        most: How many at most AWS publishes that it grants; None where it publishes none.
+        command: Command of the AWS CLI that requests it; None where no request raises it so far.
+    """
+
+    code: str | None
+    service: str | None
+    name: str
+    needed: int
+    default: int
+    most: int | None
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoneyAnswer:
+    """Price of the cluster at full size.
+
+    Attributes:
+        usd_per_hour: Of all that has a known price and is paid by the hour or month.
+        usd_per_month: The same for 730 hours, of a window for those of it alone.
+        oldest: Day of the oldest price in it; None where no price is known.
+        newest: Day of the newest.
+        paid_before: Pools that are paid up front, at a price that only AWS's offer states, and so
+            in no sum.
+        unpriced: Parts of the cluster without a known price.
+        without_count: How many parts ``paid_before`` and ``unpriced`` are.
+        spot_at_on_demand: Pools whose Spot nodes are counted at the On-Demand price, the most that
+            they cost: with one, no sum is a lower bound.
+        excluded: Kinds of usage that are in no sum.
+        command: Command that gets the prices of ``unpriced``; None where no price list has any.
+    """
+
+    usd_per_hour: Figure
+    usd_per_month: Figure
+    oldest: date | None
+    newest: date | None
+    paid_before: tuple[str, ...]
+    unpriced: tuple[str, ...]
+    without_count: int
+    spot_at_on_demand: tuple[str, ...]
+    excluded: tuple[str, ...]
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """The largest risk of a cluster, the first that applies in the order of ``RiskKind``.
+
+    Attributes:
+        kind: Kind of the risk.
+        subject: The pool, quota, zone or load that it is of; empty where there is none.
+        text: The risk, in one sentence.
+        advice: What to do about it; None where nothing is to be done.
+        figure: Its size; None where it has none.
+    """
+
+    kind: RiskKind
+    subject: str
+    text: str
+    advice: str | None
+    figure: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """Answers to the first questions about a cluster.
+
+    Attributes:
+        verdict: ``fits``; ``raise`` where quotas or the tier are to be raised first; ``beyond``
+            where it needs more than AWS publishes; ``over`` where a window is over.
+        why: Reasons of the verdict.
+        quotas: Quotas to raise beyond their default, accelerated instances first.
+        quota_count: How many they are.
+        quotas_unknown: Names of quotas whose default no source states.
+        money: Its price.
+        window: The next window that is not over, or the first where the plan is made for no time.
+        risk: The largest risk.
+    """
+
+    verdict: Verdict
+    why: tuple[str, ...]
+    quotas: tuple[QuotaToRaise, ...]
+    quota_count: int
+    quotas_unknown: tuple[str, ...]
+    money: MoneyAnswer
+    window: WindowNeeds | None
+    risk: Risk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNeeds:
     """What a cluster needs at its full size.
 
@@ -231,6 +395,7 @@ class ClusterNeeds:
         name: The cluster.
         region: Its Region.
         at: The time that its windows are held against; None shows them unjudged.
+        answer: Whether it fits, what to raise, its price, its next window, its largest risk.
         pools: In file order.
         totals: Sums of the pools' figures, by the same keys.
         subnets: One for each kind of subnet in each zone.
@@ -244,11 +409,15 @@ class ClusterNeeds:
         quotas: Those that it needs something of.
         load: What its control plane carries, by origin.
         remarks: What is open or off because the cluster is large.
+        topology: Its parts, and where each lies.
+        spend: What it costs a day, over the time of its windows.
+        decisions: What was decided for it, and why.
     """
 
     name: str
     region: str
     at: datetime | None
+    answer: PlanAnswer
     pools: tuple[PoolNeeds, ...]
     totals: Figures
     subnets: tuple[SubnetNeeds, ...]
@@ -262,3 +431,6 @@ class ClusterNeeds:
     quotas: tuple[QuotaNeed, ...]
     load: tuple[LoadNeed, ...]
     remarks: tuple[str, ...]
+    topology: Topology
+    spend: SpendNeeds
+    decisions: tuple[Decision, ...]

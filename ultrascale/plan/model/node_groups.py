@@ -18,7 +18,9 @@ class NodeGroupPlan:
         repaired: Whether EKS may replace nodes that it finds broken.
         kept_in_zones: Whether EC2 Auto Scaling must not move nodes from one zone to another.
         drain_seconds: How long a self-managed instance that goes may wait to be drained, in
-            seconds.
+            seconds; 0 where nothing drains it.
+        carries_cni_rights: Whether the VPC CNI has its rights from the role of the nodes, and not
+            from an association of its own.
         autoscaler_tags: Tags from which the Cluster Autoscaler reads what a node is like; empty
             where it does not scale the pool.
     """
@@ -29,4 +31,5 @@ class NodeGroupPlan:
     repaired: bool
     kept_in_zones: bool
     drain_seconds: int
+    carries_cni_rights: bool
     autoscaler_tags: Mapping[str, str]

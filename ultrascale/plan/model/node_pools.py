@@ -26,6 +26,9 @@ class NodeClassPlan:
         role: Name of the nodes' IAM role.
         subnet_tags: Tags that the nodes' subnets carry, all of them.
         security_group_tags: Tags of each of the nodes' security groups.
+        subnet_ids: Ids of the nodes' subnets, which take the place of their tags where others made
+            them; empty: the tags find them.
+        security_group_ids: The same of the nodes' security groups.
         reservation: The only capacity reservation that it launches into; None: none.
         placement_group: Placeholder for the name of the placement group in ``dist/``, or None.
         network_interfaces: Every interface of a node; empty where one ENA interface is enough.
@@ -46,6 +49,8 @@ class NodeClassPlan:
     role: str
     subnet_tags: Mapping[str, str]
     security_group_tags: tuple[Mapping[str, str], ...]
+    subnet_ids: tuple[str, ...] = ()
+    security_group_ids: tuple[str, ...] = ()
     reservation: ReservationPlan | None
     placement_group: str | None
     network_interfaces: tuple[NetworkInterface, ...]

@@ -63,6 +63,29 @@ class WavePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuildsPlan:
+    """The commands of the builds of a pipeline, and what they read beside the repository.
+
+    Attributes:
+        version: Version of this product that they run.
+        synth: Write the assembly of the pipeline to ``cdk.out``.
+        tests: Test the product itself; none where the repository is not its own.
+        rules: Hold the templates of each stage to rules.
+        looks: Make ready to look at a stage, by its name: install, and synthesize its cluster.
+        program: The command line of the product.
+        bucket_object: ``BUCKET/KEY`` of the wheel that they install; None where it is in no bucket.
+    """
+
+    version: str
+    synth: tuple[str, ...]
+    tests: tuple[str, ...]
+    rules: tuple[str, ...]
+    looks: Mapping[str, tuple[str, ...]]
+    program: str
+    bucket_object: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinePlan:
     """The pipeline that deploys clusters from a repository.
 
@@ -82,6 +105,7 @@ class PipelinePlan:
         log_retention_days: How long the logs of builds are kept, in days.
         artifact_retention_days: How long the files of a run are kept, in days.
         build: The machine of each build.
+        builds: Their commands.
         runtimes: Versions of the runtimes of each build, by name.
         cdk_version: Version of the CDK's command line.
         assets_version: Version of the program that uploads files.
@@ -106,6 +130,7 @@ class PipelinePlan:
     log_retention_days: int
     artifact_retention_days: int
     build: BuildEnvironment
+    builds: BuildsPlan
     runtimes: Mapping[str, str]
     cdk_version: str
     assets_version: str

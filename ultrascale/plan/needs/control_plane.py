@@ -36,25 +36,33 @@ def plan_control_plane_needs(plan: ClusterPlan) -> ControlPlaneNeeds:
     """Return what ``plan`` asks of its control plane, and the smallest tier that holds it."""
     figures = {figure.id.removeprefix(f"{_AT}."): figure for figure in _figures(plan)}
     tier = plan.control_plane.tier
+    granted = next((each.value for each in plan.agreed_limits if each.code == "database"), 0)
     tiers = tuple(eks.CONTROL_PLANE_TIERS.values())
-    smallest = next((each for each in tiers if not lacks(each, figures)), None)
+    smallest = next((each for each in tiers if not lacks(each, figures, granted)), None)
     state: TierState = "within"
-    if lacks(tier, figures):
+    if lacks(tier, figures, granted):
         state = "beyond" if smallest is None else "ask"
     return ControlPlaneNeeds(
         tier=tier,
         smallest=smallest,
         state=state,
-        advice=_advice(tier, smallest, figures) if state != "within" else None,
+        advice=_advice(tier, smallest, figures, granted) if state != "within" else None,
         figures=figures,
     )
 
 
-def lacks(tier: str, figures: Figures) -> str | None:
-    """Return what ``tier`` has too little of, None where it holds ``figures``."""
+def lacks(tier: str, figures: Figures, granted_gb: int = 0) -> str | None:
+    """Return what ``tier`` has too little of, None where it holds ``figures``.
+
+    Args:
+        tier: The tier.
+        figures: What the cluster asks.
+        granted_gb: Size of the database that AWS granted the cluster, in GB.
+    """
     wanted = {key: figure.value or 0 for key, figure in figures.items()}
     limits = eks.TIER_LIMITS.get(tier)
-    database = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
+    published = eks.STANDARD_DATABASE_GB if limits is None else limits.database_gb
+    database = max(published, granted_gb)
     if wanted["database"] > database:
         return f"{wanted['database']:.1f} GB of objects do not fit in its database of {database} GB"
     if limits is None:
@@ -203,8 +211,8 @@ def _figure(key: str, value: float | None, unit: str, formula: str, *sources: st
     return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)
 
 
-def _advice(tier: str, smallest: str | None, figures: Figures) -> str:
-    why = f"{tier}: {lacks(tier, figures)}"
+def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) -> str:
+    why = f"{tier}: {lacks(tier, figures, granted_gb)}"
     if smallest is not None:
         (key,) = (word for word, name in eks.CONTROL_PLANE_TIERS.items() if name == smallest)
         return (

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ultrascale.catalog import eks, kubelet, logs, registries, volcano_placement
 from ultrascale.catalog import kubernetes_objects as sizes
 from ultrascale.catalog import scale as published
+from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.documents import look_up, number
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -28,15 +29,18 @@ _HOUR = 3_600
 _MONTH_SECONDS = 730 * _HOUR
 
 
-def plan_load(plan: ClusterPlan, control_plane: ControlPlaneNeeds) -> tuple[LoadNeed, ...]:
+def plan_load(
+    plan: ClusterPlan, control_plane: ControlPlaneNeeds, price_list: PriceList | None = None
+) -> tuple[LoadNeed, ...]:
     """Return what ``plan`` has its control plane carry.
 
     Args:
         plan: The cluster.
         control_plane: What it needs of its control plane.
+        price_list: Prices; None takes those of the catalog.
     """
     agreed = {limit.code: limit for limit in plan.agreed_limits}
-    rows = _Rows(plan, control_plane, agreed)
+    rows = _Rows(plan, control_plane, agreed, price_list or catalog_prices())
     return (
         *rows.nodes(),
         *rows.pods(),
@@ -64,7 +68,9 @@ class _Rows:
         plan: ClusterPlan,
         control_plane: ControlPlaneNeeds,
         agreed: Mapping[str, AgreedLimit],
+        price_list: PriceList,
     ) -> None:
+        self._price_list = price_list
         self._plan = plan
         self._figures = control_plane.figures
         self._agreed = agreed
@@ -317,7 +323,7 @@ class _Rows:
         )
 
     def logs(self) -> Iterator[LoadNeed]:
-        """Yield log lines, calls of CloudWatch, and their price in us-east-1."""
+        """Yield log lines, calls of CloudWatch, and their price."""
         requests = (
             self._nodes / kubelet.LEASE_RENEWAL_SECONDS + self._nodes / sizes.NODE_STATUS_SECONDS
         )
@@ -331,7 +337,7 @@ class _Rows:
             if audit
             else "off by kubernetes.logs",
         )
-        yield _dollars("audit log", audit * logs.AUDIT_LINE_BYTES, logs.INGESTION_USD_PER_GB)
+        yield self._dollars("audit log", audit * logs.AUDIT_LINE_BYTES, "ingestion")
         flows = self._plan.network.flow_logs
         records = 0.0 if flows == "none" else self._nodes * logs.FLOWS_OF_A_NODE / 600
         yield _row(
@@ -343,9 +349,24 @@ class _Rows:
             if records
             else "off by network.flow_logs",
         )
-        price = logs.VENDED_USD_PER_GB[flows]
-        yield _dollars(f"VPC flow logs ({flows})", records * logs.FLOW_RECORD_BYTES, price)
+        item = logs.PRICED_AS.get(flows, "ingestion")
+        yield self._dollars(f"VPC flow logs ({flows})", records * logs.FLOW_RECORD_BYTES, item)
         yield self._log_calls()
+
+    def _dollars(self, name: str, bytes_per_second: float, item: str) -> LoadNeed:
+        """Return the price of log data, as money has it: none where no price is known."""
+        region = self._plan.region
+        price = self._price_list.find(region, "logs", item)
+        data = f"{bytes_per_second:,.0f} bytes a second x 730 hours"
+        value: float | None = 0.0
+        words = data
+        if price is not None:
+            value = bytes_per_second * _MONTH_SECONDS / 1e9 * price.price
+            words = f"{data} x {price.price} USD for a GB in {region}, its first tier"
+        elif bytes_per_second:
+            value, words = None, f"no price of logs {item} in {region} is known"
+        sources = () if price is None else (price.source,)
+        return _row("logs", f"{name}, price", value, "USD/month", words, *sources)
 
     def _log_calls(self) -> LoadNeed:
         pods = sum(self._daemon_pods.get(name, 0) for name in ("fluent-bit", "cloudwatch-agent"))
@@ -440,7 +461,7 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
 def _row(
     group: LoadGroup,
     name: str,
-    value: float,
+    value: float | None,
     unit: str,
     formula: str,
     *sources: str,
@@ -450,7 +471,7 @@ def _row(
     advice: str | None = None,
 ) -> LoadNeed:
     state: LoadState = "unpublished"
-    if most is not None:
+    if most is not None and value is not None:
         state = states[value > most]
         if state == "beyond" and agreed is not None and value <= agreed.value:
             state = "agreed"
@@ -465,18 +486,6 @@ def _row(
         agreed=agreed,
         state=state,
         advice=advice if state in ("beyond", "ask") else None,
-    )
-
-
-def _dollars(name: str, bytes_per_second: float, usd_per_gb: float) -> LoadNeed:
-    return _row(
-        "logs",
-        f"{name}, price",
-        bytes_per_second * _MONTH_SECONDS / 1e9 * usd_per_gb,
-        "USD/month",
-        f"{bytes_per_second:,.0f} bytes a second x 730 hours x {usd_per_gb} USD for a GB in "
-        "us-east-1, its first tier",
-        logs.PRICE_SOURCE,
     )
 
 

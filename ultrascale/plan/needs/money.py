@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
-from ultrascale.catalog import prices
+from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
     Figures,
+    LoadNeed,
+    MoneyItem,
     MoneyNeeds,
     PoolMoney,
     PoolNeeds,
@@ -17,16 +20,21 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs.pools import (
     PAID_BEFORE,
     PerNode,
+    is_capped,
     on_demand_price,
+    price_as_bought,
+    prices_as_bought,
     shards_of,
     times,
     total,
 )
+from ultrascale.plan.needs.standing import plan_items
 
 _AT = "money"
 _HALF = 2
 _PER_NODE_HOUR = "USD per node-hour"
 _FALLBACK = "fallback_usd_per_hour"
+_EKS_PRICES = "https://aws.amazon.com/eks/pricing/"
 _BLOCK_PRICES = "https://aws.amazon.com/ec2/capacityblocks/pricing/"
 _HOLDS_WHEN = {
     "on-demand": "it is the On-Demand rate",
@@ -35,35 +43,97 @@ _HOLDS_WHEN = {
 }
 _ASSUMPTIONS = (
     "every pool runs all of its nodes for all of the time compared",
-    "nodes alone: no storage, no traffic, no fee of EKS Auto Mode or SageMaker",
+    "the comparison is of nodes alone; what stands beside them is in usd_per_hour",
+    "usage, such as traffic and stored bytes, is in no sum of an hour",
     "where Spot falls back to On-Demand, the nodes of the fallback run too, at the On-Demand rate",
     "no discount is assumed: prices of Spot, Capacity Blocks and training plans are AWS's offers "
     "of the day; no Savings Plan, no private price",
 )
 
 
-def plan_money(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> MoneyNeeds:
+def plan_money(
+    plan: ClusterPlan,
+    pools: Sequence[PoolNeeds],
+    load: Sequence[LoadNeed] = (),
+    price_list: PriceList | None = None,
+    at: datetime | None = None,
+) -> MoneyNeeds:
     """Return what ``plan`` buys, and under which prices that is half of On-Demand.
 
     Args:
         plan: The cluster.
         pools: What its pools need, in the same order.
+        load: What its control plane carries, for the data of its logs.
+        price_list: Prices; None takes those of the catalog.
+        at: The time that is paid for, in UTC; None is one of standard support of Kubernetes.
     """
+    known = price_list or catalog_prices()
     shards = shards_of(plan)
     compared = tuple(
-        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region) for needs in pools
+        _pool_money(shards[needs.pool], needs.figures["nodes"], plan.region, known)
+        for needs in pools
     )
-    fleet = _fleet(compared)
-    own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan)}
+    items = plan_items(plan, load, known, at)
+    own = {figure.id.removeprefix(f"{_AT}."): figure for figure in _control_plane(plan, known)}
+    days = [price.valid_on for price in _prices_of(plan, items, known)]
     return MoneyNeeds(
-        pools=compared, figures={**own, **fleet}, half=_half(fleet), assumptions=_ASSUMPTIONS
+        items=items,
+        unpriced=tuple(item.name for item in items if item.unit_price is None),
+        oldest=min(days, default=None),
+        newest=max(days, default=None),
+        spot_at_on_demand=tuple(
+            name
+            for name, (pool, *_) in shards.items()
+            if is_capped(pool, price_as_bought(pool, plan.region, known))
+        ),
+        pools=compared,
+        figures={**own, **_sums(pools, items), **_fleet(compared)},
+        half=_half(_fleet(compared)),
+        assumptions=_ASSUMPTIONS,
     )
 
 
-def _pool_money(shards: Sequence[PoolPlan], nodes: Figure, region: str) -> PoolMoney:
+def _sums(pools: Sequence[PoolNeeds], items: Sequence[MoneyItem]) -> Figures:
+    """Return what nodes cost, what stands beside them, both together, and the usage of logs."""
+    standing = {item.name: item.usd_per_hour for item in items if item.kind == "baseline"}
+    nodes = {needs.pool: needs.figures["usd_per_hour"] for needs in pools}
+    used = {
+        item.name: item.usd_per_month
+        for item in items
+        if item.kind == "usage" and item.quantity is not None
+    }
+    beside = total(f"{_AT}.standing_usd_per_hour", standing)
+    hourly = total(f"{_AT}.usd_per_hour", {**nodes, **standing})
+    months = {needs.pool: needs.figures["usd_per_month"] for needs in pools}
+    months |= {item.name: item.usd_per_month for item in items if item.kind == "baseline"}
+    figures = {
+        "standing_usd_per_hour": beside,
+        "usd_per_hour": hourly,
+        "usd_per_month": total(f"{_AT}.usd_per_month", months),
+    }
+    if used:
+        figures["usage_usd_per_month"] = total(f"{_AT}.usage_usd_per_month", used)
+    return figures
+
+
+def _prices_of(
+    plan: ClusterPlan, items: Sequence[MoneyItem], price_list: PriceList
+) -> Iterator[Price]:
+    """Yield the prices that are in the sums."""
+    for pool in plan.all_pools:
+        yield from prices_as_bought(pool, plan.region, price_list)
+    for item in items:
+        price = price_list.find(plan.region, item.service, item.item)
+        if price is not None and item.kind == "baseline":
+            yield price
+
+
+def _pool_money(
+    shards: Sequence[PoolPlan], nodes: Figure, region: str, price_list: PriceList
+) -> PoolMoney:
     pool = shards[0]
     at = f"{_AT}.{pool.pool}"
-    price = on_demand_price(pool, region)
+    price = on_demand_price(pool, region, price_list)
     if pool.is_hyperpod and price.value is not None:
         words = f"{price.words}, as nodes of EC2"
         price = PerNode(value=price.value, words=words, sources=price.sources)
@@ -180,22 +250,29 @@ def _half(fleet: Figures) -> str:
     )
 
 
-def _control_plane(plan: ClusterPlan) -> Iterator[Figure]:
-    """Yield the fees of EKS, which the catalog has from pages that are not AWS's."""
+def _control_plane(plan: ClusterPlan, price_list: PriceList) -> Iterator[Figure]:
+    """Yield the fees of EKS for the cluster, and for its tier on top of that."""
     tier = plan.control_plane.tier
-    known = plan.region == prices.CONTROL_PLANE_REGION
-    doubt = (
-        f"in {prices.CONTROL_PLANE_REGION} as others printed it on {prices.CONTROL_PLANE_SEEN}; "
-        "look it up on AWS's page"
-    )
-    for key, value, what in (
-        ("cluster_usd_per_hour", prices.CLUSTER_USD_PER_HOUR, "a cluster"),
-        ("tier_usd_per_hour", prices.TIER_USD_PER_HOUR[tier], f"{tier}, on top of the cluster"),
+    for key, item, what in (
+        ("cluster_usd_per_hour", "cluster", "a cluster"),
+        ("tier_usd_per_hour", tier, f"{tier}, on top of the cluster"),
     ):
+        price = price_list.find(plan.region, "eks", item)
+        free = item == "standard"
+        formula = f"no price of EKS in {plan.region} is known"
+        if free:
+            formula = "standard, which costs nothing beside the cluster"
+        elif price is not None:
+            formula = f"{what}, in {plan.region} on {price.valid_on} by {_host(price.source)}"
         yield Figure(
             id=f"{_AT}.{key}",
-            value=value if known else None,
+            value=0 if free else price.price if price is not None else None,
             unit="USD per hour",
-            formula=f"{what}, {doubt}" if known else f"no price of EKS in {plan.region} is known",
-            sources=prices.CONTROL_PLANE_SOURCES,
+            formula=formula,
+            sources=() if price is None else (price.source, _EKS_PRICES),
         )
+
+
+def _host(source: str) -> str:
+    """Return who states a price: the host of a page, or what a user wrote."""
+    return urlsplit(source).hostname or source

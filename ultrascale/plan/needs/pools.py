@@ -1,10 +1,12 @@
 """Needs of each pool, and their sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from ultrascale import catalog
-from ultrascale.catalog import prices, quotas
+from ultrascale.catalog import quotas
+from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
 from ultrascale.plan.network.demand import single_addresses
 from ultrascale.plan.network.vpc import node_prefixes
@@ -19,11 +21,15 @@ PAID_BEFORE = frozenset({"capacity-block", "training-plan"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerNode:
-    """What one node has of something; ``words`` say what, or why ``value`` is None."""
+    """What one node has of something; ``words`` say what, or why ``value`` is None.
+
+    ``price`` is the price that ``value`` is, of what costs something.
+    """
 
     value: float | None
     words: str
     sources: tuple[str, ...] = ()
+    price: Price | None = None
 
 
 def shards_of(plan: ClusterPlan) -> Mapping[str, Sequence[PoolPlan]]:
@@ -34,15 +40,22 @@ def shards_of(plan: ClusterPlan) -> Mapping[str, Sequence[PoolPlan]]:
     return shards
 
 
-def plan_pool_needs(plan: ClusterPlan) -> tuple[PoolNeeds, ...]:
-    """Return what each pool needs with all of its nodes."""
-    return tuple(_pool_needs(each, plan) for each in shards_of(plan).values())
+def plan_pool_needs(
+    plan: ClusterPlan, price_list: PriceList | None = None
+) -> tuple[PoolNeeds, ...]:
+    """Return what each pool needs with all of its nodes.
+
+    Args:
+        plan: The cluster.
+        price_list: Prices; None takes those of the catalog.
+    """
+    known = price_list or catalog_prices()
+    return tuple(_pool_needs(each, plan, known) for each in shards_of(plan).values())
 
 
 def plan_totals(plan: ClusterPlan, pools: Sequence[PoolNeeds]) -> Figures:
     """Return the sums of the figures of ``pools``."""
-    totals = {key: _sum(key, pools) for key in pools[0].figures if key != "usd_per_month"}
-    totals["usd_per_month"] = _month("total.usd_per_month", totals["usd_per_hour"])
+    totals = {key: _sum(key, pools) for key in pools[0].figures}
     totals["address_usage"] = _address_usage_of_vpc(plan, totals["address_usage"])
     return totals
 
@@ -83,18 +96,35 @@ def nat_gateways(plan: ClusterPlan) -> int:
     return len(plan.network.of_kind("public"))
 
 
-def on_demand_price(pool: PoolPlan, region: str) -> PerNode:
-    """Return the On-Demand price of a node of EC2, the highest among its types."""
-    if region not in prices.REGIONS:
+def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:
+    """Return the On-Demand price of a node of EC2, the highest among its types.
+
+    Args:
+        pool: The pool.
+        region: AWS Region.
+        price_list: Prices; None takes those of the catalog.
+    """
+    known = price_list or catalog_prices()
+    if not known.knows(region, "ec2"):
         return PerNode(value=None, words=f"no On-Demand prices of {region} are known")
-    known = prices.on_demand(region, pool.instance_types)
-    unknown = [name for name in pool.instance_types if name not in known]
+    return _dearest(pool.instance_types, "ec2", region, "On-Demand", known)
+
+
+def _dearest(
+    names: Sequence[str], service: str, region: str, words: str, price_list: PriceList
+) -> PerNode:
+    found = {name: price_list.find(region, service, name) for name in names}
+    unknown = [name for name, price in found.items() if price is None]
     if unknown:
-        words = f"no On-Demand price of {', '.join(unknown)} in {region} is known"
-        return PerNode(value=None, words=words)
-    name, price = max(known.items(), key=lambda item: item[1])
-    words = f"${price:g} of {name} On-Demand in {region} on {prices.SEEN}"
-    return PerNode(value=price, words=words, sources=(prices.SOURCE,))
+        reason = f"no {words} price of {', '.join(unknown)} in {region} is known"
+        return PerNode(value=None, words=reason)
+    prices = [price for price in found.values() if price is not None]
+    return _per_node(max(prices, key=lambda price: price.price), words)
+
+
+def _per_node(price: Price, words: str) -> PerNode:
+    text = f"${price.price:g} of {price.item} {words} in {price.region} on {price.valid_on}"
+    return PerNode(value=price.price, words=text, sources=(price.source,), price=price)
 
 
 def times(key: str, unit: str, nodes: Figure, each: PerNode) -> Figure:
@@ -110,16 +140,41 @@ def times(key: str, unit: str, nodes: Figure, each: PerNode) -> Figure:
     )
 
 
-def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan) -> PoolNeeds:
+def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan, price_list: PriceList) -> PoolNeeds:
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _per_node(first, node_prefixes(plan.network, first)):
+    for key, unit, each in _counts(first, node_prefixes(plan.network, first)):
         figures[key] = times(f"{first.pool}.{key}", unit, nodes, each)
-    hourly = times(f"{first.pool}.usd_per_hour", "USD per hour", nodes, _price(first, plan.region))
+    hourly = _hourly(shards, nodes, plan.region, price_list)
     figures["usd_per_hour"] = hourly
-    figures["usd_per_month"] = _month(f"{first.pool}.usd_per_month", hourly)
+    figures["usd_per_month"] = month(f"{first.pool}.usd_per_month", hourly, first)
     return PoolNeeds(pool=first.pool, figures=figures)
+
+
+def _hourly(
+    shards: Sequence[PoolPlan], nodes: Figure, region: str, price_list: PriceList
+) -> Figure:
+    """Return what all nodes cost in an hour; those of a fallback from Spot are On-Demand."""
+    pool = shards[0]
+    key, unit = f"{pool.pool}.usd_per_hour", "USD per hour"
+    price = price_as_bought(pool, region, price_list)
+    fallback = sum(shard.fallback_nodes for shard in shards)
+    if not fallback or is_capped(pool, price):
+        return times(key, unit, nodes, price)
+    rest = replace(nodes, value=(nodes.value or 0) - fallback)
+    spot = times(key, unit, rest, price)
+    beside = times(
+        key, unit, replace(nodes, value=fallback), on_demand_price(pool, region, price_list)
+    )
+    if spot.value is None or beside.value is None:
+        return spot if spot.value is None else beside
+    return replace(
+        spot,
+        value=spot.value + beside.value,
+        formula=f"{spot.formula} + {beside.formula}",
+        sources=tuple(dict.fromkeys((*spot.sources, *beside.sources))),
+    )
 
 
 def _nodes(shards: Sequence[PoolPlan]) -> Figure:
@@ -130,7 +185,7 @@ def _nodes(shards: Sequence[PoolPlan]) -> Figure:
     return Figure(id=f"{shards[0].pool}.nodes", value=sum(counts), unit="nodes", formula=formula)
 
 
-def _per_node(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode]]:
+def _counts(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode]]:
     """Yield key, unit and what one node has, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     count, efa, interfaces = pool.accelerators_per_node, pool.efa_interfaces, interfaces_of(pool)
@@ -187,27 +242,69 @@ def _neuron_cores(pool: PoolPlan) -> PerNode:
     return PerNode(value=value, words=words, sources=sources)
 
 
-def _price(pool: PoolPlan, region: str) -> PerNode:
-    """Return what a node costs by the file's purchase, as far as the catalog can say."""
+def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNode:
+    """Return what a node costs by the file's purchase, as far as the price list can say.
+
+    Args:
+        pool: The pool.
+        region: AWS Region.
+        price_list: Prices. That of a block, of Spot, or of HyperPod goes where it has one.
+    """
     if pool.purchase in PAID_BEFORE:
+        if pool.purchase == "capacity-block":
+            block = _dearest(
+                pool.instance_types, "ec2-capacity-block", region, "in a block", price_list
+            )
+            if block.value is not None:
+                return block
         words = f"a {pool.purchase} is paid up front, at a price that only AWS's offer states"
         return PerNode(value=None, words=words)
     if pool.is_hyperpod:
-        return PerNode(value=None, words="the catalog holds no prices of SageMaker")
-    price = on_demand_price(pool, region)
+        types = [f"ml.{name.removeprefix('ml.')}" for name in pool.instance_types]
+        return _dearest(types, "sagemaker", region, "HyperPod", price_list)
+    if pool.purchase == "spot":
+        spot = _dearest(pool.instance_types, "ec2-spot", region, "Spot", price_list)
+        if spot.value is not None:
+            return spot
+    price = on_demand_price(pool, region, price_list)
     if price.value is None or pool.purchase != "spot":
         return price
-    words = f"{price.words}, the most that Spot costs"
-    return PerNode(value=price.value, words=words, sources=price.sources)
+    return replace(price, words=f"{price.words}, the most that Spot costs")
 
 
-def _month(key: str, hourly: Figure) -> Figure:
-    known = hourly.value is not None
+def is_capped(pool: PoolPlan, price: PerNode) -> bool:
+    """Return whether ``price`` is the On-Demand price of Spot nodes, the most that they cost."""
+    return pool.purchase == "spot" and price.price is not None and price.price.service == "ec2"
+
+
+def prices_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> Iterator[Price]:
+    """Yield the prices that the nodes of ``pool`` are counted at; none where it has none."""
+    taken = [price_as_bought(pool, region, price_list)]
+    if pool.fallback_nodes:
+        taken.append(on_demand_price(pool, region, price_list))
+    yield from (each.price for each in taken if each.price is not None)
+
+
+def month(key: str, hourly: Figure, pool: PoolPlan | None = None) -> Figure:
+    """Return what ``hourly`` comes to in a month of ``HOURS_OF_A_MONTH``.
+
+    Args:
+        key: Id of the figure.
+        hourly: The price of an hour.
+        pool: The pool that is paid for: its window ends the month where it is shorter.
+    """
+    value, formula, hours = hourly.value, hourly.formula, float(HOURS_OF_A_MONTH)
+    if pool is not None and pool.window is not None:
+        hours = min(hours, (pool.window.ends - pool.window.starts) / timedelta(hours=1))
+    words = "hours" if hours == HOURS_OF_A_MONTH else "hours of its window"
+    if value is not None:
+        # Cents would hide the change of a small price.
+        formula = f"${value:,.{2 if value >= 1 else 6}f} x {hours:g} {words}"
     return Figure(
         id=key,
-        value=hourly.value * HOURS_OF_A_MONTH if hourly.value is not None else None,
+        value=None if value is None else value * hours,
         unit="USD per month",
-        formula=f"${hourly.value:,.2f} x {HOURS_OF_A_MONTH} hours" if known else hourly.formula,
+        formula=formula,
         sources=hourly.sources,
         without=hourly.without,
     )

@@ -4,47 +4,82 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
+from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
+from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs
+from ultrascale.plan.needs.decisions import plan_decisions
 from ultrascale.plan.needs.launch import plan_launch
 from ultrascale.plan.needs.load import plan_load
 from ultrascale.plan.needs.money import plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
 from ultrascale.plan.needs.quotas import plan_quotas
+from ultrascale.plan.needs.spend import plan_spend
 from ultrascale.plan.needs.subnets import plan_subnet_needs
+from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
 
 
-def plan_needs(plan: ClusterPlan, at: datetime | None = None) -> ClusterNeeds:
+def plan_needs(
+    plan: ClusterPlan,
+    at: datetime | None = None,
+    price_list: PriceList | None = None,
+    *,
+    now: datetime | None = None,
+) -> ClusterNeeds:
     """Return what ``plan`` needs once every pool has its most nodes.
 
     Args:
         plan: The cluster.
-        at: The time that its windows are held against, in UTC; None leaves them unjudged.
+        at: The time that its windows and the support of its version are held against, in UTC; None
+            leaves them unjudged.
+        price_list: Prices; None takes those of the catalog.
+        now: The time of the answer without ``at``; the needs hold no span until or since then.
     """
-    pools = plan_pool_needs(plan)
+    pools = plan_pool_needs(plan, price_list)
     totals = plan_totals(plan, pools)
     control_plane = plan_control_plane_needs(plan)
+    calendar = plan_calendar(plan, at)
+    subnets = plan_subnet_needs(plan)
+    quotas = plan_quotas(plan, totals)
+    load = plan_load(plan, control_plane, price_list)
+    money = plan_money(plan, pools, load, price_list, at)
     return ClusterNeeds(
         name=plan.name,
         region=plan.region,
         at=at,
+        answer=plan_answer(
+            plan,
+            pools=pools,
+            totals=totals,
+            subnets=subnets,
+            control_plane=control_plane,
+            calendar=calendar,
+            ended={each.pool for each in plan_calendar(plan, at or now) if each.state == "over"},
+            money=money,
+            at=at,
+            quotas=quotas,
+            load=load,
+        ),
         pools=pools,
         totals=totals,
-        subnets=plan_subnet_needs(plan),
+        subnets=subnets,
         control_plane=control_plane,
         launch=plan_launch(plan, totals),
         placement=plan.placement,
-        calendar=plan_calendar(plan, at),
+        calendar=calendar,
         repairs=plan.repairs,
         callers=plan.backend.identity if plan.backend is not None else None,
-        money=plan_money(plan, pools),
-        quotas=plan_quotas(plan, totals),
-        load=plan_load(plan, control_plane),
+        money=money,
+        quotas=quotas,
+        load=load,
         remarks=tuple(policy_remarks(plan.network_policies)),
+        topology=plan_topology(plan),
+        spend=plan_spend(pools, money, calendar),
+        decisions=plan_decisions(plan, control_plane),
     )
 
 
@@ -63,6 +98,9 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
         yield from window.figures.values()
     for money in needs.money.pools:
         yield from money.figures.values()
+    for item in needs.money.items:
+        yield item.usd_per_hour
+        yield item.usd_per_month
     yield from needs.money.figures.values()
     for need in needs.quotas:
         yield need.needed

@@ -111,7 +111,21 @@ def _subnet_needs(
             formula=f"{count} of {what}",
             sources=(_NETWORK,),
         )
-    return SubnetNeeds(kind=kind, zone=zone, ranges=dict(masks), figures=figures, holds_skew=skewed)
+    free = (figures["addresses"].value or 0) - (figures["addresses_needed"].value or 0)
+    figures["addresses_free"] = Figure(
+        id=f"{at}.addresses_free",
+        value=free,
+        unit="addresses",
+        formula=f"{at}.addresses - {at}.addresses_needed",
+    )
+    return SubnetNeeds(
+        kind=kind,
+        zone=zone,
+        ranges=dict(masks),
+        cidrs=tuple(str(subnet.cidr) for subnet in subnets),
+        figures=figures,
+        holds_skew=skewed,
+    )
 
 
 def _addresses(at: str, subnets: Sequence[SubnetPlan]) -> Figure:

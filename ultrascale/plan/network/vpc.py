@@ -65,20 +65,24 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
     )
 
 
-def network_warnings(network: NetworkPlan) -> Iterator[str]:
+_RANGES = "network.pod_cidrs"
+
+
+def network_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
     """Yield what the user of a cluster file should know of its ranges."""
     if network.prefixes_per_node == 1:
-        yield (
-            "network.pod_cidrs: room for one /28 prefix on each node, so a node runs at most "
-            f"{PODS_OF_A_PREFIX} pods with an address of their own, DaemonSets' among them; add "
-            "ranges for a second"
+        wrong = (
+            "room for one /28 prefix on each node, so a node runs at most "
+            f"{PODS_OF_A_PREFIX} pods with an address of their own, DaemonSets' among them"
         )
+        yield config.refuse(_RANGES, wrong, "add ranges for a second", got="")
     if network.dealt_by_need:
-        yield (
-            "network.pod_cidrs: dealt to the zones that need them, in turn they would not do; "
+        wrong = "dealt to the zones that need them, in turn they would not do"
+        todo = (
             "once deployed, other counts of nodes may move subnets, which fails while nodes are in "
             "them"
         )
+        yield config.refuse(_RANGES, wrong, todo, got="")
 
 
 def _hears_of_interruptions(cluster: config.Cluster) -> bool:

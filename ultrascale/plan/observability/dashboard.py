@@ -76,18 +76,25 @@ class Dashboard:
         return "\n".join(lines)
 
     def _spend_notes(self) -> Iterator[str]:
-        if self._cluster.region not in prices.REGIONS:
+        if not self._priced():
             yield (
-                f"There is no price list of {self._cluster.region}, so no spend is shown. "
+                f"There is no price list of {self._cluster.region} with its types, so no spend is "
+                "shown. "
                 "What a pool costs is in Cost Explorer by its tags."
             )
             return
+        region = self._cluster.region
         yield (
-            f"Spend takes every node for On-Demand at the prices of {prices.SEEN:%Y-%m-%d} "
-            f"([source]({prices.SOURCE})): Spot costs less, Capacity Blocks and training plans are "
-            "paid for already, and HyperPod has prices of its own. Nodes of types without a price "
-            "are counted as such and are not part of it."
+            f"Spend takes every node for On-Demand at the prices of {prices.seen(region):%Y-%m-%d} "
+            f"([source]({prices.source(region)})): Spot costs less, Capacity Blocks and training "
+            "plans are paid for already, and HyperPod has prices of its own. Nodes of types "
+            "without a price are counted as such and are not part of it."
         )
+
+    def _priced(self) -> Sequence[PoolPlan]:
+        """Return the pools of which some type has a price."""
+        region = self._cluster.region
+        return [pool for pool in self._pools if prices.on_demand(region, pool.instance_types)]
 
     def _windows(self) -> Iterator[str]:
         for pool in _one_shard_each(self._pools):
@@ -98,9 +105,7 @@ class Dashboard:
                 yield f"| {pool.pool} | {cells} |"
 
     def _money(self) -> Iterator[GraphPlan]:
-        region = self._cluster.region
-        if region in prices.REGIONS:
-            priced = [pool for pool in self._pools if prices.on_demand(region, pool.instance_types)]
+        if priced := self._priced():
             yield graph(
                 "Spend rate by node type, at On-Demand prices",
                 [

@@ -68,6 +68,8 @@ def plan_node_group(
         repaired=repaired,
         kept_in_zones=is_kept_in_its_zones(pool),
         drain_seconds=drain_seconds(pool),
+        # The add-on has a role of its own.
+        carries_cni_rights=False,
         autoscaler_tags=autoscaler_tags,
     )
 

@@ -92,15 +92,16 @@ def with_fixed_system_groups(cluster: config.Cluster) -> config.Cluster:
     return cluster.model_copy(update={"pools": pools})
 
 
-def fixed_group_warnings(cluster: config.Cluster) -> Iterator[str]:
+def fixed_group_warnings(cluster: config.Cluster) -> Iterator[config.Mistake]:
     """Yield the system pools that do not scale although the file says so."""
     for number, pool in enumerate(cluster.pools):
         if pool in _fixed_groups(cluster):
-            yield (
-                f"pools.{number}.nodes: {pool.nodes.highest} nodes at all times: the Cluster "
+            wrong = (
+                f"{pool.nodes.highest} nodes at all times: the Cluster "
                 f"Autoscaler is tested to {limits.AUTOSCALED_NODES:,} nodes, and the cluster has "
-                f"up to {_most_nodes(cluster.pools):,}; write static to say so"
+                f"up to {_most_nodes(cluster.pools):,}"
             )
+            yield config.refuse(f"pools.{number}.nodes", wrong, "write static to say so", got="")
 
 
 def _fixed_groups(cluster: config.Cluster) -> list[config.Pool]:

@@ -1,0 +1,331 @@
+"""The release that a pipeline's builds install, by commands that are run here with a false pip."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.pipelines import PROD, two_accounts
+from ultrascale.catalog import build_environment
+from ultrascale.errors import ConfigError
+from ultrascale.jobs.preparation import check_file
+from ultrascale.plan import load
+from ultrascale.plan.model.pipeline import BuildsPlan
+from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.release import VERSION
+
+WHEEL = "wheels/ultrascale-0.4.0-py3-none-any.whl"
+OBJECT = "s3://artifacts/tools/ultrascale-0.4.0-py3-none-any.whl"
+# Of the file that contains "wheel".
+DIGEST = "08021eb2ac14b49a94ac5d1b0fa7bbc0a31b2e6f5d5a3c3d7c6e3dfbbd2d2a5e"
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / WHEEL).write_text("wheel")
+    return tmp_path
+
+
+def builds(repository: Path, **changes: object) -> BuildsPlan:
+    plan = load_pipeline(two_accounts(repository, **changes))
+    assert plan is not None
+    return plan.builds
+
+
+def refusals(repository: Path, package: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        builds(repository, package=package)
+    return [line.partition(": ")[2] for line in caught.value.mistakes]
+
+
+def run(
+    repository: Path, commands: tuple[str, ...], *, absent: str = "nothing"
+) -> tuple[int, list[str]]:
+    """Run commands of a build; pip and the AWS CLI record what they are asked.
+
+    Args:
+        repository: The folder that the build starts in.
+        commands: The commands.
+        absent: What neither of them finds.
+    """
+    tools = repository / "tools"
+    tools.mkdir(exist_ok=True)
+    record = (
+        f'echo "$(basename "$0") $*" >> {repository}/calls\ncase "$*" in *{absent}*) exit 1; esac\n'
+    )
+    scripts = {
+        "python": f'[ "$1" = -c ] && exec {sys.executable} "$@"\n{record}',
+        "aws": f'{record}printf wheel > "$5"\n',
+        "ultrascale": record,
+    }
+    for name, script in scripts.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}")
+        (tools / name).chmod(0o755)
+    done = subprocess.run(
+        # A build ends with the first command that fails.
+        ["/bin/sh", "-c", "\n".join(f"{{ {command}\n}} || exit $?" for command in commands)],
+        cwd=repository,
+        env={"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(repository / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    calls = (repository / "calls").read_text().splitlines()
+    return done.returncode, [each for each in calls if " venv " not in each]
+
+
+def installed(calls: list[str]) -> list[str]:
+    """Return what pip was asked to install of this product."""
+    return [call.split()[-1] for call in calls if "pip install" in call and "PyYAML" not in call]
+
+
+def test_a_pipeline_installs_the_version_that_synthesized_it(repository: Path) -> None:
+    planned = builds(repository)
+
+    assert planned.version == VERSION
+    assert installed(run(repository, planned.looks["dev"])[1]) == [f"ultrascale[tested]=={VERSION}"]
+
+
+def test_a_users_repository_needs_no_file_of_this_product(repository: Path) -> None:
+    planned = builds(repository)
+    commands = "\n".join((*planned.synth, *planned.rules, *planned.looks["dev"]))
+
+    assert planned.tests == ()
+    assert "make " not in commands
+    assert planned.synth[-1] == f"ultrascale synth --pipeline {PROD}"
+
+
+def test_the_clone_of_this_product_builds_itself(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = two_accounts(repository)
+    for module in ("delivery.package", "pipeline"):
+        monkeypatch.setattr(f"ultrascale.plan.{module}.source_folder", lambda: repository)
+    plan = load_pipeline(path)
+
+    assert plan is not None
+    assert plan.builds.synth == (f"make pipeline CLUSTER={PROD}",)
+    assert plan.builds.tests == ("make test",)
+    assert plan.builds.program == ".venv/bin/ultrascale"
+
+
+SOURCES = {
+    "0.4.0": "ultrascale[tested]==0.4.0",
+    WHEEL: f"./{WHEEL}[tested]",
+    OBJECT: "home/.ultrascale/ultrascale-0.4.0-py3-none-any.whl[tested]",
+}
+
+
+@pytest.mark.parametrize(("package", "asked"), SOURCES.items(), ids=["index", "wheel", "bucket"])
+def test_every_build_installs_what_the_file_names(
+    repository: Path, package: str, asked: str
+) -> None:
+    planned = builds(repository, package=package)
+    (repository / "home" / ".ultrascale").mkdir(parents=True)
+
+    for commands in (planned.synth, planned.rules, planned.looks["prod"]):
+        (repository / "calls").unlink(missing_ok=True)
+        status, calls = run(repository, (*commands[:4], "true"))
+
+        assert status == 0
+        assert installed(calls)[0].endswith(asked)
+
+
+class TestUpgrade:
+    """The commit that names another release runs with the commands of the earlier one."""
+
+    def follow(self, repository: Path, had: str, wanted: str, **ends: str) -> tuple[int, list[str]]:
+        planned = builds(repository, package=had)
+        document = yaml.safe_load((repository / PROD).read_text())
+        document["pipeline"]["package"] = wanted
+        (repository / PROD).write_text(yaml.safe_dump(document))
+        return run(repository, planned.synth, **ends)
+
+    def test_the_first_build_installs_what_the_commit_names(self, repository: Path) -> None:
+        status, calls = self.follow(repository, "0.3.0", "0.4.0")
+
+        assert status == 0
+        assert installed(calls) == ["ultrascale[tested]==0.4.0"]
+        assert calls[-1] == f"ultrascale synth --pipeline {PROD}"
+
+    def test_the_earlier_wheel_may_go_with_the_same_commit(self, repository: Path) -> None:
+        planned = builds(repository, package=WHEEL)
+        later = "wheels/ultrascale-0.5.0-py3-none-any.whl"
+        (repository / WHEEL).rename(repository / later)
+        text = (repository / PROD).read_text().replace(WHEEL, later)
+        (repository / PROD).write_text(text)
+
+        status, calls = run(repository, planned.synth)
+
+        assert status == 0
+        assert installed(calls) == [f"./{later}[tested]"]
+
+    def test_an_object_that_the_role_may_not_read_yet_is_left_to_the_next_run(
+        self, repository: Path
+    ) -> None:
+        """The earlier release synthesizes the right to read it, and the run begins anew."""
+        status, calls = self.follow(repository, "0.3.0", OBJECT, absent="s3:")
+
+        assert status == 0
+        assert installed(calls) == ["ultrascale[tested]==0.3.0"]
+        told = builds(repository).synth[-2]
+        assert "change pipeline.package alone, in a commit of its own" in told
+
+    def test_a_version_that_is_nowhere_fails_and_a_later_commit_mends_it(
+        self, repository: Path
+    ) -> None:
+        failed, _ = self.follow(repository, "9.9.9", "9.9.9", absent="9.9.9")
+        (repository / "calls").unlink()
+        mended, _ = self.follow(repository, "9.9.9", "0.4.0", absent="9.9.9")
+
+        assert failed != 0
+        assert mended == 0
+
+
+class TestRefusals:
+    """What would fail in the first build is said before."""
+
+    def test_a_wheel_that_is_not_in_the_repository(self, repository: Path) -> None:
+        (repository / WHEEL).unlink()
+
+        assert refusals(repository, WHEEL) == [
+            f"pipeline.package: no such file here, got '{WHEEL}'; "
+            "run this in the repository's folder, and add the wheel to it"
+        ]
+
+    def test_a_wheel_with_another_digest(self, repository: Path) -> None:
+        (line,) = refusals(repository, f"{WHEEL}#sha256={DIGEST}")
+
+        assert line.startswith("pipeline.package: its digest is ")
+
+    def test_a_clone_that_is_none(self, repository: Path) -> None:
+        (line,) = refusals(repository, ".")
+
+        assert line.startswith("pipeline.package: no clone of ultrascale here, got '.'; write a")
+
+
+def test_check_says_what_the_builds_install_and_warns_of_another_release(
+    repository: Path,
+) -> None:
+    checked = check_file(two_accounts(repository, package=OBJECT))
+
+    (note,) = (each for each in checked.notes if "builds install" in each.message)
+    assert note.message == f"the pipeline's builds install ultrascale 0.4.0 from {OBJECT}"
+    (warning,) = (each for each in checked.warnings if "synthesizes" in each.message)
+    assert warning.key == "pipeline.package"
+    assert "pip install 'ultrascale[tested]==0.4.0'" in warning.fix
+
+
+def test_the_plan_says_what_the_builds_install(repository: Path) -> None:
+    needs = plan_needs(load(two_accounts(repository, package="0.4.0")))
+
+    (decision,) = (each for each in needs.decisions if "pipeline" in each.subjects)
+    assert decision.choice == "builds install ultrascale 0.4.0 from the package index"
+
+
+def test_the_release_that_runs_is_no_reason_to_warn(repository: Path) -> None:
+    checked = check_file(two_accounts(repository, package=VERSION))
+
+    assert not [each for each in checked.warnings if "synthesizes" in each.message]
+
+
+def test_the_file_of_a_stage_may_require_a_release_too(repository: Path) -> None:
+    path = two_accounts(repository)
+    dev = repository / "clusters" / "dev.yaml"
+    dev.write_text("requires: '>=99'\n" + dev.read_text())
+
+    with pytest.raises(ConfigError, match=r"dev.yaml.*requires: .*pip install 'ultrascale>=99'"):
+        load_pipeline(path)
+
+
+def test_a_pipeline_installs_what_may_read_the_files_of_its_stages(repository: Path) -> None:
+    path = two_accounts(repository, package="0.4.0")
+    dev = repository / "clusters" / "dev.yaml"
+    dev.write_text("requires: '>=0.1,<0.4'\n" + dev.read_text())
+
+    with pytest.raises(ConfigError, match=r"pipeline.stages\[dev\].cluster: a file that requires"):
+        load_pipeline(path)
+
+
+def test_a_damaged_wheel_is_not_installed(repository: Path) -> None:
+    planned = builds(repository, package=f"{OBJECT}#sha256={DIGEST}")
+    (repository / "home" / ".ultrascale").mkdir(parents=True)
+
+    status, calls = run(repository, planned.looks["dev"])
+
+    assert status != 0
+    assert installed(calls) == []
+
+
+def test_templates_are_linted_by_the_linter_that_the_product_is_tested_with() -> None:
+    lock = (ROOT / "requirements-dev.txt").read_text().splitlines()
+
+    assert f"cfn-lint=={build_environment.CFN_LINT_VERSION}" in lock
+
+
+def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_held_to(
+    repository: Path,
+) -> None:
+    """A user's repository has no `.cfnlintrc.yaml`, and the CDK's functions break W3005."""
+    linter = repository / "home" / ".cfn-lint" / "bin" / "cfn-lint"
+    linter.parent.mkdir(parents=True)
+    linter.symlink_to(Path(sys.executable).parent / "cfn-lint")
+    trusted = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}}
+    resources = {
+        "Role": {
+            "Type": "AWS::IAM::Role",
+            "Properties": {
+                "AssumeRolePolicyDocument": {
+                    "Version": "2012-10-17",
+                    "Statement": [{**trusted, "Action": "sts:AssumeRole"}],
+                }
+            },
+        },
+        "Function": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {
+                "Code": {"ZipFile": "def handler(event, context): pass"},
+                "Handler": "index.handler",
+                "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                "Runtime": "python3.13",
+            },
+            # As the CDK writes it.
+            "DependsOn": ["Role"],
+        },
+    }
+    (repository / "cdk.out").mkdir()
+    template = repository / "cdk.out" / "dev.template.json"
+    lint = builds(repository).rules[-1]
+    for broken in (False, True):
+        if broken:
+            resources["Function"]["Properties"] = {}
+        template.write_text(json.dumps({"Resources": resources}))
+        done = subprocess.run(
+            ["/bin/sh", "-c", lint],
+            cwd=repository,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(repository / "home")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert (done.returncode != 0) == broken, done.stdout + done.stderr
+
+
+def test_templates_here_and_in_a_pipeline_are_held_to_the_same_rules() -> None:
+    settings = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
+
+    assert settings == {"ignore_checks": list(build_environment.CFN_LINT_IGNORED)}
+
+
+def test_the_file_is_read_by_the_yaml_that_the_product_is_tested_with() -> None:
+    lock = (ROOT / "requirements.txt").read_text().splitlines()
+
+    assert f"PyYAML=={build_environment.YAML_VERSION}" in lock

@@ -1,0 +1,279 @@
+"""Answers to the first questions about a cluster: verdict, quotas, price, window, largest risk."""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+
+from ultrascale.plan.model import (
+    ClusterPlan,
+    ControlPlaneNeeds,
+    Figure,
+    Figures,
+    LoadNeed,
+    MoneyAnswer,
+    MoneyNeeds,
+    PlanAnswer,
+    PoolNeeds,
+    PoolPlan,
+    QuotaNeed,
+    QuotaToRaise,
+    Risk,
+    SubnetNeeds,
+    Verdict,
+    WindowNeeds,
+)
+from ultrascale.plan.needs.pools import PAID_BEFORE, shards_of
+from ultrascale.plan.needs.standing import extended_support_begins, is_in_extended_support
+
+_EXCLUDED = ("traffic between zones and out of AWS", "taxes, discounts and support")
+
+
+def plan_answer(
+    plan: ClusterPlan,
+    *,
+    pools: Sequence[PoolNeeds],
+    totals: Figures,
+    subnets: Sequence[SubnetNeeds],
+    control_plane: ControlPlaneNeeds,
+    calendar: Sequence[WindowNeeds],
+    ended: Collection[str],
+    money: MoneyNeeds,
+    at: datetime | None,
+    quotas: Sequence[QuotaNeed],
+    load: Sequence[LoadNeed],
+) -> PlanAnswer:
+    """Return the answers that follow from the needs of ``plan``; ``ended`` are its windows over."""
+    raised = tuple(_quotas_to_raise(quotas, plan.region))
+    over = [window for window in calendar if window.pool in ended]
+    ahead = [window for window in calendar if window.pool not in ended]
+    upcoming = min(ahead, key=lambda window: window.starts, default=None)
+    beyond = [*_beyond(quotas, load, control_plane)]
+    verdict: Verdict = "fits"
+    if over:
+        verdict = "over"
+    elif beyond:
+        verdict = "beyond"
+    elif raised or control_plane.state != "within":
+        verdict = "raise"
+    holds = _holds(totals["nodes"], subnets, control_plane)
+    return PlanAnswer(
+        verdict=verdict,
+        why=tuple(why for _, why, _ in (*map(_window_over, over), *beyond)) or (holds,),
+        quotas=raised,
+        quota_count=len(raised),
+        quotas_unknown=tuple(need.name for need in quotas if need.state == "unknown"),
+        money=_money(plan, pools, money, at),
+        window=upcoming,
+        risk=next(_risks(plan, over, beyond, raised, subnets, control_plane, upcoming)),
+    )
+
+
+def _quotas_to_raise(needs: Sequence[QuotaNeed], region: str) -> Iterator[QuotaToRaise]:
+    """Yield quotas beyond their default: those without any first, then by how far they are off."""
+    wanted = [
+        (need, need.needed.value, need.default)
+        for need in needs
+        if need.state in ("ask", "beyond")
+        and need.needed.value is not None
+        and need.default is not None
+        and need.needed.value > need.default
+    ]
+    wanted.sort(key=lambda each: (each[2] > 0, -each[1] / max(each[2], 1), each[0].name))
+    for need, value, default in wanted:
+        count = math.ceil(value)
+        granted = need.state == "ask" and need.code and need.service
+        yield QuotaToRaise(
+            code=need.code,
+            service=need.service,
+            name=need.name,
+            needed=count,
+            default=default,
+            most=need.most,
+            command=(
+                "aws service-quotas request-service-quota-increase "
+                f"--service-code {need.service} --quota-code {need.code} "
+                f"--desired-value {count} --region {region}"
+            )
+            if granted
+            else None,
+        )
+
+
+_Reason = tuple[str, str, Figure | None]
+
+
+def _window_over(window: WindowNeeds) -> _Reason:
+    return window.pool, f"the window of {window.pool} ended {window.ends:%Y-%m-%d %H:%M} UTC", None
+
+
+def _beyond(
+    quotas: Sequence[QuotaNeed], load: Sequence[LoadNeed], control_plane: ControlPlaneNeeds
+) -> Iterator[_Reason]:
+    """Yield needs beyond what is published, quotas first: subject, reason, size."""
+    for need in quotas:
+        if need.state == "beyond":
+            words = f"{need.needed.value or 0:,.0f} needed, AWS grants {need.most or 0:,}"
+            yield need.name, f"{need.name}: {words} at most", need.needed
+    for row in load:
+        if row.state == "beyond":
+            words = (
+                f"{row.needed.value or 0:,.0f} {row.needed.unit}, published {row.most or 0:,.0f}"
+            )
+            yield row.name, f"{row.name}: {words} at most", row.needed
+    if control_plane.state == "beyond":
+        tier = control_plane.tier
+        yield tier, f"{tier} does not hold the load: {_tier(control_plane)}", None
+
+
+def _holds(nodes: Figure, subnets: Sequence[SubnetNeeds], control_plane: ControlPlaneNeeds) -> str:
+    """Return what holds the nodes, or which part does not."""
+    count = f"{nodes.value or 0:,.0f} nodes"
+    if control_plane.state != "within":
+        return f"{count}; {control_plane.tier} does not hold the load: {_tier(control_plane)}"
+    full = [each.figures["full"] for each in subnets if "full" in each.figures]
+    most = max(full, key=lambda figure: figure.value or 0, default=None)
+    held = f"{control_plane.tier} holds the load"
+    if most is None or most.value is None:
+        return f"{count}; {held}"
+    return f"{count}; fullest subnet {_percent(most.value)} % in use; {held}"
+
+
+def _percent(value: float) -> str:
+    rounded = round(value, 1)
+    return f"{int(rounded)}" if rounded == int(rounded) else f"{rounded:.1f}"
+
+
+def _tier(control_plane: ControlPlaneNeeds) -> str:
+    if control_plane.smallest is None:
+        return "no published tier does"
+    return f"{control_plane.smallest} is the smallest that fits"
+
+
+def _money(
+    plan: ClusterPlan, pools: Sequence[PoolNeeds], money: MoneyNeeds, at: datetime | None
+) -> MoneyAnswer:
+    purchases = {name: shards[0].purchase for name, shards in shards_of(plan).items()}
+    hourly = money.figures["usd_per_hour"]
+    paid_before = tuple(
+        each.pool
+        for each in pools
+        if purchases[each.pool] in PAID_BEFORE and each.pool in hourly.without
+    )
+    unpriced = tuple(name for name in hourly.without if name not in paid_before)
+    return MoneyAnswer(
+        usd_per_hour=hourly,
+        usd_per_month=money.figures["usd_per_month"],
+        oldest=money.oldest,
+        newest=money.newest,
+        paid_before=paid_before,
+        unpriced=unpriced,
+        without_count=len(hourly.without),
+        spot_at_on_demand=money.spot_at_on_demand,
+        excluded=(
+            *(item.name for item in money.items if item.kind == "usage"),
+            *_EXCLUDED,
+            *_later(plan, at),
+        ),
+        command=f"ultrascale prices {plan.region} FILE -o prices.csv" if unpriced else None,
+    )
+
+
+def _later(plan: ClusterPlan, at: datetime | None) -> Iterator[str]:
+    """Yield what costs more from a later day on."""
+    begins = extended_support_begins(plan)
+    if begins is not None and not is_in_extended_support(plan, at):
+        yield f"extended support of Kubernetes {plan.control_plane.version}, from {begins} on"
+
+
+def _risks(
+    plan: ClusterPlan,
+    over: Sequence[WindowNeeds],
+    beyond: Sequence[_Reason],
+    raised: Sequence[QuotaToRaise],
+    subnets: Sequence[SubnetNeeds],
+    control_plane: ControlPlaneNeeds,
+    window: WindowNeeds | None,
+) -> Iterator[Risk]:
+    """Yield risks, the largest first.
+
+    First what makes the file fail for certain, then what keeps nodes away, then what takes them
+    away again.
+    """
+    for each in over:
+        subject, text, _ = _window_over(each)
+        advice = "write the window that follows, or take the pool out"
+        yield Risk(kind="window-over", subject=subject, text=text, advice=advice)
+    for subject, text, figure in beyond:
+        advice = "ask your account team in writing, or divide the cluster"
+        yield Risk(kind="beyond", subject=subject, text=text, advice=advice, figure=figure)
+    if control_plane.state == "ask":
+        yield Risk(
+            kind="tier",
+            subject=control_plane.tier,
+            text=f"{control_plane.tier} does not hold the load: {_tier(control_plane)}",
+            advice=control_plane.advice,
+        )
+    for each in raised[:1]:
+        if each.default == 0:
+            text = f"{each.name} starts at 0: nothing launches until AWS grants {each.needed:,}"
+            advice = "ask now"
+            yield Risk(kind="quota", subject=each.code or each.name, text=text, advice=advice)
+    yield from _zone_risks(subnets)
+    yield from _capacity_risks(plan)
+    if window is not None:
+        yield Risk(
+            kind="window",
+            subject=window.pool,
+            text=f"{window.pool} ends at a fixed time: what has no checkpoint by "
+            f"{window.usable_until:%Y-%m-%d %H:%M} UTC is lost",
+            advice="have jobs save before the drain",
+            figure=window.figures["drain_minutes"],
+        )
+    for each in raised[:1]:
+        text = f"{each.name}: {each.needed:,} needed, {each.default:,} by default"
+        yield Risk(kind="quota", subject=each.code or each.name, text=text, advice="ask now")
+    yield Risk(
+        kind="none", subject="", text="none that can be seen without an account", advice=None
+    )
+
+
+def _zone_risks(subnets: Sequence[SubnetNeeds]) -> Iterator[Risk]:
+    for each in subnets:
+        if each.holds_skew is False:
+            yield Risk(
+                kind="zone",
+                subject=each.zone,
+                text=f"{each.zone} has too few addresses if all nodes land there",
+                advice="add ranges, or name fewer zones for each pool",
+                figure=each.figures["nodes_of_skew"],
+            )
+
+
+def _capacity_risks(plan: ClusterPlan) -> Iterator[Risk]:
+    """Yield the risks of pools with accelerators whose capacity nobody holds, largest first."""
+    pools = sorted(
+        (shards[0] for shards in shards_of(plan).values() if shards[0].accelerators_per_node),
+        key=lambda pool: -pool.max_nodes * pool.accelerators_per_node,
+    )
+    for pool in pools:
+        if pool.purchase == "on-demand" and not pool.is_hyperpod:
+            yield Risk(
+                kind="unreserved",
+                subject=pool.pool,
+                text=f"nobody holds On-Demand {_types(pool)} for {pool.pool}: "
+                "a launch may find no capacity",
+                advice="reserve it, or give the pool a second type or zone",
+            )
+    for pool in pools:
+        if pool.purchase == "spot":
+            yield Risk(
+                kind="spot",
+                subject=pool.pool,
+                text=f"EC2 takes Spot nodes of {pool.pool} back with two minutes' notice",
+                advice="keep checkpoints frequent, and work that must end off this pool",
+            )
+
+
+def _types(pool: PoolPlan) -> str:
+    first, *more = pool.instance_types
+    return f"{first} and others" if more else first

@@ -1,0 +1,242 @@
+"""Decisions that a plan makes for a cluster file, each with its reason."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ultrascale.catalog import scale as limits
+from ultrascale.plan.model import (
+    ClusterPlan,
+    ControlPlaneNeeds,
+    Decision,
+    NetworkPlan,
+    PoolPlan,
+    SizedBy,
+)
+from ultrascale.plan.needs.pools import shards_of
+from ultrascale.plan.network.policies import policy_remarks
+from ultrascale.plan.network.vpc import node_subnet_kind
+from ultrascale.plan.scale import ROWS, scale_for
+
+_SIZED_BY: Mapping[SizedBy, tuple[str, str]] = {
+    "file": ("the file alone says how many nodes there are", "a deployment changes the number"),
+    "provisioner": ("nodes come and go with pods", "what launches them follows pods that wait"),
+    "cluster-autoscaler": ("nodes come and go with pods", "by the Cluster Autoscaler"),
+    "calendar": ("nodes are there in the window alone", "a schedule follows its start and drain"),
+}
+
+
+def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decision, ...]:
+    """Return what was decided for ``plan``, the widest first.
+
+    Args:
+        plan: The cluster.
+        needs: What it asks of its control plane.
+    """
+    subjects: dict[tuple[str, str], list[str]] = {}
+    for each in (
+        *_control_plane(plan, needs),
+        *_network(plan),
+        *_scale(plan),
+        *_pools(plan),
+        *_images(plan),
+        *_ejected(plan),
+        *_repairs(plan),
+        *_pipeline(plan),
+    ):
+        subjects.setdefault((each.choice, each.reason), []).append(each.subject)
+    return tuple(
+        Decision(subjects=tuple(names), choice=choice, reason=reason)
+        for (choice, reason), names in subjects.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A decision about one part of a cluster, as `Decision`."""
+
+    subject: str
+    choice: str
+    reason: str = ""
+
+
+def _control_plane(plan: ClusterPlan, needs: ControlPlaneNeeds) -> Iterator[_Decided]:
+    fits = f"the smallest tier that holds it is {needs.smallest}"
+    yield _Decided(
+        "control plane",
+        f"tier {needs.tier}",
+        needs.advice or (f"{fits}" if needs.smallest else "no published tier holds it"),
+    )
+    own = plan.control_plane
+    where = ", ".join(own.public_cidrs)
+    yield _Decided(
+        "control plane",
+        f"the endpoint is reached from {where} and within the VPC"
+        if where
+        else "the endpoint is private",
+        "" if where else "the file names no range that reaches a public one",
+    )
+    logs = ", ".join(own.log_types) or "none"
+    row = scale_for(_nodes(plan))
+    yield _Decided(
+        "control plane",
+        f"logs that are written: {logs}",
+        "the audit log has a line for each request, of each node"
+        if "audit" not in own.log_types and "audit" not in row.log_types
+        else "",
+    )
+
+
+def _network(plan: ClusterPlan) -> Iterator[_Decided]:
+    network = plan.network
+    yield _Decided(
+        "network",
+        f"{len(network.subnets):,} subnets in {len(network.zones)} zones, a NAT gateway in each",
+        "traffic to the internet stays in its zone, and outlives another one",
+    )
+    if network.secondary_cidrs:
+        yield from _pod_ranges(network)
+    if network.reserves_by_function:
+        yield _Decided(
+            "network",
+            "a function reserves ranges for /28 prefixes",
+            "CloudFormation has no type for subnet CIDR reservations in this Region",
+        )
+    if plan.interface_cleaner is not None:
+        yield _Decided(
+            "network",
+            "a function deletes interfaces that ended nodes left",
+            "each node would ask EC2 each hour for all interfaces of the cluster",
+        )
+    for remark in policy_remarks(plan.network_policies):
+        choice, _, reason = remark.partition(": ")
+        yield _Decided("network", choice[0].lower() + choice[1:], reason)
+
+
+def _pod_ranges(network: NetworkPlan) -> Iterator[_Decided]:
+    prefixes = "1 /28 prefix" if network.prefixes_per_node == 1 else "2 /28 prefixes"
+    yield _Decided(
+        "network",
+        f"nodes of the secondary ranges hold {prefixes}",
+        "the ranges have room for no more"
+        if network.prefixes_per_node == 1
+        else "one in use and one in reserve",
+    )
+    if network.plain_in_pod_ranges:
+        yield _Decided(
+            "network",
+            "nodes without accelerators live in the secondary ranges as well",
+            "the VPC's own range has no room for them",
+        )
+    if network.dealt_by_need:
+        yield _Decided(
+            "network",
+            "secondary ranges go to the zones that need them",
+            "dealt evenly, they would not hold every zone's nodes",
+        )
+
+
+def _nodes(plan: ClusterPlan) -> int:
+    return sum(pool.max_nodes for pool in plan.all_pools)
+
+
+def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
+    nodes, row = _nodes(plan), scale_for(_nodes(plan))
+    size = f"{nodes:,} nodes"
+    if row is not ROWS[-1]:
+        sized = f"the settings for up to {row.nodes:,} nodes"
+    else:
+        sized = f"the settings for {row.nodes:,} nodes, the largest there are"
+    yield _Decided("scale", sized, f"{size} at most")
+    if plan.node_local_dns is not None:
+        yield _Decided(
+            "scale",
+            f"a DNS cache on every node, at {plan.node_local_dns.address}",
+            f"{size} would ask CoreDNS for each name",
+        )
+    if row.proxy_mode == "nftables" and plan.hyperpod is None:
+        yield _Decided(
+            "scale",
+            "kube-proxy in its nftables mode",
+            "it looks up Services in a time that does not grow with their number",
+        )
+    if not row.cluster_autoscaler:
+        yield _Decided(
+            "scale",
+            "no Cluster Autoscaler",
+            f"it is tested to {limits.AUTOSCALED_NODES:,} nodes, and these are {nodes:,}",
+        )
+    if row.measured_nodes == "sampled" and plan.observability is not None:
+        yield _Decided(
+            "scale",
+            "metric and log agents on system nodes and labelled ones alone",
+            "each agent polls the API server, and all share one quota of log calls",
+        )
+    if not row.volumes_everywhere:
+        yield _Decided(
+            "scale",
+            "the EBS CSI driver on system nodes alone",
+            "a job's scratch is local NVMe, and its data is in Lustre or S3",
+        )
+
+
+def _pools(plan: ClusterPlan) -> Iterator[_Decided]:
+    for name, shards in shards_of(plan).items():
+        yield from _pool(plan, name, shards[0], len(shards))
+
+
+def _pool(plan: ClusterPlan, name: str, pool: PoolPlan, shards: int) -> Iterator[_Decided]:
+    choice, reason = _SIZED_BY[pool.sized_by]
+    divided = f", in {shards} shards" if shards > 1 else ""
+    yield _Decided(
+        name, f"{choice}{divided}, in {node_subnet_kind(plan.network, pool)} subnets", reason
+    )
+    if pool.fallback_nodes:
+        yield _Decided(
+            name,
+            "a second NodePool of On-Demand capacity, of lower weight",
+            "for times when Spot is short",
+        )
+    if pool.accelerator is not None and pool.without_efa is not None:
+        yield _Decided(name, "no EFA interfaces", pool.without_efa)
+    if pool.replace_before_launch:
+        yield _Decided(
+            name,
+            "an update takes a node away before it starts its successor",
+            "scarce capacity has no room for both",
+        )
+
+
+def _images(plan: ClusterPlan) -> Iterator[_Decided]:
+    for repository, reason in plan.unbuilt_repositories.items():
+        yield _Decided("images", f"nothing is built for {repository}", reason)
+    if plan.image_cache is not None:
+        yield _Decided(
+            "images",
+            "images of public registries come through a cache in the Region",
+            "without a token, the registries answer so many nodes at once with 429",
+        )
+
+
+def _ejected(plan: ClusterPlan) -> Iterator[_Decided]:
+    for copy in plan.ejected:
+        if copy.use != "path":
+            reason = f"it was ejected from ultrascale {copy.version}"
+            if copy.changed:
+                reason += f", which has changed {', '.join(copy.changed)} since"
+            yield _Decided(copy.name, "your copy beside the cluster file is used", reason)
+
+
+def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:
+    for repair in plan.repairs:
+        slot = f"; its reserved slot is {repair.slot}" if repair.slot else ""
+        by = f"{repair.decided_by} decides" if repair.decided_by else "nobody decides"
+        yield _Decided(
+            repair.pool, f"repair of a broken node: {repair.action} ({by})", f"{repair.meets}{slot}"
+        )
+
+
+def _pipeline(plan: ClusterPlan) -> Iterator[_Decided]:
+    if plan.package is not None:
+        yield _Decided(
+            "pipeline", plan.package, "pipeline.package, or else the version that synthesizes"
+        )

@@ -1,0 +1,248 @@
+"""Things beside nodes that a cluster pays for: what stands, and what goes through it."""
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Literal
+
+from ultrascale.catalog import upgrades
+from ultrascale.catalog.logs import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
+from ultrascale.catalog.price_list import AUTO_MODE, DOLLARS, PriceList, unit_of
+from ultrascale.plan.model import ClusterPlan, Figure, LoadNeed, MoneyItem, PoolPlan
+from ultrascale.plan.model.backend import ServerlessCapacity
+from ultrascale.plan.needs.pools import (
+    HOURS_OF_A_MONTH,
+    endpoint_interfaces,
+    month,
+    nat_gateways,
+    shards_of,
+)
+
+# A gp3 volume has as much without a price of its own.
+# Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+_FREE_IOPS = 3_000
+_FREE_MIBPS = 125
+_USD_PER_HOUR = "USD per hour"
+_SECONDS = HOURS_OF_A_MONTH * 3_600
+# Name, service, item, quantity, and what it counts.
+_Row = tuple[str, str, str, float | None, str]
+
+
+def plan_items(
+    plan: ClusterPlan,
+    load: Sequence[LoadNeed],
+    price_list: PriceList,
+    at: datetime | None = None,
+) -> tuple[MoneyItem, ...]:
+    """Return the things beside nodes that ``plan`` pays for, those that stand first.
+
+    Args:
+        plan: The cluster.
+        load: What its control plane carries, for the data of its logs.
+        price_list: Prices.
+        at: The time that is paid for, in UTC; None is one of standard support of Kubernetes.
+    """
+    region = plan.region
+    return (
+        *(_item("baseline", row, region, price_list) for row in _baseline(plan, price_list, at)),
+        *(
+            _item("baseline", row, region, price_list, shards[0])
+            for shards in shards_of(plan).values()
+            if shards[0].window is not None
+            for row in _of_window(shards, region, price_list)
+        ),
+        *(_item("usage", row, region, price_list) for row in _usage(plan, load)),
+    )
+
+
+def _of_window(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> Iterator[_Row]:
+    """Yield what is paid for the nodes of a pool while its window lasts."""
+    if shards[0].provisioner == "auto-mode":
+        yield _auto_mode(shards, region, price_list)
+    for name, service, item, quantity, words in _volumes(shards):
+        yield f"{name} of {shards[0].pool}", service, item, quantity, words
+
+
+def extended_support_begins(plan: ClusterPlan) -> date | None:
+    """Return the day, in UTC, from whose start EKS bills extended support; None where it does not.
+
+    A cluster that does not extend support is upgraded by EKS instead.
+    """
+    own = plan.control_plane
+    extends = own.support_type == "EXTENDED"
+    return upgrades.STANDARD_SUPPORT_ENDS.get(own.version) if extends else None
+
+
+def is_in_extended_support(plan: ClusterPlan, at: datetime | None) -> bool:
+    """Return whether EKS bills extended support at a time."""
+    begins = extended_support_begins(plan)
+    return begins is not None and at is not None and at.astimezone(UTC).date() >= begins
+
+
+def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> Iterator[_Row]:
+    yield "EKS cluster", "eks", "cluster", 1, "1 cluster"
+    if is_in_extended_support(plan, at):
+        words = f"1 cluster of Kubernetes {plan.control_plane.version}"
+        yield "EKS extended support", "eks", "extended-support", 1, words
+    tier = plan.control_plane.tier
+    if tier != "standard":
+        yield "EKS control-plane tier", "eks", tier, 1, f"1 {tier}"
+    for shards in shards_of(plan).values():
+        if shards[0].provisioner == "auto-mode" and shards[0].window is None:
+            yield _auto_mode(shards, plan.region, price_list)
+    gateways, endpoints = nat_gateways(plan), endpoint_interfaces(plan)
+    if gateways:
+        yield "NAT gateways", "vpc", "nat-gateway", gateways, f"{gateways} gateways"
+        words = f"{gateways} addresses of NAT gateways"
+        yield "public IPv4 addresses", "vpc", "public-ipv4", gateways, words
+    if endpoints:
+        services, zones = len(plan.network.interface_endpoints), len(plan.network.zones)
+        words = f"{services} endpoints x {zones} zones"
+        yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
+    yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
+    for each in plan.lustre:
+        item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
+        words = f"{each.capacity_gib:,} GiB of {each.name}"
+        yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
+    yield from _observability(plan)
+    yield from _database(plan)
+
+
+def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:
+    """Return the fee of EKS Auto Mode for a pool, the highest among its types.
+
+    Where a type has no price, the row is of that type, and so has none.
+    """
+    pool = shards[0]
+    nodes = sum(shard.max_nodes for shard in shards)
+    fees = {
+        each: price_list.find(region, "eks", f"{AUTO_MODE}{each}") for each in pool.instance_types
+    }
+    name = max(fees, key=lambda each: math.inf if (fee := fees[each]) is None else fee.price)
+    words = f"{nodes:,} nodes of {name}"
+    return f"EKS Auto Mode fee of {pool.pool}", "eks", f"{AUTO_MODE}{name}", nodes, words
+
+
+def _volumes(shards: Sequence[PoolPlan]) -> Iterator[_Row]:
+    """Yield the root volumes of all nodes; those of HyperPod are in AWS's account."""
+    pools = [pool for pool in shards if not pool.is_hyperpod]
+    for name, item, sizes, unit in (
+        ("root volumes", "gp3", [pool.root_disk.size_gib for pool in pools], "GiB"),
+        (
+            "IOPS of root volumes",
+            "gp3-iops",
+            [max(0, pool.root_disk.iops - _FREE_IOPS) for pool in pools],
+            f"IOPS above {_FREE_IOPS:,}",
+        ),
+        (
+            "throughput of root volumes",
+            "gp3-throughput",
+            [max(0, pool.root_disk.throughput_mibps - _FREE_MIBPS) for pool in pools],
+            f"MiB/s above {_FREE_MIBPS}",
+        ),
+    ):
+        terms = [(pool.max_nodes, size) for pool, size in zip(pools, sizes, strict=True) if size]
+        if terms:
+            words = " + ".join(f"{nodes:,} x {size:,}" for nodes, size in terms)
+            total = sum(nodes * size for nodes, size in terms)
+            yield name, "ebs", item, total, f"({words}) {unit}"
+
+
+def _observability(plan: ClusterPlan) -> Iterator[_Row]:
+    own = plan.observability
+    if own is None:
+        return
+    if own.dashboard:
+        yield "CloudWatch dashboard", "cloudwatch", "dashboard", 1, "1 dashboard"
+    alarms = [*(own.alerts.alarms if own.alerts is not None else ())]
+    alarms += own.write_latency.alarms if own.write_latency is not None else ()
+    count = sum(len(alarm.metrics) for alarm in alarms)
+    if count:
+        words = f"{count} metrics of {len(alarms)} alarms"
+        yield "CloudWatch alarms", "cloudwatch", "alarm", count, words
+
+
+def _database(plan: ClusterPlan) -> Iterator[_Row]:
+    database = plan.backend.database if plan.backend is not None else None
+    if database is None:
+        return
+    capacity = database.capacity
+    if isinstance(capacity, ServerlessCapacity):
+        least = capacity.instances * capacity.min_acu
+        words = f"{capacity.instances} instances x {capacity.min_acu:g} capacity units at least"
+        yield "backend database", "rds", "aurora-acu", least, words
+    else:
+        count = 2 if capacity.multi_az else 1
+        words = f"{count} x {capacity.instance_class}"
+        yield "backend database", "rds", capacity.instance_class, count, words
+        words = f"{count} x {capacity.storage_gib:,} GiB"
+        gib = count * capacity.storage_gib
+        yield "storage of backend database", "rds", "gp3-storage", gib, words
+
+
+def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
+    """Yield what is paid by use; log data as the load of the control plane has it."""
+    if nat_gateways(plan):
+        yield "data through NAT gateways", "vpc", "nat-gateway-data", None, "GB"
+    if endpoint_interfaces(plan):
+        yield "data through endpoints", "vpc", "interface-endpoint-data", None, "GB"
+    lines = {row.name: row for row in load if row.group == "logs"}
+    audit = lines.get("audit log")
+    if audit is not None and audit.needed.value:
+        gb = audit.needed.value * AUDIT_LINE_BYTES * _SECONDS / 1e9
+        yield "audit log", "logs", "ingestion", gb, f"{gb:,.0f} GB a month, {audit.needed.formula}"
+    flows = plan.network.flow_logs
+    records = lines.get(f"VPC flow logs ({flows})")
+    if records is not None and records.needed.value:
+        gb = records.needed.value * FLOW_RECORD_BYTES * _SECONDS / 1e9
+        words = f"{gb:,.0f} GB a month, {records.needed.formula}"
+        yield "VPC flow logs", "logs", PRICED_AS[flows], gb, words
+    if plan.observability is not None:
+        yield "logs of pods and nodes", "logs", "ingestion", None, "GB"
+    database = plan.backend.database if plan.backend is not None else None
+    if database is not None and isinstance(database.capacity, ServerlessCapacity):
+        yield "storage of backend database", "rds", "aurora-storage", None, "GB-months"
+    if plan.buckets:
+        yield "objects in S3", "s3", "standard", None, "GB-months"
+    if plan.repositories:
+        yield "images in ECR", "ecr", "storage", None, "GB-months"
+
+
+def _item(
+    kind: Literal["baseline", "usage"],
+    row: _Row,
+    region: str,
+    price_list: PriceList,
+    pool: PoolPlan | None = None,
+) -> MoneyItem:
+    name, service, item, quantity, words = row
+    price = price_list.find(region, service, item)
+    unit = price.unit if price is not None else unit_of(service, item) or "hour"
+    key = f"money.item.{name}.usd_per_hour".replace(" ", "_")
+    if price is None:
+        formula = f"no price of {service} {item} in {region} is known"
+    elif quantity is None:
+        formula = f"${price.price:g} for each {unit}, by use"
+    else:
+        hours = "" if unit == "hour" else f" a month / {HOURS_OF_A_MONTH} hours"
+        formula = f"{words} x ${price.price:g}{hours} in {region} on {price.valid_on}"
+    value = None
+    if price is not None and quantity is not None:
+        value = quantity * price.price / (1 if unit == "hour" else HOURS_OF_A_MONTH)
+    sources = () if price is None else (price.source,)
+    hourly = Figure(id=key, value=value, unit=_USD_PER_HOUR, formula=formula, sources=sources)
+    return MoneyItem(
+        name=name,
+        service=service,
+        item=item,
+        kind=kind,
+        pool=None if pool is None else pool.pool,
+        quantity=quantity,
+        unit=unit,
+        unit_price=None if price is None else price.price,
+        currency=DOLLARS,
+        valid_on=None if price is None else price.valid_on,
+        source=None if price is None else price.source,
+        usd_per_hour=hourly,
+        usd_per_month=month(key.replace("usd_per_hour", "usd_per_month"), hourly, pool),
+    )

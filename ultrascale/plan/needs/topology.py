@@ -1,0 +1,81 @@
+"""Parts of a cluster, and where each of them lies."""
+
+from collections.abc import Sequence
+
+from ultrascale.catalog import provisioners
+from ultrascale.plan.model import (
+    ClusterPlan,
+    FileSystemPart,
+    PoolPart,
+    PoolPlan,
+    ReservationPlan,
+    Topology,
+)
+from ultrascale.plan.needs.pools import endpoint_interfaces, nat_gateways, shards_of
+from ultrascale.plan.network.vpc import node_subnet_kind
+
+_GATEWAY_ENDPOINTS = ("s3",)
+
+
+def plan_topology(plan: ClusterPlan) -> Topology:
+    """Return the parts of ``plan`` that a picture shows."""
+    network, control_plane = plan.network, plan.control_plane
+    database = plan.backend.database if plan.backend is not None else None
+    return Topology(
+        vpc_cidr=str(network.vpc_cidr),
+        secondary_cidrs=tuple(map(str, network.secondary_cidrs)),
+        zones=network.zones,
+        kubernetes=control_plane.version,
+        tier=control_plane.tier,
+        auto_mode=control_plane.auto_mode,
+        public_cidrs=control_plane.public_cidrs,
+        service_cidr=str(control_plane.service_cidr),
+        nat_gateways=nat_gateways(plan),
+        interface_endpoints=network.interface_endpoints,
+        endpoint_interfaces=endpoint_interfaces(plan),
+        gateway_endpoints=_GATEWAY_ENDPOINTS,
+        flow_logs=network.flow_logs,
+        pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
+        file_systems=tuple(
+            FileSystemPart(
+                name=lustre.name,
+                zone=lustre.zone,
+                capacity_gib=lustre.capacity_gib,
+                throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
+                bucket=lustre.repository.bucket if lustre.repository is not None else None,
+            )
+            for lustre in plan.lustre
+        ),
+        buckets=tuple(bucket.name for bucket in plan.buckets),
+        repositories=plan.repositories,
+        database=f"{database.engine} {database.version}" if database is not None else None,
+    )
+
+
+def _pool(plan: ClusterPlan, shards: Sequence[PoolPlan]) -> PoolPart:
+    first = shards[0]
+    return PoolPart(
+        pool=first.pool,
+        role=first.role,
+        provisioner=provisioners.NAMES[first.provisioner],
+        purchase=first.purchase,
+        reservation=None if first.reservation is None else _named(first.reservation),
+        instance_types=first.instance_types,
+        zones=first.zones,
+        subnets=node_subnet_kind(plan.network, first),
+        nodes_min=sum(shard.max_nodes if shard.static else shard.min_nodes for shard in shards),
+        nodes_max=sum(shard.max_nodes for shard in shards),
+        shards=len(shards),
+        nodes_of_shard=max(shard.max_nodes for shard in shards),
+        fallback_nodes=sum(shard.fallback_nodes for shard in shards),
+        accelerator=first.accelerator,
+        accelerators_per_node=first.accelerators_per_node,
+        efa_interfaces=first.efa_interfaces,
+        placement_group=first.placement_group,
+    )
+
+
+def _named(reservation: ReservationPlan) -> str:
+    """Return what names a reservation: its id, its tags or its resource group."""
+    tags = ", ".join(f"{key}={value}" for key, value in reservation.tags.items())
+    return reservation.id or tags or reservation.resource_group or ""
