@@ -1,0 +1,126 @@
+"""Headline of the report: the verdict, the price, the next window and the largest risk."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ultrascale.plan.model import ClusterNeeds
+from ultrascale.report.markup import Content, Shown, shown, shown_time
+from ultrascale.report.tables import figure
+from ultrascale.report.words import listed
+
+Line = tuple[Content, ...]
+
+_TONES: Mapping[str, str] = {"fits": "good", "raise": "warn", "beyond": "bad", "over": "bad"}
+
+
+class Tile(NamedTuple):
+    """A figure of the headline, with its name."""
+
+    name: str
+    value: Content
+
+
+def tone(needs: ClusterNeeds) -> str:
+    """Return the tone of the verdict: `good`, `warn` or `bad`."""
+    return _TONES[needs.answer.verdict]
+
+
+def verdict(needs: ClusterNeeds) -> Line:
+    """Return the verdict as a sentence."""
+    answer = needs.answer
+    if answer.verdict == "fits":
+        return ("Fits",)
+    if answer.verdict == "beyond":
+        return ("Does not fit what AWS publishes",)
+    if answer.verdict == "over":
+        return ("Does not fit: a window is over",)
+    tier = ""
+    if needs.control_plane.state == "ask":
+        tier = f", with {needs.control_plane.smallest} as its control plane"
+    if not answer.quota_count:
+        return (f"Fits{tier}",)
+    are = " quota is raised" if answer.quota_count == 1 else " quotas are raised"
+    return (f"Fits{tier}, once ", shown("answer.quota_count", answer.quota_count), are)
+
+
+def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
+    """Yield the figures that a reader looks for first."""
+    answer = needs.answer
+    yield Tile("nodes at full size", figure("totals.nodes", needs.totals["nodes"]))
+    accelerators = needs.totals["accelerators"]
+    yield Tile("accelerators", figure("totals.accelerators", accelerators))
+    hourly, monthly = answer.money.usd_per_hour, answer.money.usd_per_month
+    is_bound = not answer.money.spot_at_on_demand
+    for name, key, own in (
+        ("USD an hour", "usd_per_hour", hourly),
+        ("USD a month", "usd_per_month", monthly),
+    ):
+        yield Tile(name, figure(f"answer.money.{key}", own, usd=True, is_bound=is_bound))
+    yield Tile("quotas to raise", shown("answer.quota_count", answer.quota_count))
+    tier: Content = needs.control_plane.tier
+    yield Tile("control-plane tier", tier)
+
+
+def facts(needs: ClusterNeeds) -> Iterator[tuple[str, Line]]:
+    """Yield what the verdict rests on: a label, and a line."""
+    answer = needs.answer
+    for reason in answer.why:
+        yield "Why", (reason,)
+    if answer.quotas:
+        yield "Raise", _quotas(needs)
+    if answer.quotas_unknown:
+        yield "Look up", (listed(answer.quotas_unknown, 6),)
+    yield "Money", _money(needs)
+    yield "Window", _window(needs)
+    risk = answer.risk
+    yield "Largest risk", (f"{risk.text}; {risk.advice}" if risk.advice else risk.text,)
+
+
+def _quotas(needs: ClusterNeeds) -> Line:
+    line: list[Content] = []
+    for index, quota in enumerate(needs.answer.quotas):
+        line += [
+            ", " if index else "",
+            f"{quota.name} to ",
+            shown(f"answer.quotas.{index}.needed", quota.needed),
+        ]
+    return tuple(line)
+
+
+def _money(needs: ClusterNeeds) -> Line:
+    money = needs.answer.money
+    line: list[Content] = []
+    if money.usd_per_hour.value is None:
+        line.append("no price is known")
+    else:
+        line.append(f"prices of {money.oldest}")
+        if money.newest != money.oldest:
+            line.append(f" to {money.newest}")
+    if money.spot_at_on_demand:
+        line.append("; all nodes, Spot at On-Demand prices")
+    if money.paid_before:
+        line.append(f"; paid up front and not in it: {listed(money.paid_before)}")
+    if money.unpriced:
+        line.append(f"; no price of: {listed(money.unpriced, 8)}")
+    if money.command is not None:
+        line.append(f"; get prices by: {money.command}")
+    if money.excluded:
+        line.append(f"; never in it: {', '.join(money.excluded)}")
+    return tuple(line)
+
+
+def _window(needs: ClusterNeeds) -> Line:
+    window = needs.answer.window
+    if window is None:
+        return ("none",)
+    at = "answer.window"
+    drain: Shown = shown(f"{at}.figures.drain_minutes.value", window.figures["drain_minutes"].value)
+    return (
+        f"{window.pool}: ",
+        shown_time(f"{at}.starts", window.starts),
+        " to ",
+        shown_time(f"{at}.ends", window.ends),
+        " UTC, with a drain of ",
+        drain,
+        " minutes",
+    )
