@@ -262,7 +262,10 @@ def test_an_unknown_reason_is_told_as_it_is_with_no_advice_made_up() -> None:
         ("‣ ExpiredToken: The security token included in the request is expired", "log in again"),
         ("‣ CredentialsProviderError: The SSO session associated with it has expired", "log in"),
         ("Stack:arn is in UPDATE_IN_PROGRESS state and can not be updated.", "wait until that"),
-        ("SSM parameter x not found. Has the environment been bootstrapped?", "npx cdk bootstrap"),
+        (
+            "SSM parameter x not found. Has the environment been bootstrapped?",
+            "ultrascale cdk bootstrap",
+        ),
         ("y could not be used to assume 'arn:aws:iam::1:role/cdk-hnb'", "sts:AssumeRole"),
         ("❌ a failed: Rate exceeded", "smaller --concurrency"),
         ("/aws/eks/research/cluster already exists", "--import-existing-resources"),

@@ -203,4 +203,4 @@ def test_the_cdk_is_asked_for_one_stack_and_asks_nobody(tmp_path: Path) -> None:
         "--require-approval never --progress events --no-notices --no-color --profile ml "
         "--import-existing-resources"
     )
-    assert command.by_hand("a") == f"npx cdk {' '.join(call)}"
+    assert command.by_hand("a") == f"ultrascale cdk {' '.join(call)}"

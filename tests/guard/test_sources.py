@@ -9,11 +9,10 @@ import pytest
 from tests.support.account import fake_account
 from tests.support.assemblies import write_assembly
 from tests.support.changes import body, export, template
-from tests.support.deployments import make_project
 from tests.support.fake_aws import Refusal, Told, denied
 from tests.support.pools import make_cluster
 from ultrascale.cli.change_views import text_lines
-from ultrascale.errors import AccountError, UltrascaleError
+from ultrascale.errors import AccountError
 from ultrascale.guard import compare_deployed, other_clusters, synthesize
 from ultrascale.guard.sources import as_deployed, read_deployed
 from ultrascale.plan import plan_cluster
@@ -172,37 +171,18 @@ def test_letters_that_cloudformation_does_not_keep_are_no_change() -> None:
 # --- a synthesis --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_the_cdk_is_run_where_it_can_overwrite_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
-) -> None:
-    cdk = make_project(tmp_path).cdk
-    end = f"mkdir cdk.out && cp {tmp_path}/ready/* cdk.out" if works else "echo why >&2; exit 1"
-    cdk.program.unlink()
-    cdk.program.write_text(f'#!/bin/sh\necho "$@" > arguments\n{end}\n')
-    cdk.program.chmod(0o755)
-    write_assembly(tmp_path / "ready", {"c-a": BUCKET})
-    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", lambda: cdk)
-    folder = tmp_path / "work"
-    folder.mkdir()
-
-    if works:
-        assert synthesize(tmp_path / "c.yaml", folder) == {"c-a": BUCKET}
-    else:
-        with pytest.raises(UltrascaleError, match=r"cdk synth failed:\nwhy"):
-            synthesize(tmp_path / "c.yaml", folder)
-
-    assert f"cluster={tmp_path}/c.yaml" in (folder / "arguments").read_text()
-    assert (folder / "cdk.json").read_text() == (tmp_path / "cdk.json").read_text()
-
-
-def test_another_cdk_than_the_pinned_one_synthesizes_nothing(
+def test_a_synthesis_for_a_comparison_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse() -> None:
-        raise UltrascaleError("the CDK CLI is 3.0.0")
+    asked: list[tuple[Path, Path]] = []
 
-    monkeypatch.setattr("ultrascale.guard.sources.find_cdk_cli", refuse)
+    def write(file: Path, *, assembly: Path, manifests: Path) -> None:
+        assembly.mkdir()
+        write_assembly(assembly, {"c-a": BUCKET})
+        asked.append((file, manifests))
 
-    with pytest.raises(UltrascaleError, match=r"3\.0\.0"):
-        synthesize(tmp_path / "c.yaml", tmp_path)
+    monkeypatch.setattr("ultrascale.guard.sources.synthesize_into", write)
+    file = tmp_path / "c.yaml"
+
+    assert synthesize(file, tmp_path) == {"c-a": BUCKET}
+    assert asked == [(file, tmp_path / "dist")]

@@ -47,7 +47,7 @@ def refusals(text: str) -> list[str]:
             "production",
             "scratch",
             [
-                "jobs.production.volumes.0.claim: no claim that the cluster file makes in "
+                "jobs.production.volumes[0].claim: no claim that the cluster file makes in "
                 f"namespace hyperpod-ns-production, got 'scratch'; {DEFAULTS}{OWN}"
             ],
             id="another's than the team's",
@@ -57,7 +57,7 @@ def refusals(text: str) -> list[str]:
             "production",
             "training-data-pvc-s3",
             [
-                "jobs.production.volumes.0.claim: no claim that the cluster file makes in "
+                "jobs.production.volumes[0].claim: no claim that the cluster file makes in "
                 "namespace hyperpod-ns-production, got 'training-data-pvc-s3'; "
                 f"did you mean training-data-pvc?{OWN}"
             ],
@@ -91,7 +91,7 @@ def test_a_default_claim_is_there_only_with_something_behind_it(
     found["jobs"]["development"] |= mounting("data")
 
     assert refusals(yaml.safe_dump(found)) == [
-        "jobs.development.volumes.0.claim: no claim that the cluster file makes in namespace "
+        "jobs.development.volumes[0].claim: no claim that the cluster file makes in namespace "
         f"training, got 'data'; {todo}{OWN}"
     ]
 

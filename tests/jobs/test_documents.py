@@ -24,7 +24,7 @@ from tests.support.jobs import (
     prepared,
     refusals,
 )
-from tests.support.pools import make_document, pool_document
+from tests.support.pools import as_text, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
 
@@ -50,7 +50,10 @@ def job_file(tmp_path: Path) -> Path:
 def lines(cluster: Path, job: Any, **changes: Any) -> list[str]:
     with pytest.raises(ConfigError) as error:
         prepare(cluster, job, changes=changes)
-    return [line.replace(f"{cluster.parent}/", "") for line in error.value.mistakes]
+    return [
+        f"{each.file.removeprefix(f'{cluster.parent}/')}: {each.keyed}"
+        for each in error.value.diagnostics
+    ]
 
 
 # --- where it comes from ------------------------------------------------------------------------
@@ -104,7 +107,7 @@ def test_a_file_that_is_not_there_is_named(cluster: Path, tmp_path: Path) -> Non
 def test_a_name_that_kubernetes_would_refuse_is_told_by_its_key(cluster: Path) -> None:
     (line,) = lines(cluster, "tune", name="Bert_1")
 
-    assert line.startswith("cluster.yaml: jobs.tune: name: not a DNS label")
+    assert line.startswith("cluster.yaml: jobs.tune.name: not a DNS label")
     assert "got 'Bert_1'" in line
 
 
@@ -218,7 +221,7 @@ def test_mistakes_name_the_jobs_file_and_the_key(cluster: Path, job_file: Path) 
 
 def test_mistakes_of_a_template_name_its_place_in_the_cluster_file(cluster: Path) -> None:
     assert lines(cluster, "tune", nodes=0) == [
-        "cluster.yaml: jobs.tune: nodes: out of range, got 0; write at least 1"
+        "cluster.yaml: jobs.tune.nodes: out of range, got 0; write at least 1"
     ]
 
 
@@ -386,3 +389,33 @@ def test_a_job_says_what_its_reader_should_know() -> None:
         "it go on with fewer.",
     )
     assert len(objects(prepared(job_cluster(several), min_nodes=1), "Job")) == 1
+
+
+def test_a_mistake_in_a_job_has_its_place_and_a_change_of_the_command_line_none(
+    cluster: Path, job_file: Path
+) -> None:
+    job_file.write_text("pool: train\nimage: bert\nnodes: 64\n")
+
+    with pytest.raises(ConfigError) as of_file:
+        prepare(cluster, job_file)
+    with pytest.raises(ConfigError) as of_option:
+        prepare(cluster, job_file, changes={"nodes": 65})
+
+    (told,) = (each for each in of_file.value.diagnostics if each.key == "nodes")
+    (set_elsewhere,) = (each for each in of_option.value.diagnostics if each.key == "nodes")
+    assert str(told).startswith(f"{job_file}:3:1: nodes: more than the 16 nodes of train")
+    assert str(set_elsewhere).startswith(f"{job_file}: nodes: more than the 16 nodes of train")
+
+
+def test_a_mistake_in_a_template_has_its_place_in_the_cluster_file(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    text = as_text(make_document(jobs={"tune": {"pool": "train", "image": "bert", "nodes": 0}}))
+    file.write_text(text)
+    line = text.splitlines().index("    nodes: 0") + 1
+
+    with pytest.raises(ConfigError) as error:
+        prepare(file, "tune")
+
+    assert f"{file}:{line}:5: jobs.tune.nodes: out of range, got 0; write at least 1" in (
+        error.value.mistakes
+    )

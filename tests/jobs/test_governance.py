@@ -30,7 +30,7 @@ def refusals(cluster: JobCluster, job: Any, **changes: Any) -> list[str]:
     try:
         prepare(cluster, job, changes=changes)
     except ConfigError as error:
-        return [line.removeprefix("job: ").rpartition(".yaml: ")[2] for line in error.mistakes]
+        return [each.keyed for each in error.diagnostics]
     return []
 
 

@@ -27,7 +27,7 @@ def mistakes_of(**changes: Any) -> list[str]:
     try:
         plan.plan_cluster(loads_own(as_text(hybrid_document(**changes))))
     except ConfigError as error:
-        return list(error.mistakes)
+        return [each.keyed for each in error.diagnostics]
     return []
 
 
@@ -92,7 +92,7 @@ def test_what_is_wrong_with_a_governed_template_is_not_told_of_others_too(
     with pytest.raises(ConfigError) as refused:
         plan.load(file)
 
-    assert list(refused.value.mistakes) == [f"{file}: {line}"]
+    assert [each.keyed for each in refused.value.diagnostics] == [line]
 
 
 def test_a_governed_job_stays_above_a_template_that_takes_hyperpods_nodes_unasked(

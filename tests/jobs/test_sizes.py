@@ -196,8 +196,8 @@ def test_a_job_of_more_than_a_mebibyte_is_refused() -> None:
 @pytest.mark.parametrize(
     ("key", "changes"),
     [
-        ("args.1", {"args": ["a", "x" * 131_072]}),
-        ("command.0", {"command": ["x" * 131_072], "script": None}),
+        ("args[1]", {"args": ["a", "x" * 131_072]}),
+        ("command[0]", {"command": ["x" * 131_072], "script": None}),
         ("env.LONG", {"env": {"LONG": "x" * 131_067}}),
     ],
 )

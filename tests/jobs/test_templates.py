@@ -21,7 +21,7 @@ def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes:
     try:
         check_templates(read_cluster(file))
     except ConfigError as error:
-        return [line.removeprefix(f"{file}: ") for line in error.mistakes]
+        return [each.keyed for each in error.diagnostics]
     return []
 
 

@@ -16,6 +16,7 @@ from ultrascale.preflight.checks import CHECKS
 from ultrascale.preflight.iam import ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check, Finding
+from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.run import run_checks
@@ -93,7 +94,7 @@ def test_the_bootstrap_stack_is_recent_enough(version: str, state: str) -> None:
 def test_an_account_without_a_bootstrap_stack_says_how_it_gets_one() -> None:
     (found,) = run(BOOTSTRAP, {"ssm:GetParameter": Refusal("ParameterNotFound")})
 
-    assert (found.state, found.fix) == ("fail", f"npx cdk bootstrap aws://{ID}/us-west-2")
+    assert (found.state, found.fix) == ("fail", f"ultrascale cdk bootstrap aws://{ID}/us-west-2")
 
 
 @pytest.mark.parametrize("answer", [denied("ssm:GetParameter"), THROTTLED])
@@ -178,7 +179,9 @@ def test_the_policy_allows_every_check_and_reads_alone() -> None:
     statements: list[dict[str, Any]] = json.loads(json.dumps(document))["Statement"]
 
     allowed = [action for each in statements for action in each["Action"]]
-    assert {*allowed} == {action for check in CHECKS for action in check.actions}
+    # The pipeline of this file installs no object.
+    checks = [check for check in CHECKS if check is not PACKAGE]
+    assert {*allowed} == {action for check in checks for action in check.actions}
     assert {action.split(":")[1][:3] for action in allowed} <= {"Des", "Get", "Lis", "Sea"}
 
 

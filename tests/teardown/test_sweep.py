@@ -100,7 +100,7 @@ def test_an_instance_has_its_price_where_the_catalog_has_one() -> None:
     assert words == f"${usd:,.3f} per hour On-Demand"
     assert usd > 20
     elsewhere = f"${usd:,.3f} per hour On-Demand in us-east-1, here unknown"
-    assert prices.of_instance("us-west-2", "p5.48xlarge") == (elsewhere, 0)
+    assert prices.of_instance("eu-west-1", "p5.48xlarge") == (elsewhere, 0)
 
 
 def test_a_group_that_would_launch_instances_anew_is_told_and_to_be_deleted_first() -> None:

@@ -112,7 +112,9 @@ def test_mistakes_of_the_cluster_file_are_told(tmp_path: Path) -> None:
     path = tmp_path / "cluster.yaml"
     path.write_text(apps.CLUSTER.read_text().replace("trn1.32xlarge]", "trn1.32xlrge]"))
 
-    with pytest.raises(AppError, match=r"cluster\.yaml: pools\..+did you mean trn1\.32xlarge"):
+    with pytest.raises(
+        AppError, match=r"cluster\.yaml:23:22: pools\[trn1\]\..+did you mean trn1\.32xlarge"
+    ):
         apps.job_of(apps.make_app(), cluster=path)
 
 
@@ -170,7 +172,7 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
     "a claim that nothing makes": (
         apps.make_app(mounts=[VolumeMount("a", "/dev/shm")]),
         [
-            "job: volumes.0.mount_path: a path at which the container has something else: "
+            "job: volumes[0].mount_path: a path at which the container has something else: "
             "devices, and the memory that processes share, got '/dev/shm'"
         ],
     ),

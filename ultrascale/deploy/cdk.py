@@ -29,8 +29,8 @@ class DeployCommand:
     import_existing: bool = False
 
     def by_hand(self, stack: str) -> str:
-        """Return the command for a shell in the project's folder."""
-        return shlex.join(("npx", "cdk", *self._arguments(stack)))
+        """Return the command for a shell in the working folder."""
+        return shlex.join(("ultrascale", "cdk", *self._arguments(stack)))
 
     def _arguments(self, stack: str) -> tuple[str, ...]:
         return (
@@ -43,7 +43,7 @@ class DeployCommand:
 
     def start(self, stack: str) -> "CdkDeploy":
         """Start the deployment of ``stack`` alone, without its dependencies."""
-        return CdkDeploy((str(self.cdk.program), *self._arguments(stack)), self.cdk)
+        return CdkDeploy((*self.cdk.command, *self._arguments(stack)), self.cdk)
 
 
 class CdkDeploy:
@@ -53,7 +53,6 @@ class CdkDeploy:
         # A session of its own: otherwise Ctrl-C would end it before we print anything.
         self._process = subprocess.Popen(
             command,
-            cwd=cdk.project,
             env=cdk.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

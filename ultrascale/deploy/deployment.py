@@ -3,14 +3,15 @@
 import os
 import shlex
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ultrascale import guard, preflight
+from ultrascale import config, guard, preflight
+from ultrascale.catalog.price_list import PriceList
 from ultrascale.cdk_cli import find_cdk_cli
 from ultrascale.deploy.assembly import read_assembly, refuse_other
 from ultrascale.deploy.cause import Cause, Events, Left
@@ -18,7 +19,7 @@ from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
 from ultrascale.deploy.credentials import refuse_two_sources
 from ultrascale.deploy.order import waits_for
 from ultrascale.deploy.run import Outcome, Watcher, run_stacks
-from ultrascale.errors import ConfigError, UltrascaleError, UnansweredError
+from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.guard import Changes
 from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
@@ -27,6 +28,7 @@ from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.stacks import not_due
 from ultrascale.preflight import Context, Progress, Verdict, checks
 from ultrascale.preflight.stacks import STACKS
+from ultrascale.synthesis import ASSEMBLY, refuse_stdin
 
 Ending = Literal[
     "deployed",
@@ -63,6 +65,8 @@ class Deployment:
         allow_unknown: Count a check that could not ask AWS as passed.
         skip_preflight: Leave the checks of `ultrascale preflight` out.
         dry_run: Print each `cdk deploy` instead of running it.
+        cdk: Path of an installed CDK CLI to use; None for the pinned one.
+        price_list: Prices that the user is shown; None takes those of the catalog.
     """
 
     file: Path
@@ -74,6 +78,8 @@ class Deployment:
     allow_unknown: bool = False
     skip_preflight: bool = False
     dry_run: bool = False
+    cdk: Path | None = None
+    price_list: PriceList | None = None
 
 
 class View(Protocol):
@@ -159,13 +165,16 @@ def deploy(deployment: Deployment, view: View) -> Ending:
 
 def _deploy(deployment: Deployment, view: View) -> Ending:
     file, profile = deployment.file, deployment.profile
-    cdk = find_cdk_cli()
-    refuse_two_sources(os.environ, profile, (Path.home() / _SETTINGS, cdk.project / "cdk.json"))
+    refuse_stdin(file)
+    refuse_two_sources(os.environ, profile, (*_home_settings(), Path("cdk.json")))
+    cdk = find_cdk_cli(deployment.cdk)
+    if cdk.note:
+        view.warn(cdk.note)
     for warning in check_file(file).warnings:
-        view.warn(f"{file}: warning: {warning}")
+        view.warn(str(warning))
     text = file.read_bytes()
     context = replace(
-        preflight.read_context(file, datetime.now(UTC), profile),
+        preflight.read_context(file, datetime.now(UTC), profile, deployment.price_list),
         imports=deployment.import_existing,
     )
     _refuse_account(file, context)
@@ -188,15 +197,20 @@ def _deploy(deployment: Deployment, view: View) -> Ending:
         return _run(deployment, context, command, order, view)
 
 
+def _home_settings() -> Iterator[Path]:
+    try:
+        yield Path.home() / _SETTINGS
+    except RuntimeError:
+        # Without a home folder the CDK has no settings there.
+        return
+
+
 def _refuse_account(file: Path, context: Context) -> None:
     wanted, has = context.plan.account, context.account.id
     if wanted not in (None, has):
-        raise ConfigError(
-            [
-                f"{file}: account: the cluster file names account {wanted}, the credentials belong "
-                f"to {has}; name another profile by --profile, or correct the account"
-            ]
-        )
+        wrong = f"the cluster file names account {wanted}, the credentials belong to {has}"
+        todo = "name another profile by --profile, or correct the account"
+        raise config.read(file).refusal([config.Mistake(("account",), wrong, todo, got="")])
 
 
 def _refuse_beyond(file: Path, context: Context, view: View) -> None:
@@ -293,15 +307,10 @@ def _ask(file: Path, context: Context, stacks: int, view: View) -> None:
 def _print_commands(
     deployment: Deployment, command: DeployCommand, order: Iterable[str], view: View
 ) -> None:
-    file = deployment.file
-    elsewhere = Path.cwd() != command.cdk.project
-    if elsewhere:
-        view.say(shlex.join(("cd", str(command.cdk.project))))
     if deployment.assembly is None:
-        # Our own assembly goes with this process; `make synth` writes to this folder.
-        named = file.resolve() if elsewhere else file
-        view.say(f"make synth CLUSTER={shlex.quote(str(named))}")
-        command = replace(command, assembly=Path("cdk.out"))
+        # Our own assembly goes with this process.
+        view.say(shlex.join(("ultrascale", "synth", str(deployment.file))))
+        command = replace(command, assembly=ASSEMBLY)
     for stack in order:
         view.say(command.by_hand(stack))
 

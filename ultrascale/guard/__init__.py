@@ -2,6 +2,7 @@
 
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.revisions import read_revision_of
 from ultrascale.guard.sources import (
     compare_deployed,
     other_clusters,
@@ -20,5 +21,6 @@ __all__ = [
     "other_clusters",
     "read_assembly",
     "read_assembly_of",
+    "read_revision_of",
     "synthesize",
 ]

@@ -5,9 +5,6 @@ States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuid
 
 import json
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from ultrascale.cdk_cli import find_cdk_cli
 from ultrascale.documents import Template, as_template, mapping, text
-from ultrascale.errors import AccountError, QuestionError, UltrascaleError
+from ultrascale.errors import AccountError, QuestionError
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Templates
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import pipeline_stacks, stack_of
+from ultrascale.synthesis import synthesize_into
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
@@ -164,30 +161,16 @@ def as_deployed(templates: Templates) -> Templates:
 
 
 def synthesize(file: Path, folder: Path) -> Templates:
-    """Return the templates of a cluster file, by the pinned command line of the CDK.
+    """Return the templates of a cluster file.
 
     Args:
         file: The cluster file.
         folder: An empty folder for ``cdk.out`` and ``dist``.
 
     Raises:
-        UltrascaleError: The CDK CLI is not installed or is another one, or refuses the file.
+        UltrascaleError: The app refuses the file, or its validation has findings.
     """
-    cdk = find_cdk_cli()
-    # Its context is read from where it runs, and the manifests are written there.
-    (folder / "cdk.json").write_text((cdk.project / "cdk.json").read_text())
-    app = shlex.join([sys.executable, str(cdk.project / "app.py")])
-    command = [str(cdk.program), "synth", "--strict", "--quiet", "--no-notices", "--app", app]
-    done = subprocess.run(
-        [*command, "--context", f"cluster={file.resolve()}"],
-        cwd=folder,
-        env=cdk.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise UltrascaleError(f"{file}: cdk synth failed:\n{(done.stderr or done.stdout).strip()}")
+    synthesize_into(file, assembly=folder / "cdk.out", manifests=folder / "dist")
     return read_assembly(folder)
 
 

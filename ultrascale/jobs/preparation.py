@@ -10,9 +10,12 @@ from typing import Unpack
 from ultrascale import config, plan
 from ultrascale.catalog import volcano
 from ultrascale.documents import JsonObject
+from ultrascale.ejected import ejected_notes, ejected_warnings
+from ultrascale.errors import Diagnostic
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render
 from ultrascale.jobs.options import JobOptions, changes_of
+from ultrascale.plan.delivery.package import release_notes, release_warnings
 from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.mistakes import nodes_are_named
@@ -87,7 +90,8 @@ def read_cluster(cluster_file: Path) -> JobCluster:
     wrong = plan.all_mistakes(reading)
     if wrong or reading.cluster is None:
         raise reading.refusal(wrong)
-    return JobCluster(reading=reading, cluster=reading.cluster, plan=plan.assemble(reading.cluster))
+    planned = plan.assemble(reading.cluster, reading.ejected)
+    return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
 
 
 def prepare(
@@ -228,12 +232,12 @@ class CheckedFile:
     """Notes on a cluster file without mistakes.
 
     Attributes:
-        warnings: What is legal but likely not meant, a sentence each.
-        notes: What holds of every such cluster, a sentence each.
+        warnings: What is legal but likely not meant.
+        notes: What holds of every such cluster.
     """
 
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...]
+    notes: tuple[Diagnostic, ...]
 
 
 def check_file(cluster_file: Path) -> CheckedFile:
@@ -246,13 +250,32 @@ def check_file(cluster_file: Path) -> CheckedFile:
     cluster = read_cluster(cluster_file)
     check_templates(cluster)
     load_pipeline(cluster_file)
+    document, version = cluster.reading.document, cluster.cluster.kubernetes.version
+    warnings = (
+        *config.warning_mistakes(cluster.cluster),
+        *network_warnings(cluster.plan.network),
+        *fixed_group_warnings(cluster.cluster),
+        *release_warnings(cluster.cluster),
+    )
+    notes = (
+        config.Mistake((), support_note(version), got=""),
+        *release_notes(cluster.cluster),
+    )
     return CheckedFile(
         warnings=(
-            *config.warnings(cluster.cluster),
-            *network_warnings(cluster.plan.network),
-            *fixed_group_warnings(cluster.cluster),
+            *(each.told(document, severity="warning") for each in warnings),
+            *(
+                Diagnostic(message=each, file=document.source, code="warning", severity="warning")
+                for each in ejected_warnings(cluster.plan.ejected)
+            ),
         ),
-        notes=(support_note(cluster.cluster.kubernetes.version),),
+        notes=(
+            *(each.told(document, severity="note") for each in notes),
+            *(
+                Diagnostic(message=each, file=document.source, code="note", severity="note")
+                for each in ejected_notes(cluster.plan.ejected)
+            ),
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ultrascale import config
+from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.errors import QuestionError
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
@@ -77,7 +78,7 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
     node_pool = next(iter(_node_pools(plan, pool)), None)
     if wrong := _refusal(pool, nodes, at):
         raise QuestionError([f"{name}: {wrong}"])
-    price = on_demand_price(pool, plan.region)
+    price = on_demand_price(pool, plan.region, catalog_prices())
     return SizeChange(
         pool=pool,
         node_pool=node_pool,

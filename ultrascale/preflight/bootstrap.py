@@ -45,7 +45,7 @@ def _finding(context: Context, state: State, evidence: str) -> Finding:
         subject=f"aws://{account}/{region}",
         state=state,
         evidence=evidence,
-        fix=None if state == "pass" else f"npx cdk bootstrap aws://{account}/{region}",
+        fix=None if state == "pass" else f"ultrascale cdk bootstrap aws://{account}/{region}",
     )
 
 

@@ -10,6 +10,7 @@ from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
+from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.stacks import NAMES, STACKS
@@ -42,5 +43,6 @@ CHECKS: tuple[Check, ...] = (
     ADDON_CONFIGURATION,
     ADDRESSES,
     STACKS,
+    PACKAGE,
     NAMES,
 )

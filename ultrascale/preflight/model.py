@@ -69,7 +69,8 @@ class Check:
         run: Yields the findings, always in the same order. An `UnansweredError` ends the check, and
             becomes a finding with the state ``unknown``.
         resources: ARN pattern of each action that IAM can limit to some resources, with
-            ``{partition}``, ``{region}``, ``{account}`` and ``{cluster}``.
+            ``{partition}``, ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for
+            the object that the pipeline installs.
     """
 
     name: str

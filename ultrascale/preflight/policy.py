@@ -7,6 +7,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check
 
 _ALL = "*"
+_PACKAGE = "{package}"
 
 
 def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> Mapping[str, object]:
@@ -17,12 +18,19 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
         plan: The cluster whose resources they read.
         account: Id of its account.
     """
+    package = _package(plan, account)
     by_resource: dict[str, set[str]] = {}
     for check in checks:
         for action in check.actions:
             pattern = check.resources.get(action, _ALL)
+            if _PACKAGE in pattern and not package:
+                continue
             resource = pattern.format(
-                partition=plan.partition, region=plan.region, account=account, cluster=plan.name
+                partition=plan.partition,
+                region=plan.region,
+                account=account,
+                cluster=plan.name,
+                package=package,
             )
             by_resource.setdefault(resource, set()).add(action)
     # An action that one check needs for more resources is not listed again for fewer.
@@ -36,3 +44,9 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
         if actions
     ]
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _package(plan: ClusterPlan, account: str) -> str:
+    """Return the object that the pipeline installs, where its account is asked; else nothing."""
+    found = plan.package_object
+    return f"{found.bucket}/{found.key}" if found and account in (_ALL, found.account) else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ultrascale import account, config, plan
+from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.needs.calendar import window_mistakes
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight import checks
@@ -28,20 +29,23 @@ class Verdict:
     state: Literal["passed", "failed", "beyond"]
 
 
-def read_context(file: Path, moment: datetime, profile: str | None) -> Context:
+def read_context(
+    file: Path, moment: datetime, profile: str | None, price_list: PriceList | None = None
+) -> Context:
     """Return the cluster of a file and the account of the user's credentials, for the checks.
 
     Args:
         file: The cluster file.
         moment: Time for which the account is checked.
         profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+        price_list: Prices; None takes those of the catalog.
 
     Raises:
         ConfigError: The file has mistakes, a window that is over, or values of the documentation.
         AccountError: AWS cannot be asked.
     """
     reading, cluster = config.read(file), plan.load(file)
-    needs = plan_needs(cluster, moment)
+    needs = plan_needs(cluster, moment, price_list)
     mistakes = list(config.placeholders(reading))
     if reading.cluster is not None:
         mistakes += window_mistakes(reading.cluster, needs.calendar, moment)

@@ -82,7 +82,7 @@ def of_cluster(tier: str) -> Price:
     Args:
         tier: EKS's name of its scaling tier.
     """
-    usd = prices.CLUSTER_USD_PER_HOUR + prices.TIER_USD_PER_HOUR[tier]
+    usd = prices.control_plane_usd_per_hour(tier)
     return f"${usd:g} per hour (price of {prices.CONTROL_PLANE_REGION})", usd
 
 
