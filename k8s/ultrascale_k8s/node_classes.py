@@ -96,14 +96,19 @@ def _selectors(plan: NodeClassPlan) -> Spec:
     groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
     spec: dict[str, Json] = {
         "role": plan.role,
-        "subnetSelectorTerms": [{"tags": dict(plan.subnet_tags)}],
-        "securityGroupSelectorTerms": groups,
+        # A term has tags or one id, never both.
+        "subnetSelectorTerms": _ids(plan.subnet_ids) or [{"tags": dict(plan.subnet_tags)}],
+        "securityGroupSelectorTerms": _ids(plan.security_group_ids) or groups,
     }
     if plan.reservation is not None:
         spec["capacityReservationSelectorTerms"] = [_reservation_term(plan.reservation)]
     if plan.placement_group is not None:
         spec["placementGroupSelector"] = {"name": plan.placement_group}
     return spec
+
+
+def _ids(values: Sequence[str]) -> list[Json]:
+    return [{"id": value} for value in values]
 
 
 def _reservation_term(reservation: ReservationPlan) -> Spec:

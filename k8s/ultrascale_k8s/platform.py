@@ -7,7 +7,14 @@ from pathlib import Path
 import cdk8s
 
 from ultrascale import yaml_writer
-from ultrascale.plan.model import BackendPlan, ClusterPlan, PoolPlan
+from ultrascale.documents import JsonObject
+from ultrascale.plan.model import (
+    BackendPlan,
+    ClusterPlan,
+    NodeClassPlan,
+    NodePoolPlan,
+    PoolPlan,
+)
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
@@ -46,6 +53,34 @@ def define_charts(plan: ClusterPlan) -> Charts:
         teams=cached(_teams(app, plan)),
         node_pools=cached(_node_pools(app, plan, plan.pools)),
     )
+
+
+def write_canary_objects(plan: ClusterPlan) -> Sequence[JsonObject]:
+    """Return the objects of the write canary of ``plan``, its namespace first.
+
+    Raises:
+        ValueError: The plan has no canary.
+    """
+    if plan.observability is None or plan.observability.write_latency is None:
+        raise ValueError("a cluster without an objective for writes has no canary")
+    app, canary = cdk8s.App(), plan.observability.write_latency
+    namespaces = NamespacesChart(
+        app,
+        "namespaces",
+        plans=[each for each in plan.namespaces if each.name == canary.namespace],
+        kubernetes_version=plan.control_plane.version,
+    )
+    rights = WriteCanaryChart(app, "write-canary", plan=canary)
+    charts = (PlatformChart(chart=chart, retained=False) for chart in (namespaces, rights))
+    return [manifest for chart in charts for manifest in chart.manifests]
+
+
+def node_pool_objects(
+    node_class: NodeClassPlan, node_pools: Sequence[NodePoolPlan]
+) -> Sequence[JsonObject]:
+    """Return a node class, and the NodePools on it."""
+    chart = NodePoolsChart(cdk8s.App(), "node-pools", node_class=node_class, node_pools=node_pools)
+    return PlatformChart(chart=chart, retained=False).manifests
 
 
 def write_manifests(charts: Charts, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""The CDK app: `-c cluster=<path>` for a cluster, `-c pipeline=<path>` for its pipeline."""
+"""The CDK app: `-c cluster=<path>` for a cluster, `-c pipeline=<path>` for its pipeline.
+
+`python -m ultrascale_stacks` runs it in any folder.
+"""
 
 import gc
 import os
@@ -10,18 +13,16 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from ultrascale.node import use_bundled_node
+from ultrascale.cluster_files import only_cluster_file
+from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.node import use_node
+from ultrascale_stacks.feature_flags import FLAGS
 
 if TYPE_CHECKING:
     import aws_cdk as cdk
 
     from ultrascale.plan import ClusterPlan
     from ultrascale.plan.model import PipelinePlan
-
-DEFAULT_CLUSTER = "clusters/trainium-bert.yaml"
-
-# jsii reads the path of Node.js when it is imported.
-use_bundled_node()
 
 
 def synthesize(
@@ -70,22 +71,27 @@ def main() -> None:
     # `cdk synth --no-validation` sets it.
     # Source: https://docs.aws.amazon.com/cdk/api/v2/python/aws_cdk/App.html
     validated = os.environ.get("CDK_VALIDATION") != "false"
+    try:
+        # jsii reads the path of Node.js when it is imported.
+        use_node()
+    except UltrascaleError as error:
+        sys.exit(str(error))
     with _without_garbage_collection():
         # Node.js starts and reads the libraries' packages while Python loads the planner.
         libraries = Thread(target=_load_libraries)
         libraries.start()
         from ultrascale import plan
-        from ultrascale.errors import ConfigError, UltrascaleError
         from ultrascale.plan.pipeline import load_pipeline
 
         libraries.join()
         import aws_cdk as cdk
 
-        app = cdk.App()
+        app = cdk.App(post_cli_context=dict(FLAGS), analytics_reporting=False)
         manifests = Path(app.node.try_get_context("manifests") or "dist")
         piped = app.node.try_get_context("pipeline")
-        path = Path(piped or app.node.try_get_context("cluster") or DEFAULT_CLUSTER)
+        named = piped or app.node.try_get_context("cluster")
         try:
+            path = Path(named) if named else only_cluster_file(Path())
             cluster = None if piped else plan.load(path)
             pipeline = load_pipeline(path) if piped else None
             if cluster is None and pipeline is None:

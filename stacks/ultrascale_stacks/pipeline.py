@@ -12,11 +12,12 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale.plan.stacks import PIPELINE_GATE
-from ultrascale_constructs.pipeline import DeploymentPipeline
+from ultrascale_constructs.pipeline import CHECKS, DeploymentPipeline
 from ultrascale_constructs.pipeline_gate import GateRole
 from ultrascale_k8s import Charts
 from ultrascale_stacks.assembly import define_stacks
 from ultrascale_stacks.deployment import bound_roles
+from ultrascale_stacks.validation import acknowledge_findings
 
 
 class PipelineStack(Stack):
@@ -86,7 +87,9 @@ class ClusterApp(App):
         """
         super().__init__(
             outdir=str(folder),
-            context=dict(context),
+            # Whatever the command line says: it says it to this app too.
+            post_cli_context=dict(context),
+            analytics_reporting=False,
             # The same stacks are validated where they are synthesized as an app of their own.
             builtin_cloud_formation_validation=False,
             auto_synth=False,
@@ -119,9 +122,12 @@ def define_pipeline(
     """
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}
+    # The CDK names a wave of one stage by the stage, and the cluster's has that name already.
+    # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/pipelines/lib/helpers-internal/pipeline-graph.ts
+    alone = CHECKS if len(plan.stages) == 1 else None
     for stage in plan.stages:
         env = Environment(account=stage.account, region=stage.cluster.region)
-        gates[stage.name] = Stage(app, stage.name, env=env)
+        gates[stage.name] = Stage(app, stage.name, env=env, stage_name=alone)
         GateStack(
             gates[stage.name], "Gate", stage=stage, pipeline=plan, policy=policies[stage.name]
         )
@@ -130,6 +136,7 @@ def define_pipeline(
             context=app.node.get_all_context(),
         )
         define_stacks(cluster, stage.cluster, charts[stage.name])
+        acknowledge_findings(cluster)
         cluster.complete(stage.name)
         clusters[stage.name] = cluster
     PipelineStack(app, plan.name, plan=plan, gates=gates, clusters=clusters)

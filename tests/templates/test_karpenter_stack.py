@@ -7,11 +7,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter import controller_values
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.karpenter import KarpenterStack
 from ultrascale_stacks.network import NetworkStack
 
@@ -28,7 +28,7 @@ def whole_plan() -> ClusterPlan:
 
 @pytest.fixture(scope="module")
 def stack() -> Template:
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     plan = whole_plan()
     network = NetworkStack(app, "research-network", plan=plan).network
     return Template.from_stack(

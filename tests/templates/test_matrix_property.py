@@ -110,7 +110,7 @@ def test_a_pool_that_is_refused_is_told_a_way_out(pool: dict[str, Any]) -> None:
 
     if isinstance(lines, list):
         assert lines
-        assert all(line.startswith(("pools.1", "network.")) and "; " in line for line in lines)
+        assert all(line.startswith(("pools[drawn]", "network.")) and "; " in line for line in lines)
 
 
 @limits(60)

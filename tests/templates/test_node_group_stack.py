@@ -9,10 +9,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, the
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, POOL, SYSTEM_POOL, make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_group import NodeGroupStack
 
@@ -45,7 +45,7 @@ def synthesize(*, pod_cidrs: Sequence[str] = POD_CIDRS, **changes: Any) -> Templ
 def _synthesize(changes: str) -> Template:
     """Most tests compare another pool with the same one."""
     plan = plan_cluster(make_cluster(**json.loads(changes)))
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "Network", plan=plan).network
     stack = NodeGroupStack(
         app,

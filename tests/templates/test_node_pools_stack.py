@@ -8,13 +8,13 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog.provisioners import NODE_POOLS
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.auto_mode import AutoModeStack
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_pools import NodePoolsStack
 
@@ -36,7 +36,7 @@ def planned(provisioner: str, *pools: Document) -> ClusterPlan:
 
 
 def synthesize(plan: ClusterPlan) -> Template:
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "network", plan=plan).network
     stack = NodePoolsStack(
         app,
@@ -115,7 +115,7 @@ def karpenter() -> Template:
 
 @pytest.fixture(scope="module")
 def auto_mode() -> Template:
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     return Template.from_stack(AutoModeStack(app, "nodes", plan=planned("auto-mode", BLOCK)))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.assembly import Assembly, synthesize
+from tests.support.assembly import Assembly, synthesize, synthesize_pipeline
 from tests.support.create_only_schemas import unknown_types
 from tests.support.handler_schemas import kinds_in
 from tests.support.pipelines import (
@@ -15,12 +15,14 @@ from tests.support.pipelines import (
     HOME,
     PROD,
     PROD_ACCOUNT,
+    WHEEL,
     Piped,
     actions,
     files_of,
     installs,
     listed,
     piped_accounts,
+    two_accounts,
 )
 from tests.support.posture import RULES, needless
 from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
@@ -33,6 +35,7 @@ from ultrascale.preflight.policy import policy
 from ultrascale.sbom import list_pipeline
 from ultrascale_stacks.pipeline import share_files
 
+WHEEL_ARN = WHEEL.replace("s3://", "arn:aws:s3:::")
 STAGES = {"dev": DEV_ACCOUNT, "prod": PROD_ACCOUNT}
 _BUILD = "AWS::CodeBuild::Project"
 each_stage = pytest.mark.parametrize(("stage", "account"), STAGES.items(), ids=list(STAGES))
@@ -108,7 +111,25 @@ def test_a_run_updates_the_pipeline_and_checks_before_it_deploys(piped: Piped) -
         *("dev", "prod"),
     ]
     first = [action["Name"] for action in piped.stage("Checks") if action["RunOrder"] == 1]
-    assert sorted(first) == ["Policy", "Test"]
+    assert first == ["Policy"]
+
+
+def test_a_pipeline_of_one_stage_is_a_pipeline_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CDK names a wave of one stage by the stage, so the checks would have its name."""
+    path = two_accounts(tmp_path, stages=[{"name": "prod"}])
+    monkeypatch.chdir(tmp_path)
+
+    synthesize_pipeline(path, tmp_path)
+
+    template = json.loads((tmp_path / "cdk.out" / "prod-pipeline.template.json").read_text())
+    (made,) = (
+        each["Properties"]
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::CodePipeline::Pipeline"
+    )
+    assert [stage["Name"] for stage in made["Stages"]][-2:] == ["Checks", "prod"]
 
 
 def test_runs_wait_for_each_other_and_begin_again_with_a_new_pipeline(piped: Piped) -> None:
@@ -141,13 +162,55 @@ def test_the_source_may_use_the_connection_by_the_prefix_of_its_arn(piped: Piped
     }
 
 
-def test_the_assembly_is_built_by_the_readmes_own_commands(piped: Piped) -> None:
-    assert piped.build(f"make pipeline CLUSTER={PROD}")
-    assert piped.build("make test")
-    rules = piped.build("make lint-templates")["Source"]["BuildSpec"]
-    for file in (DEV, PROD):
-        assert f"make synth CLUSTER={file}" in rules
-        assert f"make lint-templates CLUSTER={file}" in rules
+def test_the_assembly_is_built_by_the_installed_product(piped: Piped) -> None:
+    synth = json.loads(piped.build(f"ultrascale synth --pipeline {PROD}")["Source"]["BuildSpec"])
+    assert synth["artifacts"]["base-directory"] == "cdk.out"
+    rules = piped.build("cfn-lint==")["Source"]["BuildSpec"]
+    for file, region in ((DEV, "us-west-2"), (PROD, "us-east-2")):
+        assert f"ultrascale synth {file}" in rules
+        assert f"--regions {region} --template cdk.out/*.template.json" in rules
+
+
+def test_the_wheel_in_a_bucket_is_all_that_builds_may_read_there(piped: Piped) -> None:
+    """Of other objects under the same key of KMS they can decrypt none."""
+    readers = {
+        role["Ref"]
+        for policy_ in piped.of("AWS::IAM::Policy")
+        for statement in policy_["PolicyDocument"]["Statement"]
+        for role in policy_["Roles"]
+        if statement["Action"] == "s3:GetObject" and statement["Resource"] == WHEEL_ARN
+    }
+    decrypts = [
+        statement["Condition"]
+        for policy_ in piped.of("AWS::IAM::Policy")
+        for statement in policy_["PolicyDocument"]["Statement"]
+        if "kms:ViaService" in json.dumps(statement)
+    ]
+
+    assert len(readers) == len(decrypts) - 1 == 2
+    for build in ("cfn-lint==", f"plan {PROD}"):
+        assert piped.build(build)["ServiceRole"]["Fn::GetAtt"][0] in readers
+    read = [each["StringLike"]["kms:EncryptionContext:aws:s3:arn"] for each in decrypts]
+    assert read.count([WHEEL_ARN, "arn:aws:s3:::artifacts"]) == 2
+
+
+def test_the_first_build_may_read_the_wheel_of_the_next_release(piped: Piped) -> None:
+    """It installs what the commit names, before the pipeline can allow that by its update."""
+    wheels = "arn:aws:s3:::artifacts/tools/ultrascale-*.whl"
+    ((policy_, decrypt),) = (
+        (policy_, statement)
+        for policy_ in piped.of("AWS::IAM::Policy")
+        for statement in policy_["PolicyDocument"]["Statement"]
+        if statement["Action"] == "kms:Decrypt" and wheels in json.dumps(statement["Condition"])
+    )
+    allowed = policy_["PolicyDocument"]["Statement"]
+
+    assert policy_["Roles"] == [{"Ref": piped.build("--pipeline")["ServiceRole"]["Fn::GetAtt"][0]}]
+    assert {"Action": "s3:GetObject", "Effect": "Allow", "Resource": wheels} in allowed
+    assert decrypt["Condition"]["StringLike"] == {
+        "kms:ViaService": "s3.*",
+        "kms:EncryptionContext:aws:s3:arn": [wheels, "arn:aws:s3:::artifacts"],
+    }
 
 
 class TestGate:
@@ -173,13 +236,13 @@ class TestGate:
     def test_plan_preflight_and_changes_stop_the_pipeline_in_this_order(self, piped: Piped) -> None:
         spec = json.loads(piped.build(f"ultrascale plan {PROD}")["Source"]["BuildSpec"])
         commands = spec["phases"]["build"]["commands"]
-        gates = [each for each in commands if ".venv/bin/ultrascale" in each]
+        gates = [each for each in commands if f" {PROD}" in each]
 
-        assert commands[0] == f"make synth CLUSTER={PROD}"
         assert gates == [
-            f".venv/bin/ultrascale plan {PROD}",
-            f".venv/bin/ultrascale preflight {PROD} --profile gate",
-            "bash -o pipefail -c '.venv/bin/ultrascale diff clusters/prod.yaml --assembly cdk.out "
+            f"ultrascale synth {PROD}",
+            f"ultrascale plan {PROD}",
+            f"ultrascale preflight {PROD} --profile gate",
+            "bash -o pipefail -c 'ultrascale diff clusters/prod.yaml --assembly cdk.out "
             "--profile gate --replace Key1 --replace prod-network/Vpc2 | tee changes.txt'",
         ]
 
@@ -294,7 +357,7 @@ class TestPins:
 
     def test_every_build_of_the_source_runs_on_a_python_that_is_chosen(self, piped: Piped) -> None:
         """The newest of the image is another one whenever AWS changes the image."""
-        for command in ("make pipeline", "make test", "make lint-templates", f"plan {PROD}"):
+        for command in ("--pipeline", "cfn-lint==", f"plan {PROD}"):
             spec = json.loads(piped.build(command)["Source"]["BuildSpec"])
 
             assert spec["phases"]["install"]["runtime-versions"]["python"] == "3.11"

@@ -39,7 +39,11 @@ def test_a_file_without_a_pipeline_has_none_to_synthesize(
     monkeypatch.chdir(tmp_path)
     context = {"pipeline": DEV}
     app = SimpleNamespace(node=SimpleNamespace(try_get_context=context.get))
-    monkeypatch.setattr(cdk, "App", lambda: app)
+
+    def make_app(**_: object) -> SimpleNamespace:
+        return app
+
+    monkeypatch.setattr(cdk, "App", make_app)
 
     with pytest.raises(SystemExit, match=f"{DEV}: no pipeline; add the section, or use -c cluster"):
         entry.main()

@@ -1,7 +1,6 @@
 """The stack of what sizes node groups: made before them, and before the controllers' pods."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,13 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.folders import ROOT
 from tests.support.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import plan
 from ultrascale.plan.cluster import assemble
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.scaling import ScalingStack
 from ultrascale_stacks.validation import validate
 
-CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
 FIXED = SYSTEM_POOL | {"nodes": {"static": 2}}
 SPOT_GROUP = pool_document(
     provisioner="self-managed",
@@ -30,7 +28,7 @@ def made(*pools: dict[str, Any], **changes: Any) -> plan.ClusterPlan:
 
 
 def synthesize(cluster: plan.ClusterPlan) -> ScalingStack:
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     return ScalingStack(app, "research-scaling", plan=cluster)
 
 
@@ -83,7 +81,7 @@ def test_node_groups_reach_the_function(everything: ScalingStack) -> None:
 )
 def test_no_rule_finds_anything_to_say(changes: dict[str, Any], tmp_path: Path) -> None:
     app = cdk.App(
-        context=dict(CONTEXT),
+        context=dict(FLAGS),
         outdir=str(tmp_path),
         builtin_cloud_formation_validation=False,
     )

@@ -7,10 +7,10 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.storage import StorageStack
 
@@ -24,7 +24,7 @@ LUSTRE = {
 
 def synthesize(**storage: Any) -> Template:
     plan = plan_cluster(make_cluster(storage=storage))
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "network", plan=plan).network
     stack = StorageStack(app, "storage", plan=plan, network=network, cluster=context_in(network))
     return Template.from_stack(stack)

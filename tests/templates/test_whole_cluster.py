@@ -194,7 +194,7 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(
     trainium: Assembly, mixed: Assembly, tmp_path: Path
 ) -> None:
     # As app.py begins.
-    start = "from ultrascale.node import use_bundled_node; use_bundled_node()\n"
+    start = "from ultrascale.node import use_node; use_node()\n"
     program = start + "from pathlib import Path; from tests.support.assembly import synthesize\n"
     program += "\n".join(
         f"synthesize(Path({str(ROOT / 'clusters' / f'{each.plan.name}.yaml')!r}),"

@@ -1,0 +1,316 @@
+"""Synthesis of a cluster file into new folders, which take the place of the old ones on success.
+
+The app runs in a process of its own (``python -m ultrascale_stacks``), with what the CDK CLI would
+tell it, and the findings of its validation are judged as `cdk synth --strict` does: an error or a
+warning that nobody has acknowledged fails the synthesis.
+"""
+
+import fcntl
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ultrascale import processes
+from ultrascale.documents import Json, look_up, mapping, objects, sequence, text
+from ultrascale.errors import QuestionError, UltrascaleError
+from ultrascale.node import node
+from ultrascale.progress import progress
+
+ASSEMBLY = Path("cdk.out")
+"""Folder of the working folder for the assembly, by default."""
+MANIFESTS = Path("dist")
+"""Folder of the working folder for the manifests, by default."""
+APP = ("-P", "-m", "ultrascale_stacks")
+"""The app, without the working folder on Python's path, which may have a folder `constructs`."""
+
+# The CDK CLI tells an app the same, with the options that it has by default.
+# Source: https://github.com/aws/aws-cdk-cli (cloud-assembly/environment.ts, contextFromSettings)
+_CONTEXT: Mapping[str, Json] = {
+    "aws:cdk:enable-path-metadata": True,
+    "aws:cdk:enable-asset-metadata": True,
+    "aws:cdk:disable-version-reporting": True,
+    "aws:cdk:bundling-stacks": ["**"],
+    # Findings are judged here.
+    "@aws-cdk/core:failSynthOnValidationErrors": False,
+}
+_REPORT = "validation-report.json"
+_REFUSED = frozenset({"fatal", "error", "warning"})
+_MANIFEST = "manifest.json"
+# What the CDK writes into an assembly beside its manifest, and the CDK CLI into its `.cache`.
+_PART = re.compile(
+    r"asset\..*|(assembly|cluster)-.*|.*\.(template|assets|metadata)\.json|tree\.json|cdk\.out"
+    r"|.*\.lock|.*\.dot|buildspec-.*\.yaml|(.*-)?validation-report\.json|\.cache|\.DS_Store"
+)
+# Written by `ultrascale bootstrap-policy`, beside the manifests.
+_BOOTSTRAP = "bootstrap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The folders that a synthesis replaces.
+
+    Attributes:
+        assembly: Folder of the assembly.
+        manifests: Folder of the manifests.
+    """
+
+    assembly: Path = ASSEMBLY
+    manifests: Path = MANIFESTS
+
+
+def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:
+    """Synthesize a cluster file, or its pipeline, and replace the folders of ``target``.
+
+    They stay as they are where the synthesis fails or is interrupted.
+
+    Args:
+        file: The cluster file, without mistakes.
+        target: The folders.
+        pipeline: Synthesize the pipeline of the file, with all of its stages.
+
+    Raises:
+        QuestionError: A folder holds files that no synthesis wrote.
+        UltrascaleError: As `synthesize_into`; or a folder cannot be written.
+    """
+    assembly, manifests = target.assembly.resolve(), target.manifests.resolve()
+    _refuse_target(file, assembly, manifests)
+    with ExitStack() as stack:
+        new = {each: stack.enter_context(_new_folder(each)) for each in (assembly, manifests)}
+        _reuse_assets(assembly, new[assembly])
+        synthesize_into(file, assembly=new[assembly], manifests=new[manifests], pipeline=pipeline)
+        _replace(new)
+
+
+def synthesize_into(file: Path, *, assembly: Path, manifests: Path, pipeline: bool = False) -> None:
+    """Synthesize a cluster file, or its pipeline, into two folders.
+
+    Args:
+        file: The cluster file, without mistakes.
+        assembly: Folder for the assembly.
+        manifests: Folder for the manifests.
+        pipeline: Synthesize the pipeline of the file, with all of its stages.
+
+    Raises:
+        QuestionError: The file is standard input.
+        UltrascaleError: The app fails, or its validation has findings; what was printed is in it.
+    """
+    refuse_stdin(file)
+    context = {
+        **_CONTEXT,
+        "pipeline" if pipeline else "cluster": str(file),
+        "manifests": str(manifests),
+    }
+    environment = {
+        # Nobody's settings of the CDK change a template, or switch validation off.
+        **{name: value for name, value in os.environ.items() if not name.startswith("CDK_")},
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "CDK_OUTDIR": str(assembly),
+        "JSII_NODE": str(node()),
+    }
+    with progress(f"synthesizing {file}"):
+        answer = processes.run([sys.executable, *APP], environment=environment)
+    printed = answer.stdout.strip()
+    if answer.returncode:
+        raise UltrascaleError(printed or f"{file}: the synthesis ended with {answer.returncode}")
+    lines = [*_findings(assembly)]
+    if lines:
+        head = f"{file}: the synthesis has findings that nobody has acknowledged:"
+        raise UltrascaleError("\n".join([*filter(None, [printed]), head, *lines]))
+    if printed:
+        sys.stderr.write(f"{printed}\n")
+
+
+def refuse_stdin(file: Path) -> None:
+    """Refuse standard input, which the process of the app could not read again.
+
+    Raises:
+        QuestionError: ``file`` is "-".
+    """
+    if str(file) == "-":
+        raise QuestionError(["-: a synthesis reads a file, and not standard input; name a file"])
+
+
+# --- findings -----------------------------------------------------------------------------------
+
+
+def _findings(assembly: Path) -> Iterator[str]:
+    """Yield lines on what no one may deploy: findings, and facts that an account would be asked."""
+    if missing := sequence(_read(assembly / _MANIFEST), "missing"):
+        keys = ", ".join(sorted(text(each, "key") for each in missing))
+        yield f"facts are missing that the CDK would look up in an account: {keys}"
+    reports = sorted(assembly.glob(f"**/{_REPORT}"))
+    if assembly / _REPORT not in reports:
+        yield f"{_REPORT} is missing: nothing was validated"
+    for report in reports:
+        for plugin in objects(_read(report), "pluginReports"):
+            yield from _findings_of(plugin)
+
+
+def _findings_of(plugin: Json) -> Iterator[str]:
+    name, refused = text(plugin, "pluginName"), False
+    for violation in objects(plugin, "violations"):
+        if (severity := text(violation, "severity")) not in _REFUSED:
+            continue
+        refused = True
+        yield f"{severity} {text(violation, 'ruleName')} ({name}): {text(violation, 'description')}"
+        if fix := text(violation, "suggestedFix"):
+            yield f"  fix: {fix}"
+        for construct in objects(violation, "violatingConstructs"):
+            resource = mapping(construct, "cloudFormationResource")
+            where = [text(resource, "templatePath"), text(resource, "logicalId")]
+            paths = map(str, sequence(resource, "propertyPaths"))
+            place = [text(construct, "constructPath"), *where, *paths]
+            yield "  at " + " ".join(filter(None, place))
+    if not refused and text(plugin, "conclusion") == "failure":
+        yield f"error ({name}): the validation failed and names no finding"
+
+
+def _read(file: Path) -> Json:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UltrascaleError(f"{file}: {error}; synthesize again") from error
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+def _refuse_target(file: Path, assembly: Path, manifests: Path) -> None:
+    wrong = [*_mistakes(file.resolve(), {"--output": assembly, "--manifests": manifests})]
+    if assembly == manifests or assembly in manifests.parents or manifests in assembly.parents:
+        wrong.append(f"--manifests: lies in the folder of --output, or that in it, got {manifests}")
+    if wrong:
+        raise QuestionError(wrong)
+
+
+def _mistakes(file: Path, folders: Mapping[str, Path]) -> Iterator[str]:
+    """Yield a line for each folder whose content would be lost by the replacement."""
+    for option, folder in folders.items():
+        if folder.exists() and not folder.is_dir():
+            yield f"{option}: is no folder, got {folder}; name another one"
+        elif folder in (Path.cwd(), *Path.cwd().parents, *file.parents):
+            yield f"{option}: would be replaced as a whole, got {folder}; name another folder"
+        elif (stranger := _stranger(folder, is_assembly=option == "--output")) is not None:
+            yield (
+                f"{option}: holds what no synthesis wrote and would be replaced, got {stranger}; "
+                "move it, or name another folder"
+            )
+
+
+def _stranger(folder: Path, *, is_assembly: bool) -> Path | None:
+    """Return a file of ``folder`` that no synthesis wrote, if it has one."""
+    if is_assembly:
+        if not folder.is_dir():
+            return None
+        manifest = folder / _MANIFEST
+        known = {_MANIFEST} if _is_assembly_manifest(manifest) else set[str]()
+        # A synthesis by the CDK CLI that failed leaves a part, without a manifest.
+        strangers = (
+            file
+            for file in sorted(folder.iterdir())
+            if file.name not in known and not _PART.fullmatch(file.name)
+        )
+        return manifest if manifest.exists() and not known else next(strangers, None)
+    for file in folder.glob("**/*"):
+        if not (
+            file.is_dir()
+            or file.name.endswith(".k8s.yaml")
+            or file.name == ".DS_Store"
+            or file.relative_to(folder).parts[0] == _BOOTSTRAP
+        ):
+            return file
+    return None
+
+
+def _is_assembly_manifest(file: Path) -> bool:
+    """Return whether a ``manifest.json`` is of the CDK: web pages have files of that name, too."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(text(document, "version")) and isinstance(look_up(document, "artifacts"), dict)
+
+
+@contextmanager
+def _new_folder(target: Path) -> Generator[Path]:
+    """Make a folder on the file system of ``target``, for what is to replace it."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(
+            dir=target.parent, prefix=f".{target.name}-", ignore_cleanup_errors=True
+        )
+    except OSError as error:
+        raise UltrascaleError(
+            f"{target.parent}: cannot be written to: {error.strerror}; name other folders by "
+            "--output and --manifests"
+        ) from error
+    with folder as name:
+        new = Path(name, "new")
+        new.mkdir()
+        yield new
+
+
+def _reuse_assets(old: Path, new: Path) -> None:
+    """Link assets, which have the digest of their content in their name: the CDK copies 60 MB.
+
+    The CDK writes manifests of assets last. A zip that none names may be half of one, which a
+    killed `cdk synth` left, or belong to a state before the last.
+    """
+    for asset in {
+        old / name for manifest in old.rglob("*.assets.json") for name in _zips(manifest)
+    }:
+        # A file system without links gets a copy from the CDK.
+        with suppress(OSError):
+            os.link(asset, new / asset.name)
+
+
+def _zips(manifest: Path) -> Iterator[str]:
+    """Yield the names of zips that a manifest of assets says were written."""
+    with suppress(OSError, ValueError):
+        for file in mapping(json.loads(manifest.read_text(encoding="utf-8")), "files").values():
+            name = Path(text(file, "source", "path")).name
+            if name.startswith("asset.") and name.endswith(".zip"):
+                yield name
+
+
+def _replace(new: Mapping[Path, Path]) -> None:
+    """Put each new folder where its key says, all of them or none."""
+    with ExitStack() as stack:
+        for folder in sorted({target.parent for target in new}):
+            stack.enter_context(_locked(folder))
+        with processes.uninterrupted():
+            done: list[tuple[Path, Path]] = []
+            try:
+                for target, folder in new.items():
+                    old = folder.with_name("old")
+                    if target.exists():
+                        target.rename(old)
+                        done.append((old, target))
+                    folder.rename(target)
+                    done.append((target, folder))
+            except OSError as error:
+                for now, before in reversed(done):
+                    now.rename(before)
+                raise UltrascaleError(
+                    f"{error.filename2 or error.filename}: cannot be replaced: {error.strerror}; "
+                    "name another folder"
+                ) from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Keep other syntheses from replacing folders of ``folder``: two would mix what they wrote."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network file systems have no locks.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
