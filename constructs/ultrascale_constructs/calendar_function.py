@@ -1,10 +1,11 @@
 """The Lambda function of a block calendar."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 
-from aws_cdk import CustomResource, Duration, Stack
+from aws_cdk import CustomResource, Duration, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -107,7 +108,7 @@ class CalendarFunction(Construct):
             resource_type="Custom::BlockCalendar",
             service_token=self.function.function_arn,
             service_timeout=Duration.minutes(5),
-            properties={**entry, "Plan": _fingerprint(plan)},
+            properties={**entry, "Plan": _fingerprint(self, plan)},
         )
         at_deploy.node.add_dependency(self._every_minute(entry))
         return at_deploy
@@ -197,14 +198,18 @@ def calendar_entry(
     }
 
 
-def _fingerprint(plan: PoolPlan | NodePoolPlan) -> str:
+def _fingerprint(scope: Construct, plan: PoolPlan | NodePoolPlan) -> str:
     """Return what changes with what the calendar reads and with what a new group is made from.
 
     Other fields of a pool say nothing of its size: with all of them, each new field of the plan
     would change the templates of all clusters.
     """
     fields = _OF_GROUPS if isinstance(plan, PoolPlan) else _OF_NODE_POOLS
-    return sha256(repr([(name, getattr(plan, name)) for name in fields]).encode()).hexdigest()
+    text = repr([(name, getattr(plan, name)) for name in fields])
+    if Token.is_unresolved(text):
+        # The number of a token changes with whatever else the app defines.
+        text = json.dumps(Stack.of(scope).resolve(text), sort_keys=True)
+    return sha256(text.encode()).hexdigest()
 
 
 def _window(window: WindowPlan) -> Mapping[str, str]:

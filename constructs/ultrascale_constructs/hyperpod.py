@@ -54,7 +54,9 @@ class HyperPodCluster(Construct):
         lifecycle = HyperPodLifecycleBucket(
             self, "Lifecycle", cluster_name=plan.name, region=region
         )
-        role = HyperPodRole(self, "Role", cluster_name=plan.name, lifecycle_bucket=lifecycle.bucket)
+        role = HyperPodRole(
+            self, "Role", cluster_name=cluster.name, lifecycle_bucket=lifecycle.bucket
+        )
         efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
         groups = [cluster.security_group_id, efa.security_group_id]
 

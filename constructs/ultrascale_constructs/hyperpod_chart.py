@@ -207,7 +207,8 @@ def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
 
 def _patches(plan: HyperPodChartPlan) -> Iterator[Patch]:
     controllers = {"kind": "Deployment"}
-    yield _patch(controllers, "nodeSelector", dict(plan.controller_node_selector))
+    if plan.controller_node_selector:
+        yield _patch(controllers, "nodeSelector", dict(plan.controller_node_selector))
     for name, types in plan.daemon_set_types.items():
         term = {"key": INSTANCE_TYPE_LABEL, "operator": "In", "values": list(types)}
         required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}

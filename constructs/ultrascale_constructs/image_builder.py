@@ -1,9 +1,15 @@
 """The CodeBuild project that builds container images."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from shutil import copyfile
+from stat import S_IXUSR
+from tempfile import TemporaryDirectory
 
-from aws_cdk import IgnoreMode, Stack
+from aws_cdk import Stack
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -64,13 +70,10 @@ class ImageBuilder(Construct):
         self._plan = plan
         self._project_name = names.image_builder(cluster_name)
         group = define_log_group(self, retention_days=plan.log_retention_days)
-        sources = assets.Asset(
-            self,
-            "Sources",
-            path=str(plan.sources),
-            exclude=list(plan.left_out),
-            ignore_mode=IgnoreMode.GIT,
-        )
+        with _staged(plan.sources) as folder:
+            sources = assets.Asset(
+                self, "Sources", path=str(folder), asset_hash=_hash_of_modes(folder)
+            )
         role = self._role(builds)
         group.grant_write(role)
         self._grant_read(role, sources)
@@ -194,3 +197,39 @@ class ImageBuilder(Construct):
                 actions=["s3:GetBucketAcl", "s3:GetBucketLocation"], resources=[bucket]
             )
         )
+
+
+@contextmanager
+def _staged(sources: Mapping[str, Path]) -> Generator[Path]:
+    """Lay out ``sources`` in a folder of their own: an installed package has them in several.
+
+    The CDK copies an asset as soon as it is defined. As in Git, a file is executable or it is not.
+    """
+    with TemporaryDirectory(prefix="ultrascale-") as name:
+        folder = Path(name)
+        for path, file in sources.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            copyfile(file, folder / path)
+            (folder / path).chmod(0o755 if _is_executable(file) else 0o644)
+        yield folder
+
+
+def _hash_of_modes(folder: Path) -> str | None:
+    """Return a hash of the files of ``folder``, with what is executable; None if nothing is.
+
+    The CDK's own takes paths and contents alone, so an upload with another mode would be skipped.
+    """
+    files = sorted(file for file in folder.glob("**/*") if file.is_file())
+    if not any(_is_executable(file) for file in files):
+        return None
+    digest = sha256()
+    for file in files:
+        content = file.read_bytes()
+        path = file.relative_to(folder).as_posix()
+        digest.update(f"{path}\0{_is_executable(file)}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _is_executable(file: Path) -> bool:
+    return bool(file.stat().st_mode & S_IXUSR)

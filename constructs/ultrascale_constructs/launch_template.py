@@ -73,8 +73,9 @@ class NodeLaunchTemplate(Construct):
         }
         if self_managed is not None:
             data |= _what_eks_fills_in(plan, self_managed)
-            if not plan.network_interfaces:
-                data["SecurityGroupIds"] = list(security_group_ids)
+        # EKS gives managed nodes the cluster security group by itself, and no further one.
+        if not plan.network_interfaces and (self_managed or len(security_group_ids) > 1):
+            data["SecurityGroupIds"] = list(security_group_ids)
         # As one document: the typed properties cost a call and a check for each of up to 33
         # interfaces, half the time a pool takes to synthesize.
         self.template.add_property_override("LaunchTemplateData", data)

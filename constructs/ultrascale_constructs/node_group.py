@@ -74,7 +74,7 @@ class NodeGroup(Construct):
         groups = security_group_ids(self, plan=pool, cluster=cluster)
         placement = placement_group_name(self, pool)
         reservation = reservation_group_arn(self, plan=pool, cluster_name=cluster.name)
-        role_arn = node_role(self).role_arn
+        role_arn = node_role(self, carries_cni_rights=plan.carries_cni_rights).role_arn
         template = NodeLaunchTemplate(
             self,
             "LaunchTemplate",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from aws_cdk import ArnFormat, CustomResource, Duration, Stack
+from aws_cdk import ArnFormat, CustomResource, Duration, Stack, Token
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -50,9 +50,25 @@ class NodeGroupFunctions(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, cluster_name: str, log_retention_days: int
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        log_retention_days: int,
+        of_this_stack: bool = False,
     ) -> None:
+        """Define the function.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster_name: Name of the cluster.
+            log_retention_days: How long its log is kept, in days.
+            of_this_stack: Whether this stack alone asks it, and not the stack of each pool.
+        """
         super().__init__(scope, id)
+        self._of_this_stack = of_this_stack
         group = define_log_group(self, retention_days=log_retention_days)
         role = function_role(self, group)
         self._grant(role, cluster_name)
@@ -80,8 +96,12 @@ class NodeGroupFunctions(Construct):
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         pool_stack = names.stack(cluster_name, "*")
-        stacks = stack.format_arn(
-            service="cloudformation", resource="stack", resource_name=f"{pool_stack}/*"
+        stacks = (
+            stack.stack_id
+            if self._of_this_stack
+            else stack.format_arn(
+                service="cloudformation", resource="stack", resource_name=f"{pool_stack}/*"
+            )
         )
         for statement in (
             iam.PolicyStatement(actions=["eks:ListNodegroups"], resources=[cluster]),
@@ -99,6 +119,8 @@ class NodeGroupFunctions(Construct):
                     ("eks:cluster-name", cluster_name),
                     (f"kubernetes.io/cluster/{cluster_name}", "owned"),
                 )
+                # A key is no place for a name that CloudFormation alone knows.
+                if not Token.is_unresolved(key)
             ),
             iam.PolicyStatement(
                 actions=["autoscaling:CreateOrUpdateTags", "autoscaling:DeleteTags"],

@@ -16,6 +16,10 @@ NODE_POLICIES: Mapping[str, str] = {
     "AmazonEC2ContainerRegistryPullOnly": "pull and nothing else",
     "AmazonSSMManagedInstanceCore": "the way onto a node, as there is no SSH",
 }
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-iam-role.html
+CNI_POLICY: Mapping[str, str] = {
+    "AmazonEKS_CNI_Policy": "what EKS documents where the VPC CNI has no role of its own",
+}
 
 
 class NodeRole(Construct):

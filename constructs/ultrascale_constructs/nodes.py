@@ -10,22 +10,28 @@ from constructs import Construct
 
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import aws_policy, service
+from ultrascale_constructs.cdk_types import as_construct, aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.node_group_functions import ask
-from ultrascale_constructs.node_role import NODE_POLICIES
+from ultrascale_constructs.node_role import CNI_POLICY, NODE_POLICIES
 
 
-def node_role(scope: Construct) -> iam.Role:
-    """Define the role of the nodes, as `Role` in ``scope``."""
+def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:
+    """Define the role of the nodes, as `Role` in ``scope``.
+
+    Args:
+        scope: Parent.
+        carries_cni_rights: Whether the VPC CNI has its rights from this role.
+    """
+    policies = {**NODE_POLICIES, **(CNI_POLICY if carries_cni_rights else {})}
     role = iam.Role(
         scope,
         "Role",
         assumed_by=service("ec2.amazonaws.com"),
-        managed_policies=[aws_policy(name) for name in NODE_POLICIES],
+        managed_policies=[aws_policy(name) for name in policies],
     )
-    acknowledge_managed_policies(role, NODE_POLICIES)
+    acknowledge_managed_policies(role, policies)
     return role
 
 
@@ -54,7 +60,7 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     targets a group becomes an On-Demand Instance then, so a reservation that may spill gets a
     group to itself. The reservation must be the account's own: its ARN names the owner.
 
-    It stands in the stack and not in ``scope``: while one node group replaces another, its name is
+    It stands beside ``scope`` and not in it: while one node group replaces another, its name is
     taken.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/create-cr-group.html
@@ -62,9 +68,10 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
     reservation = plan.reservation
     if reservation is None or reservation.id is None or not reservation.spill:
         return reservation.resource_group if reservation else None
-    stack = Stack.of(scope)
+    beside = scope.node.scope
+    assert beside is not None, "a node group is in a stack"
     return resourcegroups.CfnGroup(
-        stack,
+        as_construct(beside),
         f"{plan.name}-reservation",
         # CloudFormation makes no name up for it.
         name=f"{cluster_name}-{plan.name}-reservation",
@@ -82,7 +89,7 @@ def reservation_group_arn(scope: Construct, *, plan: PoolPlan, cluster_name: str
             ),
         ],
         resources=[
-            stack.format_arn(
+            Stack.of(scope).format_arn(
                 service="ec2", resource="capacity-reservation", resource_name=reservation.id
             )
         ],

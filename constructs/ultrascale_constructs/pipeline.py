@@ -1,6 +1,6 @@
 """The pipeline that builds, checks and deploys the clusters of a repository."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from aws_cdk import Duration, RemovalPolicy, Stage, pipelines
 from aws_cdk import aws_codebuild as codebuild
@@ -23,9 +23,12 @@ from ultrascale_constructs.pipeline_permissions import (
     accept_findings,
     allow_connection,
     complete_check,
+    package_statements,
+    upgrade_statements,
 )
 
-_CHECKS = "Checks"
+CHECKS = "Checks"
+"""Name of the stage that tests, and makes the role of each gate."""
 _NO_ACCESS_LOG = {
     "AwsSolutions::AwsSolutions-S1": (
         "files of builds, which go after weeks; who read them is for the account's CloudTrail "
@@ -72,7 +75,7 @@ class DeploymentPipeline(Construct):
         notices = Notices(self, "Notices", plan=plan, email=plan.email) if plan.email else None
         topic = notices.topic if notices else None
         gate = Gate(self, "Gate", plan=plan, source=self._source, topic=topic)
-        checks = pipeline.add_wave(_CHECKS, pre=[*self._checks()])
+        checks = pipeline.add_wave(CHECKS, pre=[*self._checks()])
         for stage in plan.stages:
             checks.add_stage(gates[stage.name])
         for wave in plan.waves:
@@ -112,28 +115,26 @@ class DeploymentPipeline(Construct):
             use_change_sets=False,
             # One build uploads all files: each of its own would take minutes to begin.
             publish_assets_in_parallel=False,
-            synth=pipelines.ShellStep(
+            synth=pipelines.CodeBuildStep(
                 "Synth",
                 input=self._source,
-                commands=[f"make pipeline CLUSTER={self._plan.file}"],
+                commands=[*self._plan.builds.synth],
                 primary_output_directory="cdk.out",
+                role_policy_statements=upgrade_statements(self._plan),
             ),
             code_build_defaults=_build_options(self._plan, group),
         )
 
-    def _checks(self) -> Sequence[pipelines.Step]:
-        """Return the steps before any deployment: tests, and rules over templates."""
-        rules = [
-            command
-            for stage in self._plan.stages
-            for command in (
-                f"make synth CLUSTER={stage.file}",
-                f"make lint-templates CLUSTER={stage.file}",
-            )
-        ]
-        return (
-            pipelines.ShellStep("Test", input=self._source, commands=["make test"]),
-            pipelines.ShellStep("Policy", input=self._source, commands=rules),
+    def _checks(self) -> Iterator[pipelines.Step]:
+        """Yield the steps before any deployment: tests, and rules over templates."""
+        builds = self._plan.builds
+        if builds.tests:
+            yield pipelines.ShellStep("Test", input=self._source, commands=[*builds.tests])
+        yield pipelines.CodeBuildStep(
+            "Policy",
+            input=self._source,
+            commands=[*builds.rules],
+            role_policy_statements=package_statements(self._plan),
         )
 
 

@@ -11,7 +11,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import PipelinePlan, StagePlan
 from ultrascale_constructs.cdk_types import as_role, principal
-from ultrascale_constructs.pipeline_permissions import accept_reading
+from ultrascale_constructs.pipeline_permissions import accept_reading, package_statements
 
 _PROFILE = "gate"
 _CHANGES = "changes.txt"
@@ -46,7 +46,7 @@ class Gate(Construct):
         super().__init__(scope, id)
         self._source = source
         self._topic = topic
-        self._comment_length = plan.comment_length
+        self._plan = plan
         self._role = iam.Role(
             self,
             "Role",
@@ -60,6 +60,8 @@ class Gate(Construct):
                 resources=[stage.gate_role_arn for stage in plan.stages],
             )
         )
+        for statement in package_statements(plan):
+            self._role.add_to_policy(statement)
 
     def steps(self, stage: StagePlan, gate: Stage) -> list[pipelines.Step]:
         """Return the steps before ``stage``, in their order.
@@ -72,7 +74,7 @@ class Gate(Construct):
             look_name(stage),
             input=self._source,
             role=as_role(self._role),
-            commands=gate_commands(stage, comment_length=self._comment_length),
+            commands=gate_commands(stage, self._plan),
             # The CDK exports what its own steps ask for alone.
             partial_build_spec=codebuild.BuildSpec.from_object(
                 {"env": {"exported-variables": [NODES_VARIABLE]}}
@@ -111,16 +113,16 @@ def _builds_of(plan: PipelinePlan) -> iam.ServicePrincipal:
     )
 
 
-def gate_commands(stage: StagePlan, *, comment_length: int) -> list[str]:
+def gate_commands(stage: StagePlan, plan: PipelinePlan) -> list[str]:
     """Return the commands that check ``stage``; the first that fails stops the pipeline.
 
     Args:
         stage: The stage.
-        comment_length: Most characters of the comment of its approval.
+        plan: The pipeline.
     """
     # The address of the build takes some of it, and a space.
-    room = comment_length - len(_TOLD) - 1
-    ultrascale = f".venv/bin/ultrascale {{}} {stage.file}"
+    room = plan.comment_length - len(_TOLD) - 1
+    ultrascale = f"{plan.builds.program} {{}} {stage.file}"
     replace = "".join(f" --replace {name}" for name in stage.replace)
     diff = f"{ultrascale.format('diff')} --assembly cdk.out --profile {_PROFILE}{replace}"
     settings = {
@@ -132,7 +134,7 @@ def gate_commands(stage: StagePlan, *, comment_length: int) -> list[str]:
     }
     return [
         *_nodes_commands(stage),
-        f"make synth CLUSTER={stage.file}",
+        *plan.builds.looks[stage.name],
         *(f"aws configure set profile.{_PROFILE}.{key} {value}" for key, value in settings.items()),
         ultrascale.format("plan"),
         f"{ultrascale.format('preflight')} --profile {_PROFILE}",

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from ultrascale.documents import mapping, objects, text
 from ultrascale.plan.model import PipelinePlan
+from ultrascale.release import PRODUCT
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_construct, child, logical_id
 
@@ -37,6 +38,8 @@ _GRANTED_ACTIONS = (
     "s3:List*",
 )
 _OWN_FILES = "the CDK's grants on the pipeline's own buckets and keys, which hold its runs alone"
+_OWN_WHEEL = "the key of the bucket is not ours to know; the condition names the objects"
+_NEXT_WHEEL = "the wheels of this product in one folder: a commit names the next before its update"
 _OWN_BUILDS = "logs and reports of the pipeline's own builds"
 _BOOTSTRAP_ROLES = "roles of the CDK's bootstrap stack alone: the condition names their tag"
 _OWN_APPROVALS = "approvals of pipelines with the check's tag alone: the condition names it"
@@ -60,6 +63,64 @@ def allow_connection(pipeline: pipelines.CodePipeline, connection: str) -> None:
             construct.add_to_policy(
                 iam.PolicyStatement(actions=[f"{service}:UseConnection"], resources=[connection])
             )
+
+
+def package_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
+    """Return what a build may read beside the repository: the one object that it installs."""
+    if plan.builds.bucket_object is None:
+        return []
+    return _read(plan, _object_arn(plan, plan.builds.bucket_object))
+
+
+def upgrade_statements(plan: PipelinePlan) -> list[iam.PolicyStatement]:
+    """Return what the first build may read: the release of any commit, in the folder of this one.
+
+    It installs what the commit names before the pipeline's update could allow that.
+    """
+    wheels = _wheels_arn(plan)
+    return _read(plan, wheels) if wheels else []
+
+
+def _read(plan: PipelinePlan, objects_arn: str) -> list[iam.PolicyStatement]:
+    """Return the permissions to read objects in a bucket that may be encrypted.
+
+    S3 asks KMS with the object, or with the bucket where that has a key of its own for buckets.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+    """
+    bucket_arn = objects_arn.partition("/")[0]
+    return [
+        iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects_arn]),
+        iam.PolicyStatement(
+            actions=["kms:Decrypt"],
+            resources=[_any_key(plan)],
+            conditions={
+                "StringLike": {
+                    "kms:ViaService": "s3.*",
+                    "kms:EncryptionContext:aws:s3:arn": [objects_arn, bucket_arn],
+                }
+            },
+        ),
+    ]
+
+
+def _wheels_arn(plan: PipelinePlan) -> str | None:
+    """Return the wheels of this product beside the one that the builds install; None: it has none.
+
+    ``plan.builds.bucket_object`` is ``BUCKET/FOLDER/NAME.whl``.
+    """
+    if plan.builds.bucket_object is None:
+        return None
+    folder, _, _ = plan.builds.bucket_object.rpartition("/")
+    return _object_arn(plan, f"{folder}/{PRODUCT}-*.whl")
+
+
+def _object_arn(plan: PipelinePlan, place: str) -> str:
+    return f"arn:{plan.partition}:s3:::{place}"
+
+
+def _any_key(plan: PipelinePlan) -> str:
+    return f"arn:{plan.partition}:kms:*:*:key/*"
 
 
 def complete_check(
@@ -136,6 +197,7 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
         pipeline: The pipeline, built.
         plan: What it deploys.
     """
+    wheels = _wheels_arn(plan)
     acknowledge(
         scope,
         {_FINDING.format(f"Action::{action}"): _OWN_FILES for action in _GRANTED_ACTIONS}
@@ -146,7 +208,15 @@ def accept_findings(scope: Construct, pipeline: pipelines.CodePipeline, plan: Pi
         | {
             _FINDING.format(f"Resource::{build}"): _OWN_BUILDS
             for build in _builds(scope, pipeline, plan)
-        },
+        }
+        | (
+            {
+                _FINDING.format(f"Resource::{_any_key(plan)}"): _OWN_WHEEL,
+                _FINDING.format(f"Resource::{wheels}"): _NEXT_WHEEL,
+            }
+            if wheels
+            else {}
+        ),
     )
     every = _FINDING.format("Resource::*")
     acknowledge(

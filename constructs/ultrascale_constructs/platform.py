@@ -34,8 +34,24 @@ class ManifestApplier(Construct):
         id: str,
         *,
         cluster: ClusterContext,
+        through: "ManifestApplier | None" = None,
     ) -> None:
+        """Define the provider, unless there is one.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster: The cluster.
+            through: One whose provider is used; what it applied is not waited for.
+        """
         super().__init__(scope, id)
+        self._cluster: eks.ICluster
+        self._access: eks.AccessEntry
+        self._first: tuple[IConstruct, ...]
+        if through is not None:
+            self._cluster, self._access = through._cluster, through._access
+            self._first = self._last = through._first
+            return
         provider = eks.KubectlProvider(
             self,
             "Provider",
@@ -64,7 +80,8 @@ class ManifestApplier(Construct):
         # itself, and the stack fails with `already exists` (aws/aws-cdk#667).
         self._access = self._entry(provider)
         logs = [part for part in provider.node.find_all() if isinstance(part, CfnLogGroup)]
-        self._last: tuple[IConstruct, ...] = (self._access, *logs)
+        self._first = (self._access, *logs)
+        self._last: tuple[IConstruct, ...] = self._first
 
     def apply(self, id: str, manifests: Sequence[Manifest], *, retain: bool) -> None:
         """Apply ``manifests`` after everything applied before.

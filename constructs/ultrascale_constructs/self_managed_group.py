@@ -61,7 +61,7 @@ class SelfManagedGroup(Construct):
         """
         super().__init__(scope, id)
         pool = plan.pool
-        role = node_role(self)
+        role = node_role(self, carries_cni_rights=plan.carries_cni_rights)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=as_role(role))
         access = eks.CfnAccessEntry(
             self,
@@ -156,7 +156,12 @@ def _mixed_instances(
 def _hooks(
     plan: NodeGroupPlan,
 ) -> list[autoscaling.CfnAutoScalingGroup.LifecycleHookSpecificationProperty]:
-    """Return the hook that gives the Node Termination Handler time to drain a node."""
+    """Return the hook that gives the Node Termination Handler time to drain a node.
+
+    Without a handler it would only delay the end of the instance.
+    """
+    if plan.drain_seconds == 0:
+        return []
     return [
         _Group.LifecycleHookSpecificationProperty(
             lifecycle_hook_name="drain",

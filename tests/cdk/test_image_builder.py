@@ -12,9 +12,11 @@ from aws_cdk.assertions import Template
 
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import REGION, make_stack, the
+from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
+from ultrascale.ejected import Ejected
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.delivery.build_context import ROOT, SENT
+from ultrascale.plan.delivery.build_context import SENT
 from ultrascale.plan.delivery.images import plan_image_builder
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
@@ -41,10 +43,77 @@ def build(region: str = REGION) -> Template:
         cluster_name="research",
         region=REGION,
         builds=BUILDS,
-        plan=plan_image_builder(region),
+        plan=plan_image_builder(region, ()),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
     return Template.from_stack(stack)
+
+
+def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path) -> None:
+    """A program that becomes executable is an upload of its own: the CDK skips the same hash."""
+    (tmp_path / "Dockerfile").write_text("FROM mine\n")
+    start = tmp_path / "entrypoint.sh"
+    start.write_text("exec train\n")
+    mine = Ejected(
+        name="images/nvidia",
+        source="images/nvidia",
+        location=tmp_path,
+        version="0.1.0",
+        changed=(),
+        use="image",
+    )
+    keys: list[str] = []
+    for mode in (0o600, 0o700):
+        start.chmod(mode)
+        stack = make_stack()
+        ImageBuilder(
+            stack,
+            "Builder",
+            cluster_name="research",
+            region=REGION,
+            builds=BUILDS,
+            plan=plan_image_builder(REGION, (mine,)),
+            key=kms.Key.from_key_arn(stack, "Key", KEY),
+        )
+        app = cdk.Stage.of(stack)
+        assert app is not None
+        (staged,) = Path(app.outdir).glob("asset.*/images/nvidia/entrypoint.sh")
+        assert staged.stat().st_mode & 0o777 == mode | 0o044 | (mode & 0o100 and 0o011)
+        assert (staged.parent / "Dockerfile").stat().st_mode & 0o777 == 0o644
+        keys.append(staged.parents[2].name)
+
+    assert keys[0] != keys[1]
+
+
+def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM mine\n")
+    mine = Ejected(
+        name="images/nvidia",
+        source="images/nvidia",
+        location=tmp_path,
+        version="0.1.0",
+        changed=(),
+        use="image",
+    )
+    stack = make_stack()
+
+    ImageBuilder(
+        stack,
+        "Builder",
+        cluster_name="research",
+        region=REGION,
+        builds=BUILDS,
+        plan=plan_image_builder(REGION, (mine,)),
+        key=kms.Key.from_key_arn(stack, "Key", KEY),
+    )
+
+    app = cdk.Stage.of(stack)
+    assert app is not None
+    (image,) = Path(app.outdir).glob("asset.*/images/nvidia/Dockerfile")
+    assert image.read_text() == "FROM mine\n"
+    # The rest of the folder is the user's as well: they may have removed a file.
+    assert [path.name for path in image.parent.iterdir()] == ["Dockerfile"]
+    assert (image.parents[1] / "neuron" / "Dockerfile").is_file()
 
 
 @pytest.fixture(scope="module")

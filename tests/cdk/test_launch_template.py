@@ -1,5 +1,6 @@
 """Launch templates of a pool: interfaces, disks, metadata and the document for nodeadm."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ SELF_MANAGED = SelfManaged(cluster=CLUSTER, instance_profile_arn="arn:profile")
 def synthesize(
     plan: PoolPlan,
     *,
+    groups: Sequence[str] = GROUPS,
     placement_group_name: str | None = None,
     reservation_group_arn: str | None = None,
     self_managed: SelfManaged | None = None,
@@ -33,7 +35,7 @@ def synthesize(
         "Pool",
         plan=plan,
         cluster_name="research",
-        security_group_ids=GROUPS,
+        security_group_ids=groups,
         placement_group_name=placement_group_name,
         reservation_group_arn=reservation_group_arn,
         self_managed=self_managed,
@@ -61,7 +63,7 @@ def own() -> Template:
 
 @pytest.fixture(scope="module")
 def several() -> Template:
-    return synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
+    return synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"), groups=GROUPS[:1])
 
 
 class TestInterfaces:
@@ -98,6 +100,11 @@ class TestInterfaces:
             several,
             {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": Match.absent()},
         )
+
+    def test_without_efa_further_groups_come_beside_the_cluster_s(self) -> None:
+        template = synthesize(make_pool_plan("g6.24xlarge", "g6.48xlarge"))
+
+        has_data(template, {"NetworkInterfaces": Match.absent(), "SecurityGroupIds": GROUPS})
 
 
 class TestCapacity:

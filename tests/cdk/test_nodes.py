@@ -6,6 +6,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
+from constructs import Construct
 
 from tests.support.construct_stacks import (
     make_context,
@@ -39,7 +40,7 @@ def define(what: Callable[[cdk.Stack], Any]) -> tuple[Any, Template]:
 
 @pytest.fixture(scope="module")
 def role() -> dict[str, Any]:
-    _, template = define(lambda stack: node_role(stack).role_arn)
+    _, template = define(lambda stack: node_role(stack, carries_cni_rights=False).role_arn)
     template.resource_count_is("AWS::IAM::Policy", 0)
     return the(template, "AWS::IAM::Role")
 
@@ -158,7 +159,9 @@ class TestReservationGroup:
     def define(purchase: config.Purchase) -> tuple[Any, Template]:
         plan = make_pool_plan(purchase=purchase)
         return define(
-            lambda stack: reservation_group_arn(stack, plan=plan, cluster_name="research")
+            lambda stack: reservation_group_arn(
+                Construct(stack, "NodeGroup"), plan=plan, cluster_name="research"
+            )
         )
 
     def test_a_reservation_that_may_spill_gets_one_to_itself(self) -> None:

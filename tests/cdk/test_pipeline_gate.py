@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.pipelines import PROD, two_accounts
 from ultrascale.catalog.codepipeline import APPROVAL_COMMENT_LENGTH
-from ultrascale.plan.model import StagePlan
+from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale_constructs.pipeline_gate import gate_commands
 
@@ -17,17 +17,17 @@ SAID = "protected: the file system «training» would go,\n\twith its data\n" * 
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StagePlan:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PipelinePlan:
     monkeypatch.chdir(tmp_path)
     plan = load_pipeline(two_accounts(tmp_path))
     assert plan is not None
-    return plan.stages[-1]
+    return plan
 
 
-def look(stage: StagePlan, folder: Path, **ends: int) -> subprocess.CompletedProcess[str]:
+def look(pipeline: PipelinePlan, folder: Path, /, **ends: int) -> subprocess.CompletedProcess[str]:
     """Run the commands with programs that record what they are asked, and end as ``ends`` says."""
     tools = folder / "tools"
-    for path in (tools / "make", tools / "aws", folder / ".venv" / "bin" / "ultrascale"):
+    for path in (tools / name for name in ("aws", "python", "ultrascale")):
         path.parent.mkdir(parents=True, exist_ok=True)
         statuses = "".join(f'[ "$1" = {word} ] && exit {status}\n' for word, status in ends.items())
         path.write_text(
@@ -38,14 +38,18 @@ def look(stage: StagePlan, folder: Path, **ends: int) -> subprocess.CompletedPro
     (folder / "said").write_text(SAID)
     script = " && ".join(
         [
-            *gate_commands(stage, comment_length=APPROVAL_COMMENT_LENGTH),
+            *gate_commands(pipeline.stages[-1], pipeline),
             'printf "\\n%s\\n%s" "$LOG" "$CHANGES"',
         ]
     )
     return subprocess.run(
         ["/bin/sh", "-c", script],
         cwd=folder,
-        env={"PATH": f"{tools}:{os.environ['PATH']}", "CODEBUILD_BUILD_URL": LOG},
+        env={
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "HOME": str(folder),
+            "CODEBUILD_BUILD_URL": LOG,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -57,19 +61,20 @@ def calls(folder: Path) -> list[str]:
 
 
 def test_all_of_it_is_looked_at_by_the_role_of_the_stages_account(
-    stage: StagePlan, tmp_path: Path
+    plan: PipelinePlan, tmp_path: Path
 ) -> None:
-    assert look(stage, tmp_path).returncode == 0
+    assert look(plan, tmp_path).returncode == 0
 
     asked = (tmp_path / "calls").read_text()
     assert calls(tmp_path) == [
-        "make synth",
+        *["python -m"] * 2,
+        "ultrascale synth",
         *["aws configure"] * 3,
         "ultrascale plan",
         "ultrascale preflight",
         "ultrascale diff",
     ]
-    assert f"profile.gate.role_arn {stage.gate_role_arn}\n" in asked
+    assert f"profile.gate.role_arn {plan.stages[-1].gate_role_arn}\n" in asked
     assert "profile.gate.credential_source EcsContainer\n" in asked
     assert f"diff {PROD} --assembly cdk.out --profile gate --replace Key1" in asked
 
@@ -78,24 +83,24 @@ def test_all_of_it_is_looked_at_by_the_role_of_the_stages_account(
     ("word", "status"), [("synth", 2), ("plan", 2), ("preflight", 3), ("diff", 3)]
 )
 def test_whatever_fails_ends_the_run_there(
-    stage: StagePlan, tmp_path: Path, word: str, status: int
+    plan: PipelinePlan, tmp_path: Path, word: str, status: int
 ) -> None:
-    end = look(stage, tmp_path, **{word: status})
+    end = look(plan, tmp_path, **{word: status})
 
     assert end.returncode == status
     assert calls(tmp_path)[-1].endswith(f" {word}")
 
 
 def test_what_would_go_is_in_the_log_of_a_run_that_it_ends(
-    stage: StagePlan, tmp_path: Path
+    plan: PipelinePlan, tmp_path: Path
 ) -> None:
-    assert SAID in look(stage, tmp_path, diff=3).stdout
+    assert SAID in look(plan, tmp_path, diff=3).stdout
 
 
 def test_an_approval_shows_what_fits_into_its_comment_on_one_line(
-    stage: StagePlan, tmp_path: Path
+    plan: PipelinePlan, tmp_path: Path
 ) -> None:
-    *_, log, changes = look(stage, tmp_path).stdout.split("\n")
+    *_, log, changes = look(plan, tmp_path).stdout.split("\n")
 
     assert log == LOG
     assert changes.startswith("protected: the file system training would go, with its data ")

@@ -128,7 +128,7 @@ def test_the_build_that_looks_says_by_its_clock_what_is_left_out(
     plan: PipelinePlan, at: datetime, told: str
 ) -> None:
     (stage, *_) = plan.stages
-    commands = [each for each in gate_commands(stage, comment_length=1000) if "NOW" in each]
+    commands = [each for each in gate_commands(stage, plan) if "NOW" in each]
     script = "\n".join([*commands, "echo NODES=$NODES"])
     script = script.replace("$(date -u +%s)", f"{at.timestamp():.0f}")
 

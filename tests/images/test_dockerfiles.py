@@ -11,9 +11,10 @@ from typing import get_args
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.folders import ROOT
 from ultrascale.catalog import versions
 from ultrascale.config.images import Dockerfile
-from ultrascale.plan.delivery.build_context import ROOT, SOURCES
+from ultrascale.plan.delivery.build_context import SOURCES
 
 BASES = {
     "neuron": ("python", "pytorch-neuronx"),

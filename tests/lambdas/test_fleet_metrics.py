@@ -44,10 +44,10 @@ SPOT: Key = ("NodeType", "eks-spot")
 RESEARCH: Key = ("Team", "research")
 
 
-def measure(*nodes: Any, pods: list[Any] | None = None) -> Measures:
+def measure(*nodes: Any, pods: list[Any] | None = None, settings: Settings = SETTINGS) -> Measures:
     measures = Measures()
-    found = measure_nodes(iter(nodes), SETTINGS, measures)
-    measure_pods(iter(pods or []), found, SETTINGS, measures)
+    found = measure_nodes(iter(nodes), settings, measures)
+    measure_pods(iter(pods or []), found, settings, measures)
     return measures
 
 
@@ -285,7 +285,8 @@ def test_spend_is_the_sum_of_list_prices_and_hyperpods_types_have_ec2s() -> None
 
 
 def test_a_node_without_a_price_is_counted_and_never_free() -> None:
-    measures = measure(system("s1"), system("s2"))
+    unpriced = Settings.parse(EVENT | {"Prices": {}})
+    measures = measure(system("s1"), system("s2"), settings=unpriced)
 
     assert measures.get("unpriced_nodes") == 2
     assert measures.get("spend") is None

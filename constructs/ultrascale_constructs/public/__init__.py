@@ -1,0 +1,44 @@
+"""Constructs for your own AWS CDK app, beside your own stacks, VPC and EKS cluster.
+
+Names and arguments of what `__all__` lists keep their meaning as `docs/library/README.md` promises;
+everything else is private. Import this package before `aws_cdk` where no Node.js is on the PATH: it
+then brings its own. Wrong arguments raise one `ArgumentError`, with a line for each mistake.
+"""
+
+from ultrascale.errors import ArgumentError
+from ultrascale_constructs.public import _node as _node
+from ultrascale_constructs.public.block_calendar import CapacityBlockCalendar
+from ultrascale_constructs.public.cluster import Cluster
+from ultrascale_constructs.public.existing_cluster import ExistingCluster
+from ultrascale_constructs.public.hyperpod import HyperPodCluster, InstanceGroup
+from ultrascale_constructs.public.karpenter_node_pool import KarpenterNodePool
+from ultrascale_constructs.public.launch_template import LaunchTemplate
+from ultrascale_constructs.public.lustre import LustreFileSystem
+from ultrascale_constructs.public.node_pool import NodePool
+from ultrascale_constructs.public.purchase import (
+    CapacityBlock,
+    CapacityReservation,
+    Nodes,
+    Taint,
+    TrainingPlan,
+)
+from ultrascale_constructs.public.write_latency import WriteLatencyCanary
+
+__all__ = [
+    "ArgumentError",
+    "CapacityBlock",
+    "CapacityBlockCalendar",
+    "CapacityReservation",
+    "Cluster",
+    "ExistingCluster",
+    "HyperPodCluster",
+    "InstanceGroup",
+    "KarpenterNodePool",
+    "LaunchTemplate",
+    "LustreFileSystem",
+    "NodePool",
+    "Nodes",
+    "Taint",
+    "TrainingPlan",
+    "WriteLatencyCanary",
+]

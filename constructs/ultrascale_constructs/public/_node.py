@@ -1,0 +1,12 @@
+"""Let jsii run on the Node.js that came with the requirements, unless another one is named.
+
+jsii starts it when the CDK is imported first. An app that imports the CDK before this package has
+found a Node.js already.
+"""
+
+import sys
+
+from ultrascale.node import use_node
+
+if "jsii" not in sys.modules:
+    use_node()

@@ -1,0 +1,193 @@
+"""Calendars of Capacity Blocks for node groups that an app has already."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from aws_cdk import CfnResource, Token
+from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_eks as eks_v1
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from ultrascale.documents import mapping
+from ultrascale.plan.arguments import Part
+from ultrascale_constructs.block_calendar import NodeGroupCalendar
+from ultrascale_constructs.public.arguments import Arguments, defining
+from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
+from ultrascale_constructs.public.launch_template import pool_name
+from ultrascale_constructs.public.purchase import CapacityBlock
+
+AnyNodeGroup: TypeAlias = (
+    eks.Nodegroup
+    | eks.CfnNodegroup
+    | eks_v1.Nodegroup
+    | eks_v1.CfnNodegroup
+    | autoscaling.AutoScalingGroup
+    | autoscaling.CfnAutoScalingGroup
+)
+"""A managed node group or an Auto Scaling group of the CDK, made in the same app."""
+
+_MANAGED, _SELF_MANAGED = "AWS::EKS::Nodegroup", "AWS::AutoScaling::AutoScalingGroup"
+
+
+class CapacityBlockCalendar(Construct):
+    """Defines what launches a Capacity Block's nodes at its start and drains them before its end.
+
+    EventBridge Scheduler sets the size of the node group at the start, and that of an Auto Scaling
+    group to 0 at the usable end, 40 minutes before the block's own (70 for types of UltraServers);
+    EKS does so for managed groups. Each minute a function checks whether that happened and whether
+    the reservation is lost, and mends it. Two alarms tell of a calendar that fails.
+
+    The node group starts with no nodes and may have all of the block's, and its launch template
+    names the block: see `LaunchTemplate`. A `NodePool` with a Capacity Block has its calendar
+    already.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+        https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster: AnyCluster,
+        node_group: AnyNodeGroup,
+        instance_type: str,
+        nodes: int,
+        capacity_block: CapacityBlock,
+        name: str | None = None,
+    ) -> None:
+        """Define the calendar.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster: The cluster of the nodes.
+            node_group: The node group.
+            instance_type: EC2 instance type of the block.
+            nodes: Instances of the block, which are the nodes inside its window.
+            capacity_block: The block.
+            name: Name of the pool in alarms and logs. Default: the construct's id in lower case.
+
+        Raises:
+            ArgumentError: Arguments are wrong; one line for each.
+        """
+        super().__init__(scope, id)
+        arguments = Arguments(self)
+        arguments.value("capacity_block", capacity_block, CapacityBlock)
+        arguments.stop()
+        context = context_of(cluster, arguments)
+        purchase, bought = arguments.purchase(capacity_block=capacity_block)
+        arguments.count("nodes", nodes)
+        arguments.stop()
+        resource = _resource(arguments, node_group)
+        if resource is not None:
+            _judge_size(arguments, resource, nodes)
+        managed = resource is None or resource.cfn_resource_type == _MANAGED
+        zone = "${Zone}"
+        plan = arguments.plan(
+            [
+                Part(
+                    at=("pools", 0),
+                    keys={
+                        "name": pool_name(id) if name is None else name,
+                        "role": "burst",
+                        "instance_types": [instance_type],
+                        "provisioner": "managed-node-group" if managed else "self-managed",
+                        "purchase": purchase,
+                        "nodes": {"max": nodes},
+                        "zones": [zone],
+                    },
+                    names={
+                        ("instance_types", 0): "instance_type",
+                        ("instance_types",): "instance_type",
+                        ("nodes", "max"): "nodes",
+                        ("purchase",): bought,
+                    },
+                )
+            ],
+            zones=[zone],
+            instance_types=[instance_type],
+        )
+        assert context is not None, "a cluster that lacks something is refused"
+        assert resource is not None, "what is no node group is refused"
+        (pool,) = (arguments.filled(pool, name=context.name) for pool in plan.pools)
+        with defining():
+            NodeGroupCalendar(
+                self,
+                "Calendar",
+                plan=pool,
+                cluster_name=context.name,
+                group_name=_name(resource),
+                group_arn=resource.get_att("Arn" if managed else "AutoScalingGroupARN").to_string(),
+                log_retention_days=plan.control_plane.log_retention_days,
+            )
+
+
+def _name(resource: CfnResource) -> str:
+    """Return the name of a group; that of the L2 begins with the cluster's, by a feature flag."""
+    if resource.cfn_resource_type == _MANAGED:
+        return resource.get_att("NodegroupName").to_string()
+    return resource.ref
+
+
+def _resource(arguments: Arguments, node_group: object) -> CfnResource | None:
+    """Return the CloudFormation resource of a node group; None where it has none."""
+    found: object = node_group
+    if isinstance(node_group, Construct) and not isinstance(node_group, CfnResource):
+        found = node_group.node.default_child
+    if not isinstance(found, CfnResource) or found.cfn_resource_type not in _kinds():
+        wrong = "not a node group of this app"
+        todo = "pass a Nodegroup, CfnNodegroup, AutoScalingGroup or CfnAutoScalingGroup"
+        arguments.refuse("node_group", wrong, todo, got=repr(node_group))
+        return None
+    capacity_type: object = getattr(found, "capacity_type", None)
+    if found.cfn_resource_type == _MANAGED and capacity_type != "CAPACITY_BLOCK":
+        wrong = "a node group that launches nothing into a Capacity Block"
+        todo = "make it with capacity_type CAPACITY_BLOCK"
+        arguments.refuse("node_group.capacity_type", wrong, todo, got=repr(capacity_type))
+    return found
+
+
+def _judge_size(arguments: Arguments, group: CfnResource, nodes: int) -> None:
+    """Refuse bounds that would keep the calendar from setting the size, as far as they are known.
+
+    EKS refuses a size outside of the bounds at the start of the window, which is paid for. Nodes
+    outside of the window find no capacity, and EKS fails the node group.
+    """
+    if group.cfn_resource_type == _MANAGED:
+        stated = getattr(group, "scaling_config", None)
+        if stated is None:
+            wrong = "none, by which EKS launches two nodes at once"
+            todo = f"write min_size=0, desired_size=0, max_size={nodes}"
+            arguments.refuse("node_group.scaling_config", wrong, todo)
+            return
+        bounds = mapping(group.stack.resolve(stated))
+        place, keys = "node_group.scaling_config", ("minSize", "desiredSize", "maxSize")
+        least, desired, most = (_size(bounds.get(key)) for key in keys)
+        spelled = ("min_size", "desired_size", "max_size")
+    else:
+        place, spelled = "node_group", ("min_size", "desired_capacity", "max_size")
+        least, desired, most = (_size(getattr(group, name, None)) for name in spelled)
+    for name, value in zip(spelled, (least, desired), strict=False):
+        if value:
+            wrong = "nodes outside of the block's window, which would find no capacity"
+            arguments.refuse(f"{place}.{name}", wrong, "write 0", got=str(value))
+    if most is not None and most < nodes:
+        wrong, todo = f"fewer than the {nodes} nodes of the block", f"write at least {nodes}"
+        arguments.refuse(f"{place}.{spelled[-1]}", wrong, todo, got=str(most))
+
+
+def _size(value: object) -> int | None:
+    """Return a number of nodes, which Auto Scaling groups have as text; None where nobody knows."""
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, int | float) and not Token.is_unresolved(value):
+        return int(value)
+    return None
+
+
+def _kinds() -> Sequence[str]:
+    return (_MANAGED, _SELF_MANAGED)

@@ -1,0 +1,259 @@
+"""Pools of nodes in node groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from ultrascale.plan.arguments import Part
+from ultrascale.plan.model import NodeGroupPlan
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.guarded_node_group import define_node_group
+from ultrascale_constructs.node_group_functions import NodeGroupFunctions
+from ultrascale_constructs.public.arguments import Arguments, defining, digest
+from ultrascale_constructs.public.existing_cluster import (
+    AnyCluster,
+    context_of,
+    is_own,
+    ready_of,
+    stated_name,
+    version_of,
+)
+from ultrascale_constructs.public.launch_template import pool_name
+from ultrascale_constructs.public.purchase import (
+    CapacityBlock,
+    CapacityReservation,
+    Nodes,
+    Taint,
+    nodes_keys,
+    taint_keys,
+)
+
+# What user data of self-managed nodes says, and EKS that of managed ones.
+_SELF_MANAGED = ("endpoint", "certificate_authority", "service_cidr")
+
+
+class NodePool(Construct):
+    """Defines a pool of identical nodes: a node group with its role, groups and launch template.
+
+    A custom resource asks before each update whether the nodes of reserved capacity, or with EFA,
+    run, and refuses to replace them then. The nodes of a Capacity Block are launched at its start
+    and drained before its end. Several pools of one cluster in one stack share the function behind
+    both.
+
+    The cluster needs the device plugin of the accelerators and the one for EFA, and an access
+    configuration with the mode `API` or `API_AND_CONFIG_MAP`.
+
+    Sources:
+        https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html
+        https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+
+    Attributes:
+        node_group_name: Name of the node group, or of the Auto Scaling group of self-managed nodes.
+        node_group_arn: Its ARN.
+        labels: Labels of the nodes.
+        efa_interfaces: EFA interfaces of a node.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster: AnyCluster,
+        subnets: Sequence[ec2.ISubnet],
+        instance_types: Sequence[str],
+        nodes: Nodes | int,
+        name: str | None = None,
+        provisioner: Literal["managed-node-group", "self-managed"] = "managed-node-group",
+        role: Literal["system", "reserved", "burst"] | None = None,
+        capacity_block: CapacityBlock | None = None,
+        capacity_reservation: CapacityReservation | str | None = None,
+        spot: bool = False,
+        efa: Literal["auto", "all", "none"] = "auto",
+        placement_group: bool = False,
+        repair: Literal["none", "replace"] | None = None,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[Taint] = (),
+        tags: Mapping[str, str] | None = None,
+        kubernetes_version: str | None = None,
+        cni_rights: bool | None = None,
+        max_pods: int | None = None,
+        termination_handler: bool = False,
+    ) -> None:
+        """Define the pool.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster: The cluster that the nodes join.
+            subnets: Private subnets of the nodes: of one zone for EFA and reservations, and a
+                single one for a Capacity Block.
+            instance_types: EC2 instance types, in order of preference.
+            nodes: Number of nodes; a bare number is a fixed count.
+            name: Name of the pool, unique in the cluster: a DNS label of at most 50 characters. It
+                is the nodes' label `node-type`, too. Default: the construct's id in lower case.
+            provisioner: ``managed-node-group`` of EKS, or a ``self-managed`` Auto Scaling group.
+            role: ``system`` for nodes of controllers and add-ons, ``reserved`` for nodes that are
+                kept, ``burst`` for others. Default: ``system`` for the pool of that name, else
+                ``burst``.
+            capacity_block: Capacity Block that the nodes are launched into.
+            capacity_reservation: On-Demand Capacity Reservation of the nodes, or its id.
+            spot: Whether the nodes are Spot Instances.
+            efa: EFA interfaces: on ``all`` cards, ``none``, or ``auto``: all cards where the pool
+                has accelerators, one type and one zone.
+            placement_group: Whether the nodes share a cluster placement group.
+            repair: Whether EKS replaces broken nodes of a managed group. Default: where the nodes
+                are not reserved.
+            labels: Further labels of the nodes.
+            taints: Further taints of the nodes.
+            tags: EC2 tags of the instances and their volumes.
+            kubernetes_version: Minor version of the cluster, such as ``1.35``, by which the AMI
+                release is chosen. Default: the cluster's own; required where the app does not
+                know it.
+            cni_rights: Whether the role of the nodes has AmazonEKS_CNI_Policy, which the VPC CNI
+                needs where it has no role of its own. Default: true, but for a `Cluster` of this
+                package.
+            max_pods: Most pods of a node. Default: as many as the node has addresses for with
+                prefix delegation; set it where the VPC CNI has none.
+            termination_handler: Whether aws-node-termination-handler drains self-managed nodes by
+                the lifecycle hook `drain`.
+
+        Raises:
+            ArgumentError: Arguments are wrong; one line for each.
+        """
+        super().__init__(scope, id)
+        arguments = Arguments(self)
+        arguments.lists(subnets=subnets, instance_types=instance_types, taints=taints)
+        arguments.subnets("subnets", subnets)
+        arguments.values("taints", taints, Taint)
+        arguments.flags(
+            spot=spot,
+            placement_group=placement_group,
+            termination_handler=termination_handler,
+            **({} if cni_rights is None else {"cni_rights": cni_rights}),
+        )
+        arguments.count("max_pods", max_pods)
+        arguments.stop()
+        name = pool_name(id) if name is None else name
+        purchase, bought = arguments.purchase(
+            capacity_block=capacity_block, capacity_reservation=capacity_reservation, spot=spot
+        )
+        fields = _SELF_MANAGED if provisioner == "self-managed" else ()
+        context = context_of(cluster, arguments, "vpc", "security_group_id", *fields)
+        zones = arguments.zones(subnets)
+        _check(arguments, subnets, provisioner, capacity_block=capacity_block)
+        if context is not None:
+            arguments.claim_pool(name, of=context.name)
+            if provisioner == "self-managed":
+                context = _by_name(arguments, context, cluster)
+        if (ready := ready_of(cluster)) is not None:
+            self.node.add_dependency(ready)
+        version = version_of(cluster, kubernetes_version)
+        if version is None and context is not None:
+            wrong = "not known of this cluster, and EKS refuses a release that is newer than it"
+            arguments.refuse("kubernetes_version", wrong, "add kubernetes_version")
+        plan = arguments.plan(
+            [
+                Part(
+                    at=("pools", 0),
+                    keys={
+                        "name": name,
+                        "role": role,
+                        "instance_types": [*instance_types],
+                        "provisioner": provisioner,
+                        "purchase": purchase,
+                        "nodes": nodes_keys(nodes),
+                        "zones": zones,
+                        "efa": efa,
+                        "placement_group": placement_group,
+                        "repair": repair,
+                        "labels": labels,
+                        "taints": [taint_keys(taint) for taint in taints],
+                        "tags": tags,
+                    },
+                    names={("purchase",): bought, ("zones",): "subnets"},
+                )
+            ],
+            zones=zones,
+            instance_types=instance_types,
+            kubernetes_version=version,
+        )
+        assert context is not None, "a cluster that lacks something is refused"
+        (group,) = (each for each in plan.node_groups if each.pool.name == name)
+        group = arguments.filled(group, name=context.name)
+        pool = group.pool
+        if max_pods is not None:
+            pool = replace(pool, max_pods=min(pool.max_pods, max_pods))
+        group = replace(
+            group,
+            pool=pool,
+            carries_cni_rights=not is_own(cluster) if cni_rights is None else cni_rights,
+            drain_seconds=group.drain_seconds if termination_handler else 0,
+        )
+        days = plan.control_plane.log_retention_days
+        with defining():
+            self._define(group, context, [subnet.subnet_id for subnet in subnets], days)
+        self.labels = dict(pool.labels)
+        self.efa_interfaces = pool.efa_interfaces
+
+    def _define(
+        self, group: NodeGroupPlan, context: ClusterContext, subnet_ids: list[str], days: int
+    ) -> None:
+        resource = define_node_group(
+            self,
+            plan=group,
+            cluster=context,
+            subnet_ids=subnet_ids,
+            service_token=_functions(self, context.name, days).service_token,
+            log_retention_days=days,
+        )
+        self.node_group_name = resource.group_name
+        self.node_group_arn = resource.group_arn
+
+
+def _check(
+    arguments: Arguments,
+    subnets: Sequence[ec2.ISubnet],
+    provisioner: str,
+    *,
+    capacity_block: CapacityBlock | None,
+) -> None:
+    """Refuse what a cluster file has no key for."""
+    if provisioner not in ("managed-node-group", "self-managed"):
+        wrong = "not a provisioner of this construct"
+        todo = "use managed-node-group or self-managed"
+        arguments.refuse("provisioner", wrong, todo, got=repr(provisioner))
+    if capacity_block is not None and len(subnets) > 1:
+        wrong = "several subnets, and EKS takes one for the nodes of a Capacity Block"
+        arguments.refuse("subnets", wrong, "keep one of the block's zone", got=str(len(subnets)))
+
+
+def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster) -> ClusterContext:
+    """Return the cluster by its name as text: keys of tags and conditions hold it."""
+    name = stated_name(cluster)
+    if name is None:
+        wrong = "a cluster whose name CloudFormation makes up"
+        todo = "give the cluster a name: tags of self-managed nodes hold it"
+        arguments.refuse("cluster", wrong, todo)
+        return context
+    return replace(context, name=name)
+
+
+def _functions(scope: Construct, cluster_name: str, log_retention_days: int) -> NodeGroupFunctions:
+    """Return the function that all node groups of a cluster in one stack ask."""
+    stack = Stack.of(scope)
+    id = f"UltrascaleNodeGroups{digest(scope, cluster_name)}"
+    found = stack.node.try_find_child(id)
+    if isinstance(found, NodeGroupFunctions):
+        return found
+    return NodeGroupFunctions(
+        stack,
+        id,
+        cluster_name=cluster_name,
+        log_retention_days=log_retention_days,
+        of_this_stack=True,
+    )

@@ -1,0 +1,1 @@
+"""Kubernetes words of this app."""

@@ -1,0 +1,3 @@
+"""PriorityClasses of the team, highest first."""
+
+PRIORITIES = ("urgent", "normal")

@@ -1,0 +1,8 @@
+"""A Lustre file system and a canary beside an EKS cluster that somebody else made."""
+
+import aws_cdk as cdk
+from stacks.data import DataStack
+
+app = cdk.App()
+DataStack(app, "Data", env=cdk.Environment(account="111122223333", region="us-west-2"))
+app.synth()

@@ -1,0 +1,1 @@
+"""Words that the nodes and the jobs of this app share."""
