@@ -1,0 +1,135 @@
+"""The cluster file of a user, from one to start from and their answers."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ultrascale import config
+from ultrascale.catalog import regions
+from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.init.starts import Start
+from ultrascale.plan import all_mistakes
+
+# The account of the examples, and the range that documentation is written with (RFC 5737).
+STAND_IN_ACCOUNT = "111122223333"
+STAND_IN_NETWORK = "203.0.113.0/24"
+# A name, a Region, a zone or a range of addresses; what else a user writes stands in quotes.
+_PLAIN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+|[0-9]+(?:\.[0-9]+){3}/[0-9]+")
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}):")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Answers of a user about a new cluster.
+
+    Attributes:
+        name: Its name.
+        region: Its Region.
+        zones: Its zones.
+        admin: ARN of the role that administers it.
+        networks: Ranges from which its API server is reached over the internet; empty: from none.
+    """
+
+    name: str
+    region: str
+    zones: tuple[str, ...]
+    admin: str
+    networks: tuple[str, ...]
+
+
+def defaults(start: Start, name: str, *, region: str | None = None) -> Answers:
+    """Return the answers of ``start`` itself, in ``region`` where that is another.
+
+    Raises:
+        CatalogError: There is no such Region.
+    """
+    own = config.load(start.path)
+    region = own.region if region is None else region
+    return Answers(
+        name=name,
+        region=region,
+        zones=_zones(own, region),
+        admin=_in_partition(own.kubernetes.admins[0], region),
+        networks=tuple(str(block) for block in own.kubernetes.endpoint.public_cidrs),
+    )
+
+
+def _in_partition(text: str, region: str) -> str:
+    return text.replace("arn:aws:", f"arn:{regions.lookup_region(region).partition}:")
+
+
+def _zones(own: config.Cluster, region: str) -> tuple[str, ...]:
+    if region == own.region:
+        return own.network.zones
+    letters = regions.lookup_region(region).zone_letters or "abc"
+    return tuple(f"{region}{letter}" for letter in letters[: len(own.network.zones)])
+
+
+def cluster_text(start: Start, answers: Answers) -> str:
+    """Return the cluster file of ``answers``; what they do not say is as in ``start``."""
+    text = start.path.read_text(encoding="utf-8")
+    own = config.loads(text)
+    text = without_modeline(text)
+    # Which of the project's sources an example follows is nothing to its users.
+    text = re.sub(r" \(seeds? [0-9 and]+\)", "", text)
+    text = _in_partition(_in_zones(text, own, answers), answers.region)
+    if (account := _ROLE.match(answers.admin)) is not None:
+        text = text.replace(STAND_IN_ACCOUNT, account[1])
+    endpoint = "{private: true}"
+    if answers.networks:
+        endpoint = f"{{private: true, public_cidrs: {_flow(answers.networks)}}}"
+    for pattern, line in (
+        (r"^name: .*$", f"name: {_word(answers.name)}"),
+        (r"^  endpoint: \{.*\}", f"  endpoint: {endpoint}"),
+        (r"^  admins: \[.*\]", f"  admins: [{json.dumps(answers.admin)}]"),
+    ):
+        text, count = re.subn(pattern, lambda _, line=line: line, text, count=1, flags=re.M)
+        assert count == 1, pattern
+    return text
+
+
+def without_modeline(text: str) -> str:
+    """Return the file ``text`` without the line that names its schema to editors."""
+    return re.sub(r"\A(?:# yaml-language-server:.*\n)+", "", text)
+
+
+def _in_zones(text: str, own: config.Cluster, answers: Answers) -> str:
+    """Return ``text`` with the Region and the zones of ``answers``, wherever it names its own.
+
+    A pool in the second zone of its own stays in the second; where there are fewer, in the first.
+    """
+    if (answers.region, answers.zones) == (own.region, own.network.zones):
+        return text
+    zones = answers.zones or (answers.region,)
+    moved = {old: zones[n % len(zones)] for n, old in enumerate(own.network.zones)}
+    parts = re.compile(rf"\b{own.region}[a-z]?\b")
+    listed = f"  zones: {_flow(answers.zones)}"
+    before, own_list, after = re.split(r"^(  zones: \[.*?\])", text, maxsplit=1, flags=re.M)
+    assert own_list
+
+    def move(found: re.Match[str]) -> str:
+        return _word(moved.get(found[0], answers.region))
+
+    return f"{parts.sub(move, before)}{listed}{parts.sub(move, after)}"
+
+
+def mistakes_in(text: str) -> tuple[str, ...]:
+    """Return what `check` refuses in the cluster file ``text``, a line each."""
+    try:
+        reading = config.reads(text, source="")
+        mistakes = all_mistakes(reading)
+    except ConfigError as error:
+        return error.mistakes
+    except UltrascaleError as error:
+        return (str(error),)
+    return reading.refusal(mistakes).mistakes if mistakes else ()
+
+
+def _flow(values: Sequence[str]) -> str:
+    return f"[{', '.join(_word(value) for value in values)}]"
+
+
+def _word(value: str) -> str:
+    """Return ``value`` as a scalar of YAML that is text to every reader."""
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)

@@ -1,0 +1,65 @@
+"""The cluster files that a new one can start from, by short names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from ultrascale.resources import resource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A cluster file to start from.
+
+    Attributes:
+        file: The file, as a path in the product's repository.
+        summary: What the cluster is, in a few words.
+        jobs: Job files for it, as paths in the product's repository.
+        needs_grants: `plan` ends with 2 until AWS has granted what nobody can order.
+    """
+
+    file: str
+    summary: str
+    jobs: tuple[str, ...] = ()
+    needs_grants: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return resource(self.file)
+
+
+_OWN = "ultrascale/init/starts"
+STARTS: Mapping[str, Start] = MappingProxyType(
+    {
+        "minimal": Start(file=f"{_OWN}/minimal.yaml", summary="two system nodes, one-GPU nodes"),
+        "trainium": Start(
+            file="clusters/trainium-bert.yaml",
+            summary="BERT on trn1.32xlarge, the AWS tutorial",
+            jobs=("jobs/bert-data.yaml", "jobs/bert-pretrain.yaml", "jobs/tensorboard.yaml"),
+        ),
+        "hopper": Start(
+            file=f"{_OWN}/hopper.yaml",
+            summary="p5.48xlarge with EFA and Lustre",
+            jobs=(
+                f"{_OWN}/hopper-jobs/synthetic-data.yaml",
+                f"{_OWN}/hopper-jobs/pretrain.yaml",
+            ),
+        ),
+        "hybrid": Start(
+            file="clusters/hybrid-hyperpod.yaml",
+            summary="HyperPod on a training plan, and bursts on EKS",
+        ),
+        "mixed": Start(
+            file="clusters/mixed-capacity.yaml",
+            summary="every purchase option, reserved and burst",
+        ),
+        "auto-mode": Start(file="clusters/auto-mode.yaml", summary="EKS Auto Mode"),
+        "ultra": Start(
+            file="clusters/ultra-100k.yaml",
+            summary="100,000 nodes: `plan` says what AWS has to grant first",
+            needs_grants=True,
+        ),
+    }
+)
