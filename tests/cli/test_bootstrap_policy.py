@@ -205,7 +205,7 @@ def test_an_assembly_of_another_cluster_is_no_base_for_a_policy(
     assert answer.returncode == 1
     assert answer.stderr.splitlines() == [
         f"cdk.out/cluster-dev: has no stack of prod for aws://{PROD_ACCOUNT}/us-east-2; "
-        f"run `make synth CLUSTER={PROD}`, for a pipeline `make pipeline CLUSTER={PROD}`"
+        f"run `ultrascale synth {PROD}`, with --pipeline for that of a pipeline"
     ]
     assert not (repository / "dist").exists()
 

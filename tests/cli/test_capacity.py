@@ -15,6 +15,7 @@ from tests.support.command_line import Answer, run
 from tests.support.fake_aws import FakeAws, Told, denied
 from tests.support.offers import AT, BLOCK, BLOCKS, NOT_HELD, PLAN, PLANS, RESERVATION, answers
 from tests.support.pools import SYSTEM_POOL, as_text, make_document, pool_document
+from tests.support.price_list import HEADER
 from ultrascale.account import Account
 from ultrascale.cli import capacity
 from ultrascale.errors import AccountError
@@ -74,11 +75,9 @@ def test_offers_are_shown_with_all_that_decides_between_them(ultrascale_: Capaci
     assert block == [
         *("capacity-block", "p5.48xlarge", "us-west-2b", "usw2-az2"),
         *("2026-12-01", "11:30", "2026-12-08", "11:30"),
-        *("16", "167.3", "$88,000.00", "$32.87", "unknown", ID),
+        *("16", "167.3", "$88,000.00", "$32.87", "0.60", ID),
     ]
-    assert (
-        "On-Demand: unknown: the catalog has no price in us-west-2 of p5.48xlarge" in answer.stdout
-    )
+    assert "On-Demand: p5.48xlarge in us-west-2: $55.04 an hour on 2025-09-01" in answer.stdout
     assert answer.returncode == 0
 
 
@@ -155,7 +154,7 @@ def test_programs_read_all_of_it_as_json(ultrascale_: Capacity) -> None:
     assert block["parts"][0]["usable_until"] == "2026-12-08T10:50:00Z"
     assert {each["action"] for each in document["unknown"]} == {PLANS}
     prices = {each["region"]: each["usd_per_hour"] for each in document["on_demand"]}
-    assert prices == {"us-west-2": None, "us-east-1": 55.04}
+    assert prices == {"us-west-2": 55.04, "us-east-1": 55.04}
 
 
 def test_the_pools_of_a_file_are_asked_for(ultrascale_: Capacity, tmp_path: Path) -> None:
@@ -346,3 +345,19 @@ def test_a_purchase_without_an_answer_has_a_status_of_its_own(
 
     assert (answer.returncode, answer.stdout) == (capacity.NOT_KNOWN, "")
     assert answer.stderr.endswith("not known\n")
+
+
+def test_offers_are_held_against_the_users_price_and_a_missing_one_names_its_command(
+    ultrascale_: Capacity, tmp_path: Path
+) -> None:
+    file = tmp_path / "prices.csv"
+    row = "us-west-2,ec2,p5.48xlarge,hour,32.87,USD,2026-11-01,contract"
+    file.write_text(f"{HEADER}\n{row}\n")
+
+    own, _ = ultrascale_("capacity", *SEARCH, "--prices", file)
+    missing, _ = ultrascale_("capacity", *SEARCH, "--region", "eu-west-1")
+
+    assert "On-Demand: p5.48xlarge in us-west-2: $32.87 an hour on 2026-11-01" in own.stdout
+    (block,) = (row for row in own.stdout.splitlines() if row.split()[:1] == ["capacity-block"])
+    assert "1.00" in block
+    assert "get it with: ultrascale prices eu-west-1 -o prices.csv" in missing.stdout

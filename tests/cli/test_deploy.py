@@ -100,8 +100,8 @@ def test_nothing_is_deployed_unless_the_user_agrees_to_what_is_shown(
     assert (answer.returncode, len(project.deployed)) == (status, count)
     before = answer.stdout.partition("deploy 10 stacks")[0]
     (train,) = (line for line in before.splitlines() if line.split()[:1] == ["train"])
-    assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "unknown"]
-    assert "train, other: no price: no On-Demand prices of us-west-2 are known" in before
+    assert train.split() == ["train", "p5.48xlarge", "on-demand", "0", "4", "220.16"]
+    assert "`ultrascale plan FILE money` shows what stands beside them" in before
     assert f"deploy 10 stacks of research in us-west-2, account {ID}?" in answer.stdout
 
 
@@ -125,8 +125,8 @@ def test_a_dry_run_prints_what_is_run_by_hand(
 
     answer = ultrascale("deploy", file.name, "--dry-run")
 
-    enter, synth, *commands = answer.stdout.splitlines()[-2 - len(STACKS) :]
-    assert (enter, synth) == (f"cd {project.folder}", f"make synth CLUSTER={file}")
+    synth, *commands = answer.stdout.splitlines()[-1 - len(STACKS) :]
+    assert synth == f"ultrascale synth {file.name}"
     assert [command.split()[3] for command in commands] == [*STACKS]
     assert "--exclusively --app cdk.out --require-approval never" in commands[0]
     assert (answer.returncode, project.deployed) == (0, [])
@@ -248,7 +248,7 @@ def test_what_the_account_lacks_stops_it(
     assert answer.returncode == status
     assert ("preflight is skipped" in answer.stderr) == ("--skip-preflight" in options)
     assert ("nothing was deployed" in answer.stderr) == bool(status)
-    assert ("npx cdk deploy" in answer.stdout) == (status == 0)
+    assert ("ultrascale cdk deploy" in answer.stdout) == (status == 0)
 
 
 def test_what_cannot_be_synthesized_is_not_deployed(

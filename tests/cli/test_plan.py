@@ -14,7 +14,7 @@ from tests.support.pools import (
     make_document,
     pool_document,
 )
-from ultrascale.cli.needs import BEYOND
+from ultrascale.cli.statuses import BEYOND
 
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 QUOTA = "L-417A185B"
@@ -23,7 +23,7 @@ QUOTA = "L-417A185B"
 def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
     ultrascale: Ultrascale,
 ) -> None:
-    answer = ultrascale("plan", HYBRID)
+    answer = ultrascale("plan", HYBRID, "--all")
 
     assert (answer.returncode, answer.stderr) == (0, "")
     told = answer.stdout
@@ -45,7 +45,7 @@ def test_a_plan_shows_pools_quotas_and_the_hours_that_are_of_use(
 def test_a_plan_explains_each_number_by_its_sum_and_its_source(
     ultrascale: Ultrascale,
 ) -> None:
-    lines = ultrascale("plan", HYBRID, "--explain").stdout.splitlines()
+    lines = ultrascale("plan", HYBRID, "--all", "--explain").stdout.splitlines()
 
     at = lines.index(
         "eks-on-demand.usd_per_hour = 351.32 USD per hour: 16 nodes x $21.9576 of p4d.24xlarge "
@@ -67,7 +67,7 @@ def test_programs_read_all_of_it_as_json(ultrascale: Ultrascale) -> None:
 
 
 def test_a_review_takes_it_as_tables_of_markdown(ultrascale: Ultrascale) -> None:
-    lines = ultrascale("plan", HYBRID, "--markdown").stdout.splitlines()
+    lines = ultrascale("plan", HYBRID, "--all", "--markdown").stdout.splitlines()
 
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("|")]
     assert ["", "pool", "nodes", "vCPUs"] in [row[:4] for row in rows]
@@ -87,8 +87,10 @@ def test_a_row_of_markdown_is_one_line_however_long_its_names(
     reference = "case | 17\nof :key: [/]"
     file = beyond(tmp_path, *blocks, agreed_limits={"nau_per_vpc": 300_000, "reference": reference})
 
-    answer = ultrascale("plan", file, "--markdown", "--explain", "--at", "2026-12-05T00:00Z")
-    told, figures, _ = answer.stdout.split("```")
+    answer = ultrascale(
+        "plan", file, "--all", "--markdown", "--explain", "--at", "2026-12-05T00:00Z"
+    )
+    _, _, told, figures, _ = answer.stdout.split("```")
 
     assert answer.returncode == 0
     rows = [line.rstrip() for line in told.splitlines() if line.startswith("|")]
@@ -96,9 +98,9 @@ def test_a_row_of_markdown_is_one_line_however_long_its_names(
     unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
     assert len(unnamed) == 1
     assert "published or quota" in told
-    assert sum(names[0] in row for row in rows) == 5  # pools, windows, repair, load, money
+    assert sum(names[0] in row for row in rows) == 6  # pools, windows, repair, load, money, volumes
     assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
-    assert told.startswith("## research in us-west-2 at 2026-12-05")
+    assert told.lstrip().startswith("## research in us-west-2 at 2026-12-05")
     assert f"\n- {names[0]}" in told
     assert f"{names[0]}.vcpus = " in figures
 
@@ -133,7 +135,7 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
     file = beyond(tmp_path)
 
     assert ultrascale("check", file).returncode == 0
-    answer = ultrascale("plan", file)
+    answer = ultrascale("plan", file, "--all")
 
     assert answer.returncode == BEYOND
     assert "more than AWS publishes" in answer.stdout
@@ -142,13 +144,13 @@ def test_what_no_published_limit_allows_is_said_and_ends_with_a_status_of_its_ow
     assert "256,000" in told
     assert "ask your account team" in told
     # A review reads the page, and not what the command said beside it.
-    assert f"- {told}.\n" in ultrascale("plan", file, "--markdown").stdout
+    assert f"- {told}.\n" in ultrascale("plan", file, "--all", "--markdown").stdout
 
 
 def test_what_aws_has_agreed_to_is_shown_and_enough(ultrascale: Ultrascale, tmp_path: Path) -> None:
     file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 300_000, "reference": "case 17"})
 
-    answer = ultrascale("plan", file)
+    answer = ultrascale("plan", file, "--all")
 
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "256,000   agreed: 300,000, case 17" in answer.stdout
@@ -163,7 +165,7 @@ def test_the_largest_file_is_within_what_aws_would_have_to_agree_to(
     file = tmp_path / "cluster.yaml"
     file.write_text(f"{(ROOT / 'clusters' / 'ultra-100k.yaml').read_text()}\n{agreed}\n")
 
-    answer = ultrascale("plan", file)
+    answer = ultrascale("plan", file, "--all")
 
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "agreed: 1,400,000, case 18" in answer.stdout
@@ -172,7 +174,7 @@ def test_the_largest_file_is_within_what_aws_would_have_to_agree_to(
 def test_what_aws_has_agreed_to_may_be_too_little(ultrascale: Ultrascale, tmp_path: Path) -> None:
     file = beyond(tmp_path, agreed_limits={"nau_per_vpc": 270_000, "reference": "case 17"})
 
-    answer = ultrascale("plan", file)
+    answer = ultrascale("plan", file, "--all")
 
     assert answer.returncode == BEYOND
     assert "needed, of which 270,000 are agreed" in answer.stderr
@@ -186,22 +188,30 @@ def test_a_reason_that_many_pools_share_names_a_few_of_them(
         for number in range(12)
     ]
     file = tmp_path / "cluster.yaml"
-    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+    zones = ["sa-east-1a", "sa-east-1b"]
+    network = {"vpc_cidr": "10.0.0.0/16", "zones": zones}
+    document = make_document(
+        pools=[SYSTEM_POOL, *({**pool, "zones": zones[:1]} for pool in pools)],
+        region="sa-east-1",
+        network=network,
+    )
+    file.write_text(as_text(document))
 
-    told = ultrascale("plan", file).stdout
+    told = ultrascale("plan", file, "--all").stdout
 
-    assert "pool-5, pool-6 and 5 more: no price: no On-Demand prices of us-west-2 are known" in told
-    assert "EKS: the fees of a cluster and its tier are unknown: no price of EKS in us-west" in told
+    assert "pool-5, pool-6 and 5 more: no price: no On-Demand prices of sa-east-1 are known" in told
+    assert "things beside nodes have no price: EKS cluster, NAT gateways" in told
+    assert "Prices that are missing: ultrascale prices sa-east-1 FILE -o prices.csv" in told
 
 
 MIXED = ROOT / "clusters" / "mixed-capacity.yaml"
 
 
 def test_windows_are_held_against_the_time_that_is_given(ultrascale: Ultrascale) -> None:
-    answer = ultrascale("plan", MIXED, "--at", "2026-12-05T23:30+01:00")
+    answer = ultrascale("plan", MIXED, "--all", "--at", "2026-12-05T23:30+01:00")
 
     assert (answer.returncode, answer.stderr) == (0, "")
-    assert answer.stdout.startswith("mixed-capacity in us-east-2 at 2026-12-05 22:30 UTC")
+    assert "\nmixed-capacity in us-east-2 at 2026-12-05 22:30 UTC\n" in answer.stdout
     assert "running, 324.3 usable hours left" in answer.stdout
 
 
@@ -209,16 +219,18 @@ def test_a_window_that_is_over_is_a_mistake_of_the_file_and_named_where_it_stand
     ultrascale: Ultrascale,
 ) -> None:
     """The plan is printed all the same: what it says of the rest is of use."""
-    answer = ultrascale("plan", MIXED, "--at", "2026-12-16T00:00Z")
+    answer = ultrascale("plan", MIXED, "--all", "--at", "2026-12-16T00:00Z")
 
     assert answer.returncode == 1
     first, second = answer.stderr.splitlines()
     assert first == (
-        f"{MIXED}: pools.1.purchase.ends: the window of gpu-reserved-block is over at 2026-12-16 "
+        f"{MIXED}:35:7: pools[gpu-reserved-block].purchase.ends: the window of "
+        "gpu-reserved-block is over "
+        "at 2026-12-16 "
         "00:00 UTC, got '2026-12-15T11:30:00Z'; write the window and the reservation that follow "
         "it, or take the pool out"
     )
-    assert second.startswith(f"{MIXED}: pools.3.purchase.ends: ")
+    assert second.startswith(f"{MIXED}:55:7: pools[gpu-block-mng].purchase.ends: ")
     assert "L-7A658B76" in answer.stdout
 
 
@@ -228,8 +240,8 @@ def test_a_window_that_is_over_is_worse_than_a_limit(
     """A gate that lets 2 pass, as agreed by word of mouth, must not let a dead block pass."""
     file = beyond(tmp_path, pool_document(name="block", purchase=CAPACITY_BLOCK))
 
-    assert ultrascale("plan", file, "--at", "2026-12-02T00:00Z").returncode == BEYOND
-    answer = ultrascale("plan", file, "--at", "2027-01-01T00:00Z")
+    assert ultrascale("plan", file, "--all", "--at", "2026-12-02T00:00Z").returncode == BEYOND
+    answer = ultrascale("plan", file, "--all", "--at", "2027-01-01T00:00Z")
 
     assert answer.returncode == 1
     assert "256,000" in answer.stderr
@@ -273,7 +285,7 @@ def test_callers_of_the_backend_are_shown_with_what_each_may_submit(
         jobs = {"tune": {"node_selector": {"node-type": "train"}}}
         backend = {"submits_to": ["tune"], **keys}
         file.write_text(as_text(make_document(jobs=jobs, backend=backend)))
-        return ultrascale("plan", file, "--markdown").stdout
+        return ultrascale("plan", file, "--all", "--markdown").stdout
 
     told = shown(identity=identity)
 

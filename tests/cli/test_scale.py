@@ -276,7 +276,7 @@ def test_a_minimum_that_gave_way_comes_back_where_the_autoscaler_has_set_the_siz
     ("spill", "what"),
     [
         ("never", "no difference, the reservation is paid whether its nodes run or not"),
-        ("on-demand", "the reservation is paid anyway; each node that it has no room for: no On-"),
+        ("on-demand", "the reservation is paid anyway; each node that it has no room for: $55.04"),
     ],
 )
 def test_nodes_beyond_a_reservation_are_not_told_to_be_free(

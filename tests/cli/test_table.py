@@ -53,7 +53,13 @@ def test_help_loads_no_command_and_no_cluster_file() -> None:
     loaded = modules_after("--help")
 
     ours = {name for name in loaded if name.startswith("ultrascale.")}
-    assert ours == {"ultrascale.cli", "ultrascale.cli.output", "ultrascale.errors"}
+    assert ours == {
+        "ultrascale.cli",
+        "ultrascale.cli.output",
+        "ultrascale.cli.statuses",
+        "ultrascale.errors",
+        "ultrascale.progress",
+    }
     assert not {"pydantic", "rich", "yaml"} & loaded
 
 
@@ -62,6 +68,8 @@ def test_check_loads_what_it_judges_by_and_nothing_else() -> None:
 
     assert not {"aws_cdk", "boto3", "botocore", "cdk8s", "kubernetes", "rich"} & loaded
     commands = {name for name in loaded if name.startswith("ultrascale.cli.")}
-    assert commands == {"ultrascale.cli.check", "ultrascale.cli.output"}
+    assert commands == {
+        f"ultrascale.cli.{name}" for name in ("check", "diagnostics", "output", "statuses")
+    }
     others = ("account", "deploy", "guard", "offers", "operate", "preflight", "sbom", "teardown")
     assert not {f"ultrascale.{name}" for name in others} & loaded

@@ -143,7 +143,7 @@ def test_nothing_is_said_of_what_is_not_synthesized(
     answer = ultrascale("upgrade-plan", file, "--to", "1.36")
 
     assert answer.returncode == 1
-    assert "make synth" in answer.stderr
+    assert "ultrascale synth" in answer.stderr
 
 
 def test_an_assembly_that_was_broken_off_is_refused(ultrascale: Ultrascale, file: Path) -> None:

@@ -1,19 +1,24 @@
 """The command line. One table of commands; the module of a command is imported when it runs."""
 
+import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ultrascale.cli.output import outlive_reader
-from ultrascale.errors import UltrascaleError, UsageError, printable
+from ultrascale.cli.output import outlive_reader, say
+from ultrascale.cli.statuses import INTERRUPTED, USAGE
+from ultrascale.errors import InterruptedWorkError, UltrascaleError, UsageError, printable
+from ultrascale.progress import show_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _MODULE = "ultrascale.cli"
+# What stands behind its first word is the other program's, `--help` as well.
+_PASSED_ON = {"allow_interspersed_args": False}
 
 
 class Command(NamedTuple):
@@ -23,44 +28,104 @@ class Command(NamedTuple):
         module: Module of this package.
         name: Function in it that takes the options, or app of a command that has commands itself.
         summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
+        stopped: What is said after Ctrl-C, where the command itself says nothing.
+        passes_on: Its options are another program's.
     """
 
     module: str
     name: str
     summary: str
+    stopped: str = "nothing was changed"
+    passes_on: bool = False
 
 
 COMMANDS: "Mapping[str, Command]" = {
-    "check": Command("check", "check", "Name every mistake in a cluster file."),
+    "init": Command("init", "init", "Write a new cluster file, and a repository around it."),
+    "check": Command("check", "check", "Name every mistake in cluster files."),
+    "schema": Command("schema", "schema", "Print the JSON Schema of cluster or job files."),
     "plan": Command("needs", "plan_command", "Show what a file needs: nodes, quotas, time, money."),
+    "report": Command("report", "report", "Draw a file as a page: topology, calendar, cost."),
+    "prices": Command("prices", "prices_command", "Write a Region's prices from AWS's price list."),
     "matrix": Command(
         "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
     "types": Command("types", "types", "List the instance types that a file may name."),
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
-    "preflight": Command("preflight", "preflight", "Check an AWS account against a cluster file."),
-    "capacity": Command("capacity", "app", "Find Capacity Blocks, training plans, Spot; buy one."),
+    "preflight": Command(
+        "preflight",
+        "preflight",
+        "Check an AWS account against a cluster file.",
+        stopped="nothing was changed; quota increases that are listed as filed stay filed",
+    ),
+    "capacity": Command(
+        "capacity",
+        "app",
+        "Find Capacity Blocks, training plans, Spot; buy one.",
+        stopped="nothing was bought",
+    ),
     "bootstrap-policy": Command(
-        "bootstrap_policy", "bootstrap_policy", "Write the policies for `cdk bootstrap`."
+        "bootstrap_policy",
+        "bootstrap_policy",
+        "Write the policies for `cdk bootstrap`.",
+        stopped="policies that are written are whole; run it again for the others",
+    ),
+    "synth": Command(
+        "synth",
+        "synth",
+        "Write templates and manifests, validated.",
+        stopped="the folders are as they were",
     ),
     "diff": Command("diff", "diff", "Show what a deployment would replace, delete or roll."),
-    "deploy": Command("deploy", "deploy_command", "Check, compare, ask, then deploy the stacks."),
+    "deploy": Command(
+        "deploy",
+        "deploy_command",
+        "Check, compare, ask, then deploy the stacks.",
+        stopped="no stack was begun",
+    ),
     "summary": Command("summary", "summary", "Show what a synthesized file would create."),
     "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
-    "submit": Command("jobs", "submit", "Send a job, and wait until its pods run."),
+    "eject": Command("eject", "eject", "Take Dockerfiles, rules or charts out, to change them."),
+    "submit": Command(
+        "jobs",
+        "submit",
+        "Send a job, and wait until its pods run.",
+        stopped="`ultrascale status` shows whether the job was sent",
+    ),
     "status": Command("jobs", "status", "Show the jobs, or one job and its pods."),
     "logs": Command("jobs", "logs", "Print what a job's pods write."),
-    "cancel": Command("jobs", "cancel", "Delete a job; its volumes stay."),
+    "cancel": Command(
+        "jobs",
+        "cancel",
+        "Delete a job; its volumes stay.",
+        stopped="what is deleted already stays so; run it again for the rest",
+    ),
     "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
     "chart-values": Command(
         "chart_values", "chart_values", "Print the cluster's values of the chart training-job."
     ),
     "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
-    "scale": Command("scale", "scale", "Set the size of a pool, and wait for it."),
+    "scale": Command(
+        "scale",
+        "scale",
+        "Set the size of a pool, and wait for it.",
+        stopped="`ultrascale status FILE --pools` shows the size that is set",
+    ),
     "roll": Command("roll", "roll", "Renew the nodes of a pool, batch by batch."),
-    "repair": Command("repair", "repair", "Keep Karpenter's repair off a node, or allow it."),
+    "repair": Command(
+        "repair",
+        "repair",
+        "Keep Karpenter's repair off a node, or allow it.",
+        stopped="run it again: it says in which state the node is",
+    ),
     "upgrade-plan": Command("upgrade_plan", "upgrade_plan", "Plan an upgrade of Kubernetes."),
-    "destroy": Command("destroy", "destroy_command", "Take a cluster down; storage stays."),
+    "destroy": Command(
+        "destroy",
+        "destroy_command",
+        "Take a cluster down; storage stays.",
+        stopped="nothing was deleted",
+    ),
+    "cdk": Command("cdk", "cdk", "Run the pinned CDK CLI, such as `bootstrap`.", passes_on=True),
+    "app": Command("cdk", "app", "Run the CDK app; for `app` in a cdk.json."),
 }
 
 
@@ -74,14 +139,62 @@ def load(name: str) -> TyperCommand | TyperGroup:
     if isinstance(loaded, typer.Typer):
         app.add_typer(loaded, name=name)
     else:
-        app.command(name)(loaded)
+        app.command(name, context_settings=_PASSED_ON if command.passes_on else None)(loaded)
     built = typer.main.get_group(app).commands[name]
     assert isinstance(built, TyperCommand | TyperGroup)
     return built
 
 
+GOALS: "Mapping[str, Sequence[str]]" = {
+    "Write a cluster file": ("init", "check", "schema", "types", "matrix", "advise"),
+    "Know before you pay": ("plan", "prices", "report", "preflight", "capacity"),
+    "Deploy": (
+        "synth",
+        "summary",
+        "sbom",
+        "diff",
+        "bootstrap-policy",
+        "deploy",
+        "cdk",
+        "app",
+    ),
+    "Run jobs": ("submit", "status", "logs", "cancel", "queue", "chart-values"),
+    "Keep it running": ("connect", "scale", "roll", "repair", "upgrade-plan", "eject", "destroy"),
+}
+"""The commands by what a user wants; a command that is not in the table is listed below them."""
+
+_STATUSES = """\b
+Exit status, of every command:
+    0  done
+    1  a file, the account or the cluster is wrong, or you said no
+    2  no limit that AWS publishes allows the cluster
+    3  the command's verdict is no: its --help says which
+    4  deploy: a stack failed; capacity buy: not known whether it was bought
+   64  the command was written wrongly
+  130  stopped by Ctrl-C
+"""
+# A shell sets it when it asks for completions.
+_COMPLETE = "_ULTRASCALE_COMPLETE"
+_COMPLETION = ("--install-completion", "--show-completion")
+
+
 class _Commands(TyperGroup):
     """The commands of the table: listed from it, and loaded when they run."""
+
+    _running = ""
+
+    def parse_args(
+        self,
+        ctx: Any,  # noqa: ANN401 typer hides it
+        args: list[str],
+    ) -> list[str]:
+        first = args[:1]
+        if first and first[0] in _COMPLETION and (len(args) == 1 or args[1].startswith("-")):
+            # The name of the shell may be left out.
+            from ultrascale.cli.complete import shell
+
+            args = [*first, shell(), *args[1:]]
+        return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
         self,
@@ -89,22 +202,118 @@ class _Commands(TyperGroup):
         args: list[str],
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
         name, listed, rest = super().resolve_command(ctx, args)
+        self._running = name or ""
         return name, load(name) if name and listed else None, rest
 
+    def invoke(
+        self,
+        ctx: Any,  # noqa: ANN401 typer hides it
+    ) -> Any:  # noqa: ANN401 typer hides it
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise self._stopped() from None
+        except typer.Abort as abort:
+            # A question was answered by Ctrl-C.
+            if isinstance(abort.__context__, KeyboardInterrupt):
+                raise self._stopped() from None
+            raise
 
-_commands = _Commands(
-    help="Ultra-scale AI/ML on Amazon EKS from one cluster file.",
-    commands=[TyperCommand(name, help=command.summary) for name, command in COMMANDS.items()],
-    no_args_is_help=True,
+    def _stopped(self) -> InterruptedWorkError:
+        return InterruptedWorkError(f"stopped: {COMMANDS[self._running].stopped}")
+
+    def format_commands(
+        self,
+        ctx: Any,  # noqa: ANN401 typer hides it
+        formatter: Any,  # noqa: ANN401 typer hides it
+    ) -> None:
+        others = [name for name in COMMANDS if not any(name in names for names in GOALS.values())]
+        width = max(map(len, COMMANDS))
+        for goal, names in {**GOALS, "Others": others}.items():
+            if listed := [name for name in names if name in COMMANDS]:
+                with formatter.section(goal):
+                    formatter.write_dl(
+                        [(name.ljust(width), COMMANDS[name].summary) for name in listed]
+                    )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from ultrascale.cli.version import lines
+
+        typer.echo("\n".join(lines()))
+        raise typer.Exit
+
+
+def _show_completion(shell: str | None) -> None:
+    if shell is not None:
+        from ultrascale.cli.complete import script
+
+        typer.echo(script(shell))
+        raise typer.Exit
+
+
+def _install_completion(shell: str | None) -> None:
+    if shell is not None:
+        from ultrascale.cli.complete import install
+
+        say(f"completion of {shell} is in {install(shell)}; open a new terminal to use it")
+        raise typer.Exit
+
+
+_app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
     rich_markup_mode=None,
+    epilog=_STATUSES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@_app.callback()
+def _ultrascale(
+    *,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the versions of the product and of its parts.",
+        ),
+    ] = False,
+    _install: Annotated[
+        str | None,
+        typer.Option(
+            _COMPLETION[0],
+            metavar="[SHELL]",
+            callback=_install_completion,
+            is_eager=True,
+            help="Install completion for bash, zsh or fish.",
+        ),
+    ] = None,
+    _show: Annotated[
+        str | None,
+        typer.Option(
+            _COMPLETION[1],
+            metavar="[SHELL]",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print the script that completes in bash, zsh or fish.",
+        ),
+    ] = None,
+) -> None:
+    """Ultra-scale AI/ML on Amazon EKS from one cluster file."""
+
+
+_commands = typer.main.get_group(_app)
+_commands.commands.update(
+    {name: TyperCommand(name, help=command.summary) for name, command in COMMANDS.items()}
 )
 
 # Of click's errors typer exports this one alone; its base is what every wrong use raises.
 (_ClickUsageError,) = typer.BadParameter.__bases__
-
-
-USAGE = 64
-"""Exit status where the command itself was written wrongly: `EX_USAGE` of sysexits(3)."""
 
 
 def _shown(error: UltrascaleError) -> str:
@@ -116,16 +325,29 @@ def main() -> None:
     """Run the command line.
 
     A mistake that the user can fix is printed. It exits with 64 where the command's own arguments
-    are wrong, and with 1 where a file, the account or the cluster is.
+    are wrong, with 130 after Ctrl-C, and with 1 where a file, the account or the cluster is wrong.
     """
+    if _COMPLETE in os.environ:
+        from ultrascale.cli.complete import answer_shells
+
+        answer_shells()
     outlive_reader()
+    show_progress()
     try:
-        _commands()
+        try:
+            _commands(prog_name="ultrascale")
+        finally:
+            # A full disk is told of here, and not when Python ends.
+            sys.stdout.flush()
     except UsageError as error:
-        typer.echo(_shown(error), err=True)
+        say(_shown(error), err=True)
         sys.exit(USAGE)
+    except InterruptedWorkError as error:
+        say(f"\n{_shown(error)}", err=True)
+        sys.exit(INTERRUPTED)
     except UltrascaleError as error:
-        sys.exit(_shown(error))
+        say(_shown(error), err=True)
+        sys.exit(1)
     except SystemExit as end:
         # click ends with 2, with which `plan` says that no published limit allows a cluster.
         if isinstance(end.__context__, _ClickUsageError):

@@ -10,11 +10,13 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.provisioners import PROVISIONERS
+from ultrascale.cli import complete
+from ultrascale.cli.output import say
+from ultrascale.cli.price_options import PriceFileOption, price_list
+from ultrascale.cli.screen import Table, screen
 from ultrascale.plan.advice import (
     REQUIRED,
     Advice,
@@ -32,7 +34,6 @@ from ultrascale.plan.advice.model import COMMITMENTS, IMAGES, TOLERANCES
 NOTHING = 2
 """Exit status where no way to buy the capacity is legal."""
 
-_WIDTH = 140
 _LISTS = ("type", "zone")
 _LEGEND = "H: a filter, P: a place in the order of preference; docs/advise.md explains both."
 
@@ -41,10 +42,17 @@ def advise_command(
     *,
     workload: Annotated[str | None, typer.Option(help=REQUIRED["workload"] + ".")] = None,
     instance_type: Annotated[
-        list[str] | None, typer.Option("--type", help=f"{REQUIRED['type']}; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--type",
+            autocompletion=complete.instance_types,
+            help=f"{REQUIRED['type']}; repeatable.",
+        ),
     ] = None,
     nodes: Annotated[int | None, typer.Option(help=REQUIRED["nodes"] + ".")] = None,
-    region: Annotated[str | None, typer.Option(help=REQUIRED["region"] + ".")] = None,
+    region: Annotated[
+        str | None, typer.Option(autocompletion=complete.regions, help=REQUIRED["region"] + ".")
+    ] = None,
     zone: Annotated[list[str] | None, typer.Option(help=f"{REQUIRED['zone']}; repeatable.")] = None,
     days: Annotated[str | None, typer.Option(help=REQUIRED["days"] + ".")] = None,
     starts: Annotated[str | None, typer.Option(help="Earliest start; by default now.")] = None,
@@ -85,7 +93,7 @@ def advise_command(
     ] = False,
     held: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE,…", help=f"Paid for already: {FORM}; repeatable."),
+        typer.Option(metavar="KEY=VALUE,...", help=f"Paid for already: {FORM}; repeatable."),
     ] = None,
     budget: Annotated[
         float | None,
@@ -94,6 +102,7 @@ def advise_command(
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
     ] = None,
+    prices: PriceFileOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     cluster_file: Annotated[
         bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
@@ -131,7 +140,8 @@ def advise_command(
         held=held or (),
         budget=budget,
     )
-    answer = advise(read_question(_asked(given) if sys.stdin.isatty() else given))
+    known = price_list(prices, region)
+    answer = advise(read_question(_asked(given) if sys.stdin.isatty() else given), known)
     if as_json:
         typer.echo(json.dumps(asdict(answer), indent=2, ensure_ascii=False, default=_time))
     elif cluster_file and answer.choice is not None:
@@ -139,7 +149,7 @@ def advise_command(
     else:
         _print(answer, explain=explain or answer.choice is None)
     if answer.choice is None:
-        typer.echo("nothing fits: no way to buy that capacity is legal", err=True)
+        say("nothing fits: no way to buy that capacity is legal", err=True)
         raise typer.Exit(NOTHING)
 
 
@@ -165,21 +175,21 @@ def _time(value: object) -> str:
 
 
 def _print(answer: Advice, *, explain: bool) -> None:
-    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    console = screen()
 
-    def say(lines: Iterator[str] | Sequence[str]) -> None:
+    def say_all(lines: Iterator[str] | Sequence[str]) -> None:
         for line in lines:
-            console.print(line, soft_wrap=True)
+            say(line)
 
     if answer.choice is not None:
         console.print(_steps(answer.steps))
-        say(["how to get it:", *_ways(answer.steps), "", "money:", *_money(answer.steps), ""])
-        say(["before you pay:", *(list(_warnings(answer)) or ["  nothing to warn of"]), ""])
+        say_all(["how to get it:", *_ways(answer.steps), "", "money:", *_money(answer.steps), ""])
+        say_all(["before you pay:", *(list(_warnings(answer)) or ["  nothing to warn of"]), ""])
         console.print(_quotas(answer))
-        say(answer.fragment.splitlines())
-    say(["", "what else was weighed:"])
-    say(_weighed(answer.candidates) if explain else _others(answer))
-    say(["", _LEGEND])
+        typer.echo(answer.fragment)
+    say_all(["", "what else was weighed:"])
+    say_all(_weighed(answer.candidates) if explain else _others(answer))
+    say_all(["", _LEGEND])
 
 
 def _steps(steps: Sequence[Step]) -> Table:

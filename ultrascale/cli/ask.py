@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultrascale.cli.output import say
+from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.errors import InterruptedWorkError, QuestionError, UltrascaleError
 
 if TYPE_CHECKING:
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate import Clock
     from ultrascale.plan import ClusterPlan
-
-INTERRUPTED = 130
-"""Exit status after Ctrl-C."""
 
 Kubeconfig = Annotated[
     Path | None,
@@ -41,7 +40,7 @@ def interruptible() -> Generator[None]:
     try:
         yield
     except InterruptedWorkError as error:
-        typer.echo(f"\n{error}", err=True)
+        say(f"\n{error}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -60,7 +59,7 @@ def connected(file: Path, kubeconfig: Path | None, context: str | None) -> "Clus
     same_cluster(file, found, context)
     if (arn := found.arn) is None:
         called = found.name or "the one that this pod runs in"
-        typer.echo(f"{file}: check that {called} is its cluster: no ARN says so", err=True)
+        say(f"{file}: check that {called} is its cluster: no ARN says so", err=True)
     else:
         _tell(arn)
     return found
@@ -98,7 +97,7 @@ def owner(plan: "ClusterPlan", profile: str | None, cluster: "Cluster | None" = 
 
 
 def _tell(cluster: "ClusterArn") -> None:
-    typer.echo(f"{cluster.cluster} in {cluster.region} of account {cluster.account}", err=True)
+    say(f"{cluster.cluster} in {cluster.region} of account {cluster.account}", err=True)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -28,7 +28,7 @@ _STACK = "aws:cloudformation:stack"
 def bootstrap_policy(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     assembly: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder that `make synth` or `make pipeline` wrote.")
+        Path, typer.Option(metavar="DIR", help="Folder that `ultrascale synth` wrote.")
     ] = Path("cdk.out"),
     of_pipeline: Annotated[
         bool,
@@ -146,7 +146,7 @@ def _kinds(
             [
                 f"{assembly}: has no stack of {scope.cluster} for "
                 f"aws://{scope.account}/{scope.region}; "
-                f"run `make synth CLUSTER={file}`, for a pipeline `make pipeline CLUSTER={file}`"
+                f"run `ultrascale synth {file}`, with --pipeline for that of a pipeline"
             ]
         )
     return frozenset(

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
-from ultrascale import config, plan
-from ultrascale.cli.offer_views import as_json, buy_command, print_offers
+from ultrascale.cli import complete
+from ultrascale.cli.output import say
+from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.errors import ConfigError
-from ultrascale.offers.model import RESERVED, Request
-from ultrascale.offers.rank import ORDERS, ranked
-from ultrascale.offers.request import Wish, request_of, requests_of
-from ultrascale.offers.scope import warnings
+from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
-    from ultrascale.offers.model import Found, Offer
+    from ultrascale.config import Reading
+    from ultrascale.offers.model import Found, Offer, Request
+    from ultrascale.offers.request import Wish
     from ultrascale.plan.advice.purchases import PoolOfFile
 
 NOTHING_FOUND = 3
@@ -39,8 +38,18 @@ class _FindByDefault(TyperGroup):
     """A group that takes words without a command as arguments of `find`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 typer hides it
-        words = args if args[:1] and args[0] in {*self.commands, "--help"} else [_FIND, *args]
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)
+        words = args if args[:1] and args[0] in {*self.commands, "-h", "--help"} else [_FIND, *args]
         return super().parse_args(ctx, words)
+
+    def shell_complete(
+        self,
+        ctx: Any,  # noqa: ANN401 typer hides it
+        incomplete: str,
+    ) -> Any:  # noqa: ANN401 typer hides it
+        own = super().shell_complete(ctx, incomplete)
+        return [*own, *self.commands[_FIND].shell_complete(ctx, incomplete)]
 
 
 app = typer.Typer(
@@ -49,8 +58,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Regions = Annotated[list[str] | None, typer.Option("--region", help="AWS Region; repeatable.")]
-Types = Annotated[list[str] | None, typer.Option("--type", help="EC2 type; repeatable.")]
+Regions = Annotated[
+    list[str] | None,
+    typer.Option("--region", autocompletion=complete.regions, help="AWS Region; repeatable."),
+]
+Types = Annotated[
+    list[str] | None,
+    typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type; repeatable."),
+]
 Count = Annotated[int | None, typer.Option(help="Nodes.")]
 Days = Annotated[int | None, typer.Option(help="Length in days: 1 to 14, or whole weeks to 182.")]
 Starts = Annotated[str | None, typer.Option(metavar="ISO", help="Earliest start; by default now.")]
@@ -67,10 +82,11 @@ def now() -> datetime:
 def find_command(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="A cluster file, whose pools say what to find."),
+        typer.Argument(metavar="FILE", help="A cluster file, whose pools say what to find."),
     ] = None,
     pool: Annotated[
-        str | None, typer.Argument(metavar="[POOL]", help="One pool of the file.")
+        str | None,
+        typer.Argument(metavar="POOL", autocompletion=complete.pools, help="One pool of the file."),
     ] = None,
     *,
     region: Regions = None,
@@ -88,13 +104,22 @@ def find_command(
     ] = None,
     sort: Annotated[str, typer.Option(help="Order: price or start.")] = "price",
     profile: Profile = None,
+    prices: PriceFileOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the capacity that AWS sells now. The word `find` may be left out.
 
     Ends with status 3 where AWS offers nothing that a cluster can use.
     """
+    from ultrascale import config, plan
+    from ultrascale.cli.offer_views import as_json, print_offers
+    from ultrascale.offers.model import repriced
+    from ultrascale.offers.rank import ORDERS, ranked
+    from ultrascale.offers.request import Wish, request_of, requests_of
+    from ultrascale.offers.scope import warnings
+
     at = now()
+    known = price_list(prices)
     order = ORDERS.get(sort)
     wrong = [f"--sort: unknown {sort!r}; write {' or '.join(ORDERS)}"] if order is None else []
     wish = Wish(
@@ -115,12 +140,14 @@ def find_command(
             requests = requests_of(plan.load(file), pool, wish, at)
             reading = config.read(file)
     except ConfigError as error:
-        raise ConfigError([*wrong, *error.mistakes]) from None
+        raise ConfigError([*wrong, *error.diagnostics]) from None
     if order is None:
         raise ConfigError(wrong)
     for line in dict.fromkeys(line for request in requests for line in warnings(request)):
-        typer.echo(f"warning: {line}", err=True)
+        say(f"warning: {line}", err=True)
     found, _ = _find(requests, at, profile, reading)
+    if known is not None:
+        found = repriced(found, known)
     offers = ranked(found.offers, order)
     if json_:
         typer.echo(as_json(found, offers, requests, at, profile, file))
@@ -149,8 +176,12 @@ def buy_command_(
     option: Annotated[
         list[str] | None, typer.Option(help="capacity-block or training-plan; by default either.")
     ] = None,
-    region: Annotated[str | None, typer.Option(help="AWS Region.")] = None,
-    type_: Annotated[str | None, typer.Option("--type", help="EC2 type.")] = None,
+    region: Annotated[
+        str | None, typer.Option(autocompletion=complete.regions, help="AWS Region.")
+    ] = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type.")
+    ] = None,
     count: Count = None,
     days: Days = None,
     starts: Starts = None,
@@ -158,7 +189,9 @@ def buy_command_(
     file: Annotated[
         Path | None, typer.Option(help="Cluster file that it is for; refuse what it cannot use.")
     ] = None,
-    pool: Annotated[str | None, typer.Option(help="Pool of that file.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(autocompletion=complete.pools, help="Pool of that file.")
+    ] = None,
     profile: Profile = None,
 ) -> None:
     """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
@@ -167,6 +200,8 @@ def buy_command_(
     it. Refuses what no cluster can use. Ends with status 4 where it is not known whether AWS sold
     it.
     """
+    from ultrascale.cli.offer_views import buy_command
+    from ultrascale.offers.model import RESERVED
     from ultrascale.offers.purchase import (
         default_name,
         offered,
@@ -175,6 +210,7 @@ def buy_command_(
         refuse_unusable,
         terms,
     )
+    from ultrascale.offers.request import Wish
 
     at = now()
     place = _place(file, pool)
@@ -195,12 +231,12 @@ def buy_command_(
     refuse_unusable(offer, at=at, place=place)
     name = name or default_name(offer)
     for line in terms(offer, account, quota_of(offer, account), name):
-        typer.echo(line, err=True)
+        say(line, err=True)
     if confirm is None:
         named = f" --name {name}" if name != default_name(offer) else ""
         again = buy_command(replace(offer, request=replace(request, pool=pool)), profile, file)
         command = f"{again}{named} --confirm {offer.id}"
-        typer.echo(f"nothing was bought; to buy it: {command}", err=True)
+        say(f"nothing was bought; to buy it: {command}", err=True)
         raise typer.Exit(1)
     _buy(offer, account, name)
 
@@ -211,6 +247,7 @@ def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
     Raises:
         ConfigError: The file has mistakes or no such pool, or one of the two options is missing.
     """
+    from ultrascale import config, plan
     from ultrascale.plan.advice.purchases import PoolOfFile
 
     if file is None and pool is None:
@@ -225,13 +262,20 @@ def _place(file: Path | None, pool: str | None) -> "PoolOfFile | None":
 
 
 def _judged(
-    offering: str, confirm: str | None, fee: str | None, name: str | None, wish: Wish, at: datetime
-) -> tuple[Request, Decimal | None]:
+    offering: str,
+    confirm: str | None,
+    fee: str | None,
+    name: str | None,
+    wish: "Wish",
+    at: datetime,
+) -> "tuple[Request, Decimal | None]":
     """Return the search for the offering, and the fee seen before.
 
     Raises:
         ConfigError: The options are wrong; all mistakes at once.
     """
+    from ultrascale.offers.request import request_of
+
     wrong: list[str] = []
     if confirm is not None and confirm != offering:
         wrong.append(f"--confirm: not the id of the offering, got {confirm!r}; write {offering}")
@@ -247,25 +291,25 @@ def _judged(
     try:
         request = request_of(wish, at)
     except ConfigError as error:
-        raise ConfigError([*wrong, *error.mistakes]) from None
+        raise ConfigError([*wrong, *error.diagnostics]) from None
     if wrong:
         raise ConfigError(wrong)
     return request, seen
 
 
 def _find(
-    requests: Sequence[Request],
+    requests: "Sequence[Request]",
     at: datetime,
     profile: str | None,
-    reading: "config.Reading | None" = None,
+    reading: "Reading | None" = None,
 ) -> "tuple[Found, Account]":
-    """Ask AWS, and show a spinner in a terminal meanwhile."""
+    """Ask AWS, and say so on a terminal meanwhile."""
     # boto3 is slow to import, and no other command needs it.
     from ultrascale.account import connect
     from ultrascale.offers.find import find, region_gates
 
     account = connect(requests[0].regions[0], profile)
-    with Console(stderr=True).status("asking AWS for offers"):
+    with progress("asking AWS for offers"):
         return find(requests, account, at, region_gates(), reading), account
 
 
@@ -274,13 +318,13 @@ def _buy(offer: "Offer", account: "Account", name: str) -> None:
     from ultrascale.offers.purchase import UnsureError, buy
 
     look = look_command(offer, account, name)
-    typer.echo(f"asking AWS once; should no word of it follow, look at: {look}", err=True)
+    say(f"asking AWS once; should no word of it follow, look at: {look}", err=True)
     try:
         keys = buy(offer, account, name)
     except UnsureError as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         raise typer.Exit(NOT_KNOWN) from None
-    typer.echo(f"bought; whether AWS has taken the payment: {look}", err=True)
-    typer.echo("keys of the pool that runs on it, for the cluster file:", err=True)
+    say(f"bought; whether AWS has taken the payment: {look}", err=True)
+    say("keys of the pool that runs on it, for the cluster file:", err=True)
     for each in keys:
         typer.echo(each)

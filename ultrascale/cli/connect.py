@@ -2,13 +2,17 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ultrascale import operate, plan
 from ultrascale.cli import ask
+from ultrascale.cli.output import say
+from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.errors import ClusterError
+
+if TYPE_CHECKING:
+    from ultrascale.operate import Connection
 
 
 def connect(
@@ -31,6 +35,8 @@ def connect(
 
     Writes a kubeconfig of its own, and deletes it at the end. Ends with COMMAND's status.
     """
+    from ultrascale import operate, plan
+
     cluster = plan.load(file)
     operate.refuse_missing_programs()
     account = ask.owner(cluster, profile)
@@ -45,27 +51,27 @@ def connect(
             shared=not command,
             clock=ask.clock(),
         ) as connection:
-            typer.echo(
+            say(
                 f"{cluster.name}: port {connection.port} leads to it through {connection.instance}",
                 err=True,
             )
             status = _run(command, connection) if command else _stay(connection)
     except KeyboardInterrupt:
-        typer.echo("", err=True)
-        status = ask.INTERRUPTED if command else 0
+        say("", err=True)
+        status = INTERRUPTED if command else 0
     raise typer.Exit(status)
 
 
-def _run(command: list[str], connection: operate.Connection) -> int:
+def _run(command: list[str], connection: "Connection") -> int:
     status = connection.run(command)
     if end := connection.end:
-        typer.echo(f"{end}: {command[0]} may have lost its connection meanwhile", err=True)
+        say(f"{end}: {command[0]} may have lost its connection meanwhile", err=True)
     return status
 
 
-def _stay(connection: operate.Connection) -> NoReturn:
+def _stay(connection: "Connection") -> NoReturn:
     typer.echo(f"export KUBECONFIG={shlex.quote(str(connection.kubeconfig.absolute()))}")
-    typer.echo("Ctrl-C ends it", err=True)
+    say("Ctrl-C ends it", err=True)
     connection.stay()
     raise ClusterError(
         f"{connection.end}; Session Manager ends idle sessions after 20 minutes, unless its "

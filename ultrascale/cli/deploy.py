@@ -3,22 +3,25 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import deploy
-from ultrascale.cli.ask import INTERRUPTED
-from ultrascale.cli.deploy_views import TerminalView
-from ultrascale.cli.diff import PROTECTED
-from ultrascale.cli.needs import BEYOND
-from ultrascale.cli.preflight import FAILED
+from ultrascale.cli.price_options import PriceFileOption, price_list
+from ultrascale.cli.statuses import (
+    BEYOND,
+    FAILED,
+    INTERRUPTED,
+    PROTECTED,
+    STACK_FAILED,
+)
 from ultrascale.errors import UltrascaleError
 
-STACK_FAILED = 4
-"""Exit status where a stack failed."""
+if TYPE_CHECKING:
+    from ultrascale.deploy import Ending
+
 _DECLINED = 1
-_STATUSES: Mapping[deploy.Ending, int] = {
+_STATUSES: "Mapping[Ending, int]" = {
     "deployed": 0,
     "printed": 0,
     "declined": _DECLINED,
@@ -65,6 +68,11 @@ def deploy_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print each `cdk deploy` instead of running it.")
     ] = False,
+    cdk: Annotated[
+        Path | None,
+        typer.Option("--cdk", metavar="PATH", help="An installed CDK CLI to use."),
+    ] = None,
+    prices: PriceFileOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Deploy without asking.")] = False,
 ) -> None:
     """Check, plan, preflight, synthesize, compare, ask, then `cdk deploy` stack by stack.
@@ -73,6 +81,9 @@ def deploy_command(
     need exceeds the limit that AWS publishes, with 3 where preflight fails or a protected resource
     would be lost, with 4 where a stack failed, and with 130 after Ctrl-C.
     """
+    from ultrascale import deploy
+    from ultrascale.cli.deploy_views import TerminalView
+
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UltrascaleError("deploy asks before it deploys; without a terminal add --yes")
     deployment = deploy.Deployment(
@@ -85,6 +96,8 @@ def deploy_command(
         allow_unknown=allow_unknown,
         skip_preflight=skip_preflight,
         dry_run=dry_run,
+        cdk=cdk,
+        price_list=price_list(prices),
     )
     if status := _STATUSES[deploy.deploy(deployment, TerminalView(yes=yes))]:
         raise typer.Exit(status)

@@ -8,15 +8,13 @@ from contextlib import AbstractContextManager
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
-from ultrascale.catalog import prices
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
 from ultrascale.cli.change_views import text_lines
 from ultrascale.cli.needs_tables import cell, unpriced
-from ultrascale.cli.output import reader_is_gone
+from ultrascale.cli.output import reader_is_gone, say
 from ultrascale.cli.preflight_views import print_findings, progress_bar
+from ultrascale.cli.screen import Table, screen
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes
@@ -25,7 +23,6 @@ from ultrascale.plan.needs.report import MONEY
 from ultrascale.preflight import Context, Verdict
 from ultrascale.preflight import Progress as ChecksProgress
 
-_WIDTH = 160
 _STATES: tuple[State, ...] = ("deployed", "unchanged", "failed", "interrupted", "not started")
 # What the CDK CLI puts before some of the errors that it ends with.
 _ERROR = "❌"
@@ -52,15 +49,14 @@ def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
             cell(each.figures[MONEY[0]], places=2),
         )
     table.add_row("total", "", "", "", "", cell(needs.totals[MONEY[0]], places=2))
-    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    console = screen()
     console.print(table)
-    console.print(
-        f"EC2 On-Demand prices of {prices.SEEN}, nodes alone: no storage, no traffic, no fee of "
-        "EKS. Capacity Blocks and training plans are paid before.",
-        soft_wrap=True,
+    say(
+        "Nodes alone: `ultrascale plan FILE money` shows what stands beside them, and the day of "
+        "each price. Capacity Blocks and training plans are paid before.",
     )
     for line in unpriced(needs):
-        console.print(line, soft_wrap=True)
+        say(line)
 
 
 class Progress:
@@ -102,11 +98,11 @@ class TerminalView:
 
     def say(self, line: str) -> None:
         """Print a line of the result."""
-        typer.echo(line)
+        say(line)
 
     def warn(self, line: str) -> None:
         """Print a warning or an error."""
-        typer.echo(line, err=True)
+        say(line, err=True)
 
     def progress(self, checks: int) -> AbstractContextManager[ChecksProgress | None]:
         """Show the progress of a number of checks."""
@@ -119,7 +115,7 @@ class TerminalView:
     def changes(self, changes: Changes) -> None:
         """Print the resources that would be replaced, deleted or rolled."""
         for line in text_lines(changes):
-            typer.echo(line)
+            say(line)
 
     def costs(self, plan: ClusterPlan, needs: ClusterNeeds) -> None:
         """Print the nodes of each pool and their price."""
@@ -178,9 +174,9 @@ def print_failure(
         unanswered: Why the events are not known; None where they are.
         words: Values of ``{file}``, ``{cluster}`` and ``{region}`` in the advice.
     """
-    typer.echo(f"\n{outcome.stack} failed", err=True)
+    say(f"\n{outcome.stack} failed", err=True)
     for line in _reason(outcome, cause, unanswered, {**words, "stack": outcome.stack}):
-        typer.echo(f"  {line}", err=True)
+        say(f"  {line}", err=True)
 
 
 def _reason(
@@ -219,10 +215,10 @@ def _last_words(outcome: Outcome) -> Sequence[str]:
 def print_left(stack: str, left: Sequence[Left]) -> None:
     """Print resources that a stack no longer has, and that still exist."""
     if left:
-        typer.echo(f"{stack}: no more in the stack, and still there:", err=True)
+        say(f"{stack}: no more in the stack, and still there:", err=True)
     for each in left:
         why = "its policy keeps it" if each.reason is None else f"not deleted: {each.reason}"
-        typer.echo(f"  {each.kind} {each.id} ({each.resource}): {why}", err=True)
+        say(f"  {each.kind} {each.id} ({each.resource}): {why}", err=True)
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
@@ -230,10 +226,10 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
     waiting = [each for each in outcomes if each.state == "not started"]
     for outcome in waiting:
         if outcome.waited_for:
-            typer.echo(f"{outcome.stack}: waits for {', '.join(outcome.waited_for)}", err=True)
+            say(f"{outcome.stack}: waits for {', '.join(outcome.waited_for)}", err=True)
     counts = Counter(outcome.state for outcome in outcomes)
     told = ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state])
-    typer.echo(f"{len(outcomes)} stacks: {told}")
+    say(f"{len(outcomes)} stacks: {told}")
 
 
 def _duration(seconds: float) -> str:

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import plan
+from ultrascale.cli import complete
+from ultrascale.cli.output import say
+from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.errors import QuestionError
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.config.pipeline import ConnectionId
+    from ultrascale.plan.model import ClusterPlan
     from ultrascale.teardown import Sweep, Teardown
 
 UNFINISHED = 3
 """Exit status where a step stopped, an orphan is left, or a question was refused."""
-_INTERRUPTED = 130
 
 
 class SystemClock:
@@ -47,6 +49,7 @@ def destroy_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
+            autocompletion=complete.storage,
             help="A file system, bucket or repository of the file that goes with all its data.",
         ),
     ] = None,
@@ -76,22 +79,23 @@ def destroy_command(
     goes on where it stopped when the command is run again. Exits with 3 where a step stopped, where
     an orphan is left, or where AWS refused a question.
     """
-    from ultrascale import account, teardown
+    from ultrascale import account, plan, teardown
 
     cluster = plan.load(file)
     asked = teardown.Asked(storage=frozenset(delete_storage or ()), logs=delete_logs)
     teardown.refuse_unknown(cluster, asked)
     _refuse_confirmation(cluster.name, confirm, dry_run=dry_run)
     owner = account.connect_to_owner(cluster, profile)
-    planned = teardown.survey(
-        owner,
-        cluster,
-        asked,
-        kubeconfig=kubeconfig,
-        context=context,
-        skip_kubernetes=skip_kubernetes,
-        pipeline_home=_pipeline_home(file),
-    )
+    with progress(f"looking for what {cluster.name} has"):
+        planned = teardown.survey(
+            owner,
+            cluster,
+            asked,
+            kubeconfig=kubeconfig,
+            context=context,
+            skip_kubernetes=skip_kubernetes,
+            pipeline_home=_pipeline_home(file),
+        )
     _print_plan(planned)
     if dry_run:
         raise typer.Exit(_foresee(owner, cluster, planned))
@@ -125,14 +129,15 @@ def _pipeline_home(file: Path) -> "ConnectionId | None":
     return None if pipeline is None else pipeline.home
 
 
-def _foresee(owner: "Account", cluster: ClusterPlan, teardown: "Teardown") -> int:
+def _foresee(owner: "Account", cluster: "ClusterPlan", teardown: "Teardown") -> int:
     """Return the exit status of a dry run; search for orphans where no step is left."""
     from ultrascale.teardown import sweep
 
     if teardown.steps:
         # Everything of a cluster that runs would look like an orphan.
         return UNFINISHED if any(step.stops for step in teardown.steps) else 0
-    left = sweep(owner, cluster, teardown)
+    with progress(f"looking for what is left of {cluster.name}"):
+        left = sweep(owner, cluster, teardown)
     _print_left(left)
     return UNFINISHED if left.orphans or left.unknown else 0
 
@@ -141,7 +146,7 @@ def _print_plan(teardown: "Teardown") -> None:
     from ultrascale.cli.destroy_views import plan_lines
 
     for line in plan_lines(teardown):
-        typer.echo(line)
+        say(line)
 
 
 def _agree(cluster: str, confirm: str | None) -> None:
@@ -149,7 +154,7 @@ def _agree(cluster: str, confirm: str | None) -> None:
         raise QuestionError(["nothing was deleted: what was typed is not the cluster's name"])
 
 
-def _carry_out(owner: "Account", cluster: ClusterPlan, planned: "Teardown", path: Path) -> int:
+def _carry_out(owner: "Account", cluster: "ClusterPlan", planned: "Teardown", path: Path) -> int:
     """Run the steps, print what is left, and return the exit status."""
     from ultrascale import teardown
 
@@ -158,17 +163,17 @@ def _carry_out(owner: "Account", cluster: ClusterPlan, planned: "Teardown", path
             owner, cluster, planned, journal=path, clock=SystemClock(), tell=typer.echo
         )
     except KeyboardInterrupt:
-        typer.echo(
+        say(
             "interrupted: what was asked for goes on in AWS, and what is left is paid for; run the "
             "command again: it goes on here, and --dry-run lists what is left",
             err=True,
         )
-        return _INTERRUPTED
+        return INTERRUPTED
     if outcome.stopped is not None:
-        typer.echo(f"stopped: {outcome.stopped}", err=True)
+        say(f"stopped: {outcome.stopped}", err=True)
     _print_left(outcome.left)
     if outcome.unwritten is not None:
-        typer.echo(str(outcome.unwritten), err=True)
+        say(str(outcome.unwritten), err=True)
     return 0 if outcome.is_complete else UNFINISHED
 
 
@@ -176,4 +181,4 @@ def _print_left(left: "Sweep") -> None:
     from ultrascale.cli.destroy_views import sweep_lines
 
     for line in sweep_lines(left):
-        typer.echo(line)
+        say(line)

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import plan
+from ultrascale.cli.output import say
+from ultrascale.cli.statuses import PROTECTED
 from ultrascale.errors import QuestionError
-from ultrascale.plan.stacks import stack_names
+from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
     from ultrascale.guard import Changes
     from ultrascale.guard.templates import Templates
-
-PROTECTED = 3
-"""Exit status where something protected would go, or CloudFormation could not do the change."""
+    from ultrascale.plan import ClusterPlan
 
 
 def diff(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     against: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--against",
-            metavar="DIR",
-            help="Compare with an earlier output of `cdk synth`; by default with the account.",
+            metavar="DIR|REVISION",
+            help="Compare with an earlier output of `synth`, or with the file in a commit of Git; "
+            "by default with the account.",
         ),
     ] = None,
     assembly: Annotated[
@@ -57,12 +57,13 @@ def diff(
     Ends with status 3 where something protected would go that no --replace names, or where
     CloudFormation could not do the change, and with 1 where that is not known.
     """
+    from ultrascale import plan
     from ultrascale.cli.change_views import as_document, text_lines
 
     cluster = plan.load(file)
     # Before the synthesis, which takes half a minute.
-    old = _old_templates(cluster, against, profile)
-    with _new_templates(cluster, file, assembly) as new:
+    old = _old_templates(cluster, file, against, profile)
+    with new_templates(cluster, file, assembly) as new, progress(f"comparing with {old.name}"):
         changes, note = old.compare(new)
     of = old.name
     changes = changes.permit(*(replace or ()))
@@ -71,25 +72,28 @@ def diff(
         head = {"cluster": cluster.name, "region": cluster.region, "against": of, "status": status}
         typer.echo(json.dumps({**head, **as_document(changes)}, indent=2, ensure_ascii=False))
     else:
-        typer.echo(f"{cluster.name} in {cluster.region}, against {of}")
+        say(f"{cluster.name} in {cluster.region}, against {of}")
         if note:
-            typer.echo(note)
+            say(note)
         for line in text_lines(changes):
-            typer.echo(line)
+            say(line)
     if status:
         raise typer.Exit(status)
 
 
 @contextmanager
-def _new_templates(
-    cluster: plan.ClusterPlan, file: Path, assembly: Path | None
+def new_templates(
+    cluster: "ClusterPlan", file: Path, assembly: Path | None
 ) -> Generator["Templates"]:
+    """Yield the templates of a cluster file: those of ``assembly``, or synthesized ones."""
     from ultrascale import guard
+    from ultrascale.plan.stacks import stack_names
 
     if assembly is None:
-        typer.echo(f"synthesizing {file}", err=True)
         with TemporaryDirectory(prefix="ultrascale-diff-") as folder:
-            yield guard.synthesize(file, Path(folder))
+            with progress(f"synthesizing {file}"):
+                new = guard.synthesize(file, Path(folder))
+            yield new
         return
     new = guard.read_assembly_of(cluster, assembly, option="--assembly")
     others = new.keys() - stack_names(cluster)
@@ -116,19 +120,29 @@ class _Old:
     compare: Callable[["Templates"], tuple["Changes", str]]
 
 
-def _old_templates(cluster: plan.ClusterPlan, against: Path | None, profile: str | None) -> _Old:
+def _old_templates(
+    cluster: "ClusterPlan", file: Path, against: str | None, profile: str | None
+) -> _Old:
     from ultrascale import account, guard
 
     if against is not None:
-        old = guard.read_assembly_of(cluster, against, option="--against")
-        return _Old(str(against), lambda new: (guard.compare(old, new, region=cluster.region), ""))
+        name, note = against, ""
+        if Path(against).exists():
+            old = guard.read_assembly_of(cluster, Path(against), option="--against")
+        else:
+            with (
+                TemporaryDirectory(prefix="ultrascale-diff-") as folder,
+                progress(f"synthesizing {file} of {against}"),
+            ):
+                commit, old = guard.read_revision_of(cluster, file, against, Path(folder))
+            name = f"{against} ({commit})"
+            note = f"The file of {against} was synthesized by this version of ultrascale"
+        return _Old(name, lambda new: (guard.compare(old, new, region=cluster.region), note))
     seen = account.connect_to_owner(cluster, profile)
     return _Old(f"account {seen.id}", lambda new: _compared(seen, cluster, new))
 
 
-def _compared(
-    seen: "Account", cluster: plan.ClusterPlan, new: "Templates"
-) -> tuple["Changes", str]:
+def _compared(seen: "Account", cluster: "ClusterPlan", new: "Templates") -> tuple["Changes", str]:
     from ultrascale import guard
 
     changes = guard.compare_deployed(seen, cluster, new)

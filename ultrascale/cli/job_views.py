@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ultrascale import plan
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queues import Queues
@@ -32,7 +31,6 @@ from rich.text import Text
 
 from ultrascale.jobs.progress import Progress
 
-_WIDTH, _POOLS_WIDTH = 120, 160
 _SHOWN = ("pending", "scheduled", "pulling", "running")
 _PASSING = ("terminating", "succeeded", "failed")
 # Seconds between two plain lines that differ in numbers alone. A job of ten thousand pods takes
@@ -58,26 +56,26 @@ def print_jobs(jobs: Iterable[JobStatus]) -> None:
             _age(job.created),
             job.namespace,
         )
-    _console().print(table)
+    screen().print(table)
 
 
 def print_job(job: JobStatus) -> None:
     """Print a job and each of its pods."""
-    console = _console()
+    console = screen()
     print_jobs((job,))
     if job.state.reason:
-        console.print(f"  {job.state.reason}", markup=False, soft_wrap=True)
+        say(f"  {job.state.reason}")
     table = Table("index", "pod", "state", "node", "restarts", "reason", box=SIMPLE)
     table.columns[1].no_wrap = True
     for index, pod in enumerate(job.pods):
         cells = (str(index), pod.name, pod.state, pod.node, str(pod.restarts), pod.reason)
-        table.add_row(*(escape(cell) for cell in cells))
+        table.add_row(*cells)
     console.print(table)
 
 
 def print_queues(queues: Queues) -> None:
     """Print each queue, and the waiting jobs in their order."""
-    console = _console()
+    console = screen()
     columns = ("queue", "state", "weight", "capability", "allocated", "pending", "running")
     table = Table(*columns, box=SIMPLE)
     for each in queues.queues:
@@ -86,14 +84,14 @@ def print_queues(queues: Queues) -> None:
         table.add_row(each.name, each.state, str(each.weight), *resources, *counts)
     console.print(table)
     if queues.namespace is not None:
-        console.print(f"only jobs of namespace {queues.namespace}: others may not be read")
+        say(f"only jobs of namespace {queues.namespace}: others may not be read")
     if not queues.waiting:
-        console.print("no job waits")
+        say("no job waits")
         return
     table = Table("queue", "job", "namespace", "priority", "pods", "waits", "why", box=SIMPLE)
     for each in queues.waiting:
         cells = (each.queue, each.job, each.namespace, str(each.priority), str(each.pods))
-        table.add_row(*cells, _age(each.since), escape(each.reason))
+        table.add_row(*cells, _age(each.since), each.reason)
     console.print(table)
 
 
@@ -157,10 +155,6 @@ def _age(since: datetime) -> str:
     return f"{seconds // _DAY}d"
 
 
-def _console() -> Console:
-    return Console(width=max(Console().width, _WIDTH))
-
-
 def show_pools(
     file: Path | None, job: str | None, connect: Callable[[], "Cluster"], *, as_json: bool
 ) -> None:
@@ -189,13 +183,13 @@ def _print_pools(pools: "Iterable[PoolNodes]") -> None:
         reasons = [*pool.unfit.items(), *pool.coming.items()]
         others = ", ".join(f"{count} {why}" for why, count in reasons)
         table.add_row(pool.pool, size, str(pool.nodes), str(pool.ready), str(pool.drifted), others)
-    Console(width=max(Console().width, _POOLS_WIDTH), highlight=False, markup=False).print(table)
+    screen().print(table)
 
 
 @contextmanager
 def shown() -> Generator[Callable[[Progress], None]]:
     """Yield a function that shows the progress of a job on standard error."""
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     if not console.is_terminal:
         yield _Plain()
         return
@@ -226,7 +220,7 @@ class _Plain:
             return
         self._said, self._counts, self._when = saying, counts, now
         for line in _lines(progress):
-            typer.echo(line, err=True)
+            say(line, err=True)
 
 
 def _lines(progress: Progress) -> list[str]:

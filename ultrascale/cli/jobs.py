@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import config
+from ultrascale.cli import complete
 from ultrascale.cli.job_options import changes_of, file_and_job
-from ultrascale.cli.output import print_lines
+from ultrascale.cli.output import print_lines, say
+from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.documents import text
-from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
+from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs.submitted import SubmittedJob
 
-_INTERRUPTED = 130
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the job.")]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Namespace; by default that of training.")
+]
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
@@ -31,7 +33,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def submit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
     job: Annotated[
-        str, typer.Argument(metavar="JOB", help="A job of the file, or the file of a job.")
+        str,
+        typer.Argument(
+            metavar="JOB",
+            autocompletion=complete.jobs,
+            help="A job of the file, or the file of a job.",
+        ),
     ],
     args: Annotated[
         list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")
@@ -44,11 +51,15 @@ def submit(
     name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
     image: Annotated[str | None, typer.Option(help="Image.")] = None,
-    pool: Annotated[str | None, typer.Option(help="Pool to run on.")] = None,
+    pool: Annotated[
+        str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")
+    ] = None,
     tier: Annotated[
         str | None, typer.Option(help="Node type to run on, one of those that the job prefers.")
     ] = None,
-    queue: Annotated[str | None, typer.Option(help="Volcano queue.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(autocompletion=complete.queues, help="Volcano queue.")
+    ] = None,
     priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
     env: Annotated[
         list[str] | None, typer.Option(metavar="K=V", help="Environment variable; repeatable.")
@@ -103,21 +114,24 @@ def submit(
         context=context,
     )
     for note in submitted.notes:
-        typer.echo(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
+        say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:
         from ultrascale.jobs.manifests import as_yaml
 
         typer.echo(as_yaml(submitted.manifests.objects), nl=False)
         return
     sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
-    typer.echo(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
+    say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
     if wait or follow:
         _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
 
 
 def status(
     named: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE] [JOB]", help="Cluster file, job, or both.")
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|JOB", autocompletion=complete.jobs, help="Cluster file, job, or both."
+        ),
     ] = None,
     *,
     namespace: Annotated[
@@ -151,13 +165,14 @@ def status(
         else:
             job_views.print_job(state)
         return
-    jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
+    with progress("reading the jobs"):
+        jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
     if as_json:
         typer.echo(job_views.as_json([job_views.job_document(state) for state in jobs]))
     elif jobs:
         job_views.print_jobs(jobs)
     else:
-        typer.echo(f"no jobs in namespace {', '.join(namespaces)}")
+        say(f"no jobs in namespace {', '.join(namespaces)}")
 
 
 def logs(
@@ -177,13 +192,16 @@ def logs(
     tail: Annotated[
         int | None, typer.Option(min=0, help="Print only the last lines of each log.")
     ] = None,
-    namespace: Namespace = TRAINING_NAMESPACE,
+    namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Print the logs of a job's pods: of the pod with index 0, unless others are named."""
     from ultrascale.jobs import logs as reading
     from ultrascale.jobs.status import job_status
+    from ultrascale.plan.names import TRAINING_NAMESPACE
+
+    namespace = namespace or TRAINING_NAMESPACE
 
     cluster = _connect(kubeconfig, context)
     choices = [
@@ -213,31 +231,34 @@ def cancel(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    namespace: Namespace = TRAINING_NAMESPACE,
+    namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Delete a job. Its pods get their grace period, and its volumes stay."""
     from ultrascale.jobs import cancellation
+    from ultrascale.plan.names import TRAINING_NAMESPACE
+
+    namespace = namespace or TRAINING_NAMESPACE
 
     cluster = _connect(kubeconfig, context)
     manifests = cancellation.objects_of(cluster, namespace, job)
     for manifest in manifests:
-        typer.echo(f"{manifest} in namespace {namespace}")
+        say(f"{manifest} in namespace {namespace}")
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete job {job}?", abort=True)
     cancellation.cancel(cluster, namespace, manifests)
-    typer.echo(f"{job}: deleted; its pods stop within their grace period")
+    say(f"{job}: deleted; its pods stop within their grace period")
 
 
 def queue(
     *,
     namespace: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--namespace", "-n", help="Namespace to count, where the others may not be read."
         ),
-    ] = TRAINING_NAMESPACE,
+    ] = None,
     as_json: AsJson = False,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -245,8 +266,10 @@ def queue(
     """Show Volcano's queues, their use, and the waiting jobs in their order."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.queues import read_queues
+    from ultrascale.plan.names import TRAINING_NAMESPACE
 
-    queues = read_queues(_connect(kubeconfig, context), namespace)
+    with progress("reading the queues"):
+        queues = read_queues(_connect(kubeconfig, context), namespace or TRAINING_NAMESPACE)
     if as_json:
         typer.echo(job_views.as_json(job_views.queues_document(queues)))
     else:
@@ -263,15 +286,15 @@ def _attend(submitted: "SubmittedJob", *, log: bool, timeout: float | None) -> N
         if log:
             print_lines(submitted.logs(follow=True))
             progress = submitted.wait(until_ended=True)
-            typer.echo(f"{submitted.name}: {progress.state.phase}", err=True)
+            say(f"{submitted.name}: {progress.state.phase}", err=True)
     except KeyboardInterrupt:
         where = f"{submitted.name} -n {submitted.namespace}"
-        typer.echo(
+        say(
             f"\n{submitted.name} stays submitted; follow it by `ultrascale logs {where} --follow`, "
             f"or take it away by `ultrascale cancel {where}`",
             err=True,
         )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = None) -> "Cluster":
@@ -286,8 +309,11 @@ def _connect(kubeconfig: Path | None, context: str | None, file: Path | None = N
 
 def _namespaces(file: Path | None) -> tuple[str, ...]:
     """Return the namespaces of a cluster file's jobs, that of training jobs first."""
+    from ultrascale.plan.names import TRAINING_NAMESPACE, team_namespace
+
     if file is None:
         return (TRAINING_NAMESPACE,)
+    from ultrascale import config
     from ultrascale.plan.jobs.namespaces import namespace_of, teams
 
     cluster = config.load(file)

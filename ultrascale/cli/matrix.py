@@ -6,15 +6,12 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from ultrascale.catalog import auto_mode, capacity_blocks, matrix
 from ultrascale.catalog.field_failures import FieldFailure
 from ultrascale.catalog.provisioners import PROVISIONERS, Provisioner
-
-_WIDTH = 120
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
 
 
 def matrix_command(
@@ -31,22 +28,18 @@ def matrix_command(
 
 def print_matrix() -> None:
     """Print every cell: whether it works, the reason of a refusal, and failures in the field."""
-    console = Console(width=max(Console().width, _WIDTH))
+    console = screen()
     console.print(_overview())
     for provisioner in PROVISIONERS:
         console.print(_details(provisioner))
-    console.print("why it is refused:")
+    say("why it is refused:")
     for cell in matrix.MATRIX.values():
         if not cell.works:
-            console.print(
-                f"  {cell.option} on {cell.provisioner}: {cell.source}",
-                soft_wrap=True,
-                markup=False,
-            )
-    console.print("seen in the field:")
+            say(f"  {cell.option} on {cell.provisioner}: {cell.source}")
+    say("seen in the field:")
     for each in _named_failures():
         # A cell of a table would cut the address short.
-        console.print(f"  {each.number:4} {each.what}: {each.url}", soft_wrap=True, markup=False)
+        say(f"  {each.number:4} {each.what}: {each.url}")
 
 
 def markdown() -> str:
@@ -209,8 +202,8 @@ def _named_failures() -> list[FieldFailure]:
 
 
 def _plain(text: str) -> str:
-    """Return ``text`` for a terminal: code without its marks, brackets as they are."""
-    return escape(text.replace("`", ""))
+    """Return ``text`` for a terminal: code without its marks."""
+    return text.replace("`", "")
 
 
 def _table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

@@ -1,29 +1,36 @@
 """`ultrascale plan`: show what a cluster file needs of AWS."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import MARKDOWN, SIMPLE
 
-from ultrascale import config, plan
-from ultrascale.cli.needs_tables import print_needs
+from ultrascale.cli import clock, complete
+from ultrascale.cli.output import print_lines, say
+from ultrascale.cli.price_options import PriceFileOption, price_list
+from ultrascale.cli.statuses import BEYOND
+from ultrascale.cli.table_names import TABLES
 from ultrascale.errors import UsageError
-from ultrascale.plan.model import ClusterNeeds
-from ultrascale.plan.needs.calendar import read_time, window_mistakes
-from ultrascale.plan.needs.load import beyond_published
-from ultrascale.plan.needs.quotas import beyond_limits
-from ultrascale.plan.needs.report import plan_needs
 
-BEYOND = 2
-"""Exit status where no limit that AWS publishes allows the cluster."""
+if TYPE_CHECKING:
+    from ultrascale.plan.model import WindowNeeds
 
 
 def plan_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE",
+            autocompletion=complete.tables,
+            help=f"Tables to print: {', '.join(TABLES)}.",
+        ),
+    ] = None,
+    every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
     at: Annotated[
         str | None,
         typer.Option(
@@ -31,45 +38,87 @@ def plan_command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print tables in Markdown.")
-    ] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print in Markdown.")] = False,
+    prices: PriceFileOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print the formula of each number and its sources.")
     ] = False,
 ) -> None:
     """Show what a cluster file needs: nodes, addresses, quotas, time and money. Asks no account.
 
+    Opens with whether it fits, quotas to raise, its price, its next window and its largest risk.
+
     Ends with status 2 where a need exceeds the limit that AWS publishes, or a
     control plane carries more than anybody published, and with 1 where a window
-    is over at the time of --at.
+    is over at the time of --at, by default now.
     """
-    if as_json and as_markdown:
-        raise UsageError(["--markdown: --json prints no tables; leave one of them out"])
+    _refuse_options(tables or (), as_json=as_json, as_markdown=as_markdown, every=every_table)
+    from rich.box import MARKDOWN, SIMPLE
+
+    from ultrascale import plan
+    from ultrascale.cli.answer import answer_lines
+    from ultrascale.cli.needs_tables import print_needs
+    from ultrascale.ejected import ejected_notes, ejected_warnings
+    from ultrascale.plan.needs.calendar import plan_calendar, read_time
+    from ultrascale.plan.needs.load import beyond_published
+    from ultrascale.plan.needs.quotas import beyond_limits
+    from ultrascale.plan.needs.report import plan_needs
+
     moment = None if at is None else read_time(at)
-    needs = plan_needs(plan.load(file), moment)
+    cluster = plan.load(file)
+    now = moment or clock.now()
+    needs = plan_needs(cluster, moment, price_list(prices, cluster.region), now=now)
     if as_json:
         typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False, default=_time))
     else:
-        print_needs(needs, MARKDOWN if as_markdown else SIMPLE, explain=explain)
+        lines = answer_lines(needs, file)
+        print_lines(("```text", *lines, "```", "") if as_markdown else lines)
+        shown = TABLES if every_table else tables or ()
+        print_needs(needs, MARKDOWN if as_markdown else SIMPLE, shown, explain=explain)
     for line in (*beyond_limits(needs), *beyond_published(needs.load)):
-        typer.echo(f"{file}: {line}", err=True)
-    if moment is not None:
-        _refuse_what_is_over(file, needs, moment)
-    if any(need.state == "beyond" for need in (*needs.quotas, *needs.load)):
+        say(f"{file}: {line}", err=True)
+    for severity, told in (
+        ("warning", ejected_warnings(cluster.ejected)),
+        ("note", ejected_notes(cluster.ejected)),
+    ):
+        for line in told:
+            say(f"{file}: {severity}: {line}", err=True)
+    _refuse_what_is_over(file, plan_calendar(cluster, now), now)
+    if any(need.state == "beyond" for need in (*needs.quotas, *needs.load, needs.control_plane)):
         raise typer.Exit(BEYOND)
 
 
+def _refuse_options(
+    tables: Sequence[str], *, as_json: bool, as_markdown: bool, every: bool
+) -> None:
+    wrong: list[str] = []
+    if as_json and as_markdown:
+        wrong.append("--markdown: --json prints no tables; leave one of them out")
+    if as_json and (tables or every):
+        wrong.append(f"{tables[0] if tables else '--all'}: --json prints everything; leave it out")
+    for name in tables:
+        if name not in TABLES:
+            known = ", ".join(TABLES)
+            wrong.append(f"TABLE: no table of that name, got {name!r}; write one of: {known}")
+    if wrong:
+        raise UsageError(wrong)
+
+
 def _time(value: object) -> str:
-    """Return a time as JSON has none of its own."""
-    if not isinstance(value, datetime):
-        raise TypeError(type(value).__name__)
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Return a time or a day as JSON has none of its own."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
 
 
-def _refuse_what_is_over(file: Path, needs: ClusterNeeds, at: datetime) -> None:
-    if not any(window.state == "over" for window in needs.calendar):
+def _refuse_what_is_over(file: Path, calendar: "Sequence[WindowNeeds]", at: datetime) -> None:
+    if not any(window.state == "over" for window in calendar):
         return
+    from ultrascale import config
+    from ultrascale.plan.needs.calendar import window_mistakes
+
     reading = config.read(file)
     if reading.cluster is not None:
-        raise reading.refusal(window_mistakes(reading.cluster, needs.calendar, at))
+        raise reading.refusal(window_mistakes(reading.cluster, calendar, at))

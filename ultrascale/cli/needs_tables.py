@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from rich.box import MARKDOWN, Box
-from rich.console import Console
-from rich.table import Table
 
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
 from ultrascale.plan.model import (
     ClusterNeeds,
     ControlPlaneNeeds,
@@ -13,6 +13,7 @@ from ultrascale.plan.model import (
     Figures,
     IdentityPlan,
     LoadNeed,
+    MoneyItem,
     MoneyNeeds,
     PlacementPlan,
     PoolNeeds,
@@ -25,11 +26,8 @@ from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
 from ultrascale.plan.needs.report import MONEY, all_figures
 
-_WIDTH = 160
 # Longer lists of names end in a count.
 _NAMES = 8
-# A row of Markdown is one line, whatever its width.
-_MARKDOWN_WIDTH = 1_000
 _POOLS = {
     "nodes": "nodes",
     "vcpus": "vCPUs",
@@ -77,40 +75,55 @@ _LOAD_STATES = {
     "unpublished": "",
 }
 _LEGEND = (
-    "At full size. NAU: Network Address Usage. Money: EC2 On-Demand, nodes alone.",
+    "At full size. NAU: Network Address Usage. Money of pools: nodes alone.",
     "--explain prints the sum and the sources of each number.",
 )
 
 
-def print_needs(needs: ClusterNeeds, box: Box, *, explain: bool) -> None:
-    """Print ``needs`` to the terminal, as tables with borders of ``box``."""
-    width = _MARKDOWN_WIDTH if box is MARKDOWN else max(Console().width, _WIDTH)
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
-    at = "" if needs.at is None else f" at {needs.at:%Y-%m-%d %H:%M} UTC"
-    heading = "## " if box is MARKDOWN else ""
-    console.print(f"{heading}{needs.name} in {needs.region}{at}")
-    console.print(_pools(needs, box))
-    console.print(_quotas(needs.quotas, box))
-    console.print(_subnets(needs.subnets, box))
-    console.print(_control_plane(needs.control_plane, box))
-    console.print(_load(needs.load, box))
-    console.print(_launch(needs.launch, box))
-    if needs.placement is not None and needs.placement.gangs:
-        console.print(_placement(needs.placement, box))
-    if needs.calendar:
-        console.print(_calendar(needs.calendar, box))
-    console.print(_repairs(needs.repairs, box))
-    if needs.callers is not None and (needs.callers.admins or needs.callers.rights):
-        console.print(_callers(needs.callers, box))
-    console.print(_money(needs.money, needs.pools, box))
-    for line in (*_told(needs, box), *_LEGEND):
-        console.print(f"- {line}" if box is MARKDOWN else line, soft_wrap=True)
+def print_needs(needs: ClusterNeeds, box: Box, tables: Sequence[str], *, explain: bool) -> None:
+    """Print tables of ``needs`` to the terminal.
+
+    Args:
+        needs: The needs of a cluster.
+        box: Borders of the tables.
+        tables: Some of ``TABLES``. A table without rows is left out.
+        explain: Whether each number follows with its formula and its sources.
+    """
+    console = screen()
+    if tables:
+        at = "" if needs.at is None else f" at {needs.at:%Y-%m-%d %H:%M} UTC"
+        heading = "## " if box is MARKDOWN else ""
+        say(f"{heading}{needs.name} in {needs.region}{at}")
+    for name, table in _tables(needs, box):
+        if name in tables:
+            console.print(table)
+    if "notes" in tables:
+        for line in (*_told(needs, box), *_LEGEND):
+            say(f"- {line}" if box is MARKDOWN else line)
     if explain:
-        console.print()
+        say()
         # As code: what Markdown makes of the lines is not what they say.
         lines = explained(needs)
         for line in ("```text", *lines, "```") if box is MARKDOWN else lines:
-            console.print(line, soft_wrap=True)
+            say(line)
+
+
+def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
+    yield "pools", _pools(needs, box)
+    yield "quotas", _quotas(needs.quotas, box)
+    yield "subnets", _subnets(needs.subnets, box)
+    yield "control-plane", _control_plane(needs.control_plane, box)
+    yield "load", _load(needs.load, box)
+    yield "launch", _launch(needs.launch, box)
+    if needs.placement is not None and needs.placement.gangs:
+        yield "placement", _placement(needs.placement, box)
+    if needs.calendar:
+        yield "windows", _calendar(needs.calendar, box)
+    yield "repairs", _repairs(needs.repairs, box)
+    if needs.callers is not None and (needs.callers.admins or needs.callers.rights):
+        yield "callers", _callers(needs.callers, box)
+    yield "money", _money(needs.money, needs.pools, box)
+    yield "money", _items(needs.money.items, box)
 
 
 def _told(needs: ClusterNeeds, box: Box) -> Iterator[str]:
@@ -136,12 +149,17 @@ def _pools(needs: ClusterNeeds, box: Box) -> Table:
     table = _table(box, "pool", numbers=[*_POOLS.values()])
     for pool in needs.pools:
         table.add_row(pool.pool, *(_money_or_count(key, pool.figures[key]) for key in _POOLS))
-    table.add_row("total", *(_money_or_count(key, needs.totals[key]) for key in _POOLS))
+    is_bound = not needs.money.spot_at_on_demand
+    table.add_row(
+        "total",
+        *(_money_or_count(key, needs.totals[key], is_bound=is_bound) for key in _POOLS),
+    )
     return table
 
 
-def _money_or_count(key: str, figure: Figure) -> str:
-    return cell(figure, places=2 if key == MONEY[0] else 0)
+def _money_or_count(key: str, figure: Figure, *, is_bound: bool = True) -> str:
+    places = 2 if key == MONEY[0] else 0
+    return cell(figure, places=places, is_bound=is_bound or key not in MONEY)
 
 
 def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:
@@ -296,6 +314,23 @@ def _money(money: MoneyNeeds, pools: Sequence[PoolNeeds], box: Box) -> Table:
     return table
 
 
+def _items(items: Sequence[MoneyItem], box: Box) -> Table:
+    titles = ("quantity", "unit price", "USD/hour", "USD/month")
+    table = _table(box, "beside nodes", "paid", numbers=titles)
+    table.add_column("priced on")
+    for item in items:
+        price = "unknown" if item.unit_price is None else f"{item.unit_price:g} / {item.unit}"
+        by_use = item.kind == "usage" and item.quantity is None
+        sums = [
+            "by use" if by_use else cell(figure, places=places)
+            for figure, places in ((item.usd_per_hour, 2), (item.usd_per_month, 0))
+        ]
+        quantity = "" if item.quantity is None else number(item.quantity, places=1)
+        day = "" if item.valid_on is None else str(item.valid_on)
+        table.add_row(item.name, item.kind, quantity, price, *sums, day)
+    return table
+
+
 def number(value: float, *, places: int) -> str:
     """Return a number as a reader wants it: no places where there is nothing in them."""
     rounded = round(value, places)
@@ -304,8 +339,14 @@ def number(value: float, *, places: int) -> str:
     return f"{rounded:,.{places}f}"
 
 
-def cell(figure: Figure | None, *, places: int) -> str:
-    """Return a number as a table shows it, and that it is not known, or not all of it."""
+def cell(figure: Figure | None, *, places: int, is_bound: bool = True) -> str:
+    """Return a number as a table shows it, and that it is not known, or not all of it.
+
+    Args:
+        figure: The number.
+        places: Decimal places.
+        is_bound: Whether a sum that lacks parts is at least what is known of it.
+    """
     if figure is None:
         return ""
     if figure.value is None:
@@ -313,7 +354,9 @@ def cell(figure: Figure | None, *, places: int) -> str:
     text = number(figure.value, places=places)
     if not figure.without:
         return text
-    return "unknown" if text == "0" else f"over {text}"
+    if text == "0":
+        return "unknown"
+    return f"over {text}" if is_bound else f"{text}, without {len(figure.without)}"
 
 
 def remarks(needs: ClusterNeeds) -> Iterator[str]:
@@ -368,12 +411,13 @@ def unpriced(needs: ClusterNeeds) -> Iterator[str]:
 def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
     yield from unpriced(needs)
     yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
-    for key in ("cluster_usd_per_hour", "tier_usd_per_hour"):
-        fee = needs.money.figures[key]
-        if fee.value:
-            yield f"EKS: {cell(fee, places=2)} USD/hour for {fee.formula}."
-    if fee.value is None:
-        yield f"EKS: the fees of a cluster and its tier are unknown: {fee.formula}."
+    money = needs.money
+    if money.unpriced:
+        count = len(money.unpriced)
+        counted = "1 thing beside nodes has" if count == 1 else f"{count} things beside nodes have"
+        yield f"{counted} no price: {_listed(money.unpriced)}."
+    if needs.answer.money.command is not None:
+        yield f"Prices that are missing: {needs.answer.money.command}, then --prices prices.csv."
 
 
 def _remarks_on_launch(launch: Figures) -> Iterator[str]:

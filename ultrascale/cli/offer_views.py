@@ -8,13 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
-from ultrascale.catalog import capacity_blocks, hyperpod, prices
+from ultrascale.catalog import capacity_blocks, hyperpod
+from ultrascale.catalog.price_list import Price
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
 from ultrascale.offers.model import DOLLARS, Found, Offer, Part, Request, Unknown
 
-_WIDTH = 190
 _NOTHING_KNOWN = "no offer is known, and not all was answered:"
 _LEFT = ("option", "pool", "type", "zone", "starts", "ends")
 _RIGHT = ("nodes", "usable\nhours", "fee", "by usable\nnode-hour", "of On-\nDemand", "score")
@@ -36,13 +36,13 @@ def print_offers(
         profile: Profile that the user named.
         file: The cluster file that was searched for; None for options alone.
     """
-    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    console = screen()
     if offers:
         console.print(_table(offers))
     else:
-        console.print(_NOTHING_KNOWN if found.unknown else "nothing is on offer")
+        say(_NOTHING_KNOWN if found.unknown else "nothing is on offer")
     for line in _below(found, offers, requests, profile, file):
-        console.print(line, soft_wrap=True)
+        say(line)
 
 
 def as_json(
@@ -71,8 +71,13 @@ def as_json(
             for each in found.unknown
         ],
         "on_demand": [
-            {"region": region, "instance_type": name, "usd_per_hour": price, "on": str(prices.SEEN)}
-            for region, name, price in _on_demand(requests)
+            {
+                "region": region,
+                "instance_type": name,
+                "usd_per_hour": None if price is None else price.price,
+                "on": None if price is None else str(price.valid_on),
+            }
+            for region, name, price in _on_demand(found, requests)
         ],
         "remarks": list(found.remarks),
     }
@@ -151,13 +156,17 @@ def _below(
             )
     yield from (_unanswered(each) for each in found.unknown)
     unpriced: dict[str, list[str]] = {}
-    for region, name, price in _on_demand(requests):
+    for region, name, price in _on_demand(found, requests):
         if price is None:
             unpriced.setdefault(region, []).append(name)
         else:
-            yield f"On-Demand: {name} in {region}: ${price:g} an hour on {prices.SEEN}"
+            each = f"${price.price:g} an hour on {price.valid_on}"
+            yield f"On-Demand: {name} in {region}: {each}"
     for region, names in unpriced.items():
-        yield f"On-Demand: unknown: the catalog has no price in {region} of {', '.join(names)}"
+        yield (
+            f"On-Demand: unknown: no price in {region} of {', '.join(names)}; get it with: "
+            f"ultrascale prices {region} -o prices.csv, and add --prices prices.csv"
+        )
     yield from found.remarks
     if any(offer.option == "training-plan" for offer in offers):
         yield (
@@ -186,7 +195,9 @@ def _unanswered(unknown: Unknown) -> str:
     return f"{line}; allow {unknown.action} in a policy" if unknown.denied else line
 
 
-def _on_demand(requests: Sequence[Request]) -> Iterator[tuple[str, str, float | None]]:
+def _on_demand(
+    found: Found, requests: Sequence[Request]
+) -> Iterator[tuple[str, str, Price | None]]:
     """Yield Region, type and price of all that was looked for; None where none is known."""
     pairs = dict.fromkeys(
         (region, name)
@@ -195,7 +206,7 @@ def _on_demand(requests: Sequence[Request]) -> Iterator[tuple[str, str, float | 
         for name in request.instance_types
     )
     for region, name in pairs:
-        yield region, name, prices.on_demand(region, [name]).get(name)
+        yield region, name, found.prices.find(region, "ec2", name)
 
 
 def _offer(offer: Offer, profile: str | None, file: Path | None) -> dict[str, object]:

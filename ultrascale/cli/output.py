@@ -1,12 +1,16 @@
-"""Standard output whose reader may leave, as `head` does, without changing how a command ends."""
+"""Lines for a reader that may leave, as `head` does, and that has a width, as terminals have."""
 
 import os
 import sys
+import textwrap
 from collections.abc import Iterable
 from io import BufferedWriter, RawIOBase, TextIOWrapper
+from typing import TextIO
 
 import typer
 from typing_extensions import Buffer
+
+from ultrascale.errors import UltrascaleError
 
 
 class _Pipe(RawIOBase):
@@ -22,14 +26,24 @@ class _Pipe(RawIOBase):
     def fileno(self) -> int:
         return self._descriptor
 
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
     def write(self, data: Buffer, /) -> int:
         try:
             return os.write(self._descriptor, data)
         except BrokenPipeError:
             self.reader_is_gone = True
-            # Programs that this one starts write to it too.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
+            self._write_nowhere()
             return memoryview(data).nbytes
+        except OSError as error:
+            self._write_nowhere()
+            reason = (error.strerror or str(error)).lower()
+            raise UltrascaleError(f"what was to be printed is not all there: {reason}") from None
+
+    def _write_nowhere(self) -> None:
+        # Programs that this one starts write to it too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._descriptor)
 
 
 def outlive_reader() -> None:
@@ -37,15 +51,25 @@ def outlive_reader() -> None:
 
     The status of `diff` and `plan` is a verdict, which ``ultrascale diff FILE | head`` must keep.
     """
-    told = sys.stdout
-    if told is sys.__stdout__ and isinstance(told, TextIOWrapper):
-        told.flush()
-        sys.stdout = TextIOWrapper(
-            BufferedWriter(_Pipe(told.fileno())),
-            encoding=told.encoding,
-            errors=told.errors,
-            line_buffering=told.line_buffering,
-        )
+    # A program that is started without them has none.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123 SIM115 as long as it runs
+    if sys.stdout is sys.__stdout__:
+        sys.stdout = _outliving(sys.stdout)
+    if sys.stderr is sys.__stderr__:
+        sys.stderr = _outliving(sys.stderr)
+
+
+def _outliving(told: TextIO) -> TextIO:
+    if not isinstance(told, TextIOWrapper):
+        return told
+    told.flush()
+    return TextIOWrapper(
+        BufferedWriter(_Pipe(told.fileno())),
+        encoding=told.encoding,
+        errors=told.errors,
+        line_buffering=told.line_buffering,
+    )
 
 
 def reader_is_gone() -> bool:
@@ -61,3 +85,46 @@ def print_lines(lines: Iterable[str]) -> None:
         typer.echo(line)
         if reader_is_gone():
             return
+
+
+_COLUMNS = 80
+
+
+def columns(stream: TextIO) -> int | None:
+    """Return the width of a terminal in characters; None for a pipe or a file, which have none."""
+    if not stream.isatty():
+        return None
+    if (told := os.environ.get("COLUMNS", "")).isdigit() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _COLUMNS
+    except (OSError, ValueError):
+        return _COLUMNS
+
+
+def wrapped(text: str, width: int | None, *, hang: int = 2) -> str:
+    """Return a line in lines of at most ``width`` characters; no word is cut.
+
+    Args:
+        text: One line.
+        width: Characters; None leaves the line whole.
+        hang: Spaces by which the further lines stand to the right of the first.
+    """
+    if width is None or len(text) <= width:
+        return text
+    begins = len(text) - len(text.lstrip())
+    lines = textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=" " * (begins + hang),
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
+    return "\n".join(lines)
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print sentences: at words, a terminal's width is kept; in a pipe each line stays whole."""
+    width = columns(sys.stderr if err else sys.stdout)
+    typer.echo("\n".join(wrapped(line, width) for line in text.split("\n")), err=err)

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import plan
-from ultrascale.cli.needs import BEYOND
+from ultrascale.cli.statuses import BEYOND, FAILED
 from ultrascale.errors import UsageError
-from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.needs.calendar import read_time
 
 if TYPE_CHECKING:
+    from ultrascale.plan.model import ClusterPlan
     from ultrascale.preflight.model import Context
 
-FAILED = 3
-"""Exit status where the account lacks something, or where a check could not ask AWS."""
 STATUSES = {"passed": 0, "failed": FAILED, "beyond": BEYOND}
 
 
@@ -53,6 +49,9 @@ def preflight(
     """
     if as_json and (as_policy or request_quotas):
         raise UsageError(["--json: goes with neither --policy nor --request-quotas; leave it out"])
+    from ultrascale import plan
+    from ultrascale.plan.needs.calendar import read_time
+
     if as_policy:
         _print_policy(plan.load(file), requests=request_quotas)
         return
@@ -91,7 +90,7 @@ def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
     return status
 
 
-def _print_policy(cluster: ClusterPlan, *, requests: bool) -> None:
+def _print_policy(cluster: "ClusterPlan", *, requests: bool) -> None:
     from ultrascale.preflight.checks import CHECKS
     from ultrascale.preflight.policy import policy
     from ultrascale.preflight.quota_requests import PERMISSIONS

@@ -8,15 +8,15 @@ from dataclasses import asdict
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 from rich.text import Text
 
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UnansweredError
 from ultrascale.preflight.model import Check, Context, Finding, State
 from ultrascale.preflight.quota_requests import Increase, Left, file, history_command, increases
 from ultrascale.preflight.run import Progress as Told
+from ultrascale.progress import progress
 
 _WORST_FIRST: tuple[State, ...] = ("fail", "unknown", "warn", "pass")
 _STYLES: Mapping[State, str] = {
@@ -25,31 +25,27 @@ _STYLES: Mapping[State, str] = {
     "warn": "yellow",
     "pass": "green",
 }
-_WIDTH = 160
 
 
 @contextmanager
 def progress_bar(checks: int) -> Generator[Told | None]:
-    """Yield a function that shows the progress of checks; None where there is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("asking the account", total=checks)
+    """Yield a function that shows on a terminal how many of ``checks`` are done."""
+    done = 0
+    with progress(f"asking the account: 0 of {checks} checks") as step:
 
         def through(check: Check) -> None:
-            bar.update(task, advance=1, description=check.title)
+            nonlocal done
+            done += 1
+            step.say(f"asking the account: {done} of {checks} checks, {check.title}")
 
         yield through
 
 
 def print_findings(context: Context, findings: Sequence[Finding]) -> None:
     """Print the findings, the worst first, the actions that solve them, and the counts."""
-    console = Console(width=max(Console().width, _WIDTH), highlight=False, markup=False)
+    console = screen()
     account = context.account
-    console.print(f"{context.plan.name} in {context.plan.region}, account {account.id}")
+    say(f"{context.plan.name} in {context.plan.region}, account {account.id}")
     table = Table("", "check", "subject", "evidence", box=SIMPLE)
     sorted_ = sorted(findings, key=lambda finding: _WORST_FIRST.index(finding.state))
     for finding in sorted_:
@@ -63,14 +59,14 @@ def print_findings(context: Context, findings: Sequence[Finding]) -> None:
     )
     statement = _missing(findings)
     if to_do or statement:
-        console.print("What to do:")
+        say("What to do:")
     for subject, fix in to_do:
-        console.print(f"  {subject}: {fix}", soft_wrap=True)
+        say(f"  {subject}: {fix}")
     if statement:
         text = f"  denied: allow it in a policy of who runs this: {json.dumps(statement)}"
-        console.print(text, soft_wrap=True)
+        say(text)
     counts = _counts(findings)
-    console.print(", ".join(f"{counts[state]} {state}" for state in _WORST_FIRST))
+    say(", ".join(f"{counts[state]} {state}" for state in _WORST_FIRST))
 
 
 def as_document(context: Context, findings: Sequence[Finding], status: int) -> Mapping[str, object]:
@@ -109,14 +105,12 @@ def file_requests(context: Context, *, ask: bool) -> bool:
     worth = [increase for increase in wanted if isinstance(increase, Increase)]
     left = [increase for increase in wanted if isinstance(increase, Left)]
     for increase in left:
-        typer.echo(f"{increase.name}: no request: {increase.why}")
+        say(f"{increase.name}: no request: {increase.why}")
     if not worth:
-        typer.echo("no request is to be filed")
+        say("no request is to be filed")
         return all(increase.settled for increase in left)
     for increase in worth:
-        typer.echo(
-            f"{_name(increase)}: {increase.quota.value:,.10g} now, {increase.asked:,} asked for"
-        )
+        say(f"{_name(increase)}: {increase.quota.value:,.10g} now, {increase.asked:,} asked for")
     if ask:
         account, region = context.account.id, context.plan.region
         typer.confirm(f"file {len(worth)} with AWS, account {account}, {region}?", abort=True)
@@ -129,9 +123,9 @@ def _file(context: Context, increase: Increase) -> bool:
         case = file(context.account, increase)
     except UnansweredError as error:
         look = "" if error.code else f"; it may be filed: {history_command(context, increase)}"
-        typer.echo(f"{_name(increase)}: not filed: {error}{look}", err=True)
+        say(f"{_name(increase)}: not filed: {error}{look}", err=True)
         return False
-    typer.echo(f"{_name(increase)}: filed: {case}")
+    say(f"{_name(increase)}: filed: {case}")
     return True
 
 

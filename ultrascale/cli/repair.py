@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ultrascale import operate, plan
 from ultrascale.cli import ask
+from ultrascale.cli.output import say
 
 
 def repair(
@@ -20,8 +20,10 @@ def repair(
     context: ask.Context = None,
 ) -> None:
     """Keep Karpenter's repair off a node of this cluster, or allow it again."""
+    from ultrascale import operate, plan
+
     cluster = plan.load(file)
     veto = operate.set_veto(cluster, ask.connected(file, kubeconfig, context), node, held=hold)
     state = "nothing repairs it" if veto.held else f"its pool's repair is {veto.repairs}"
     done = "" if veto.changed else ", as before"
-    typer.echo(f"{veto.node} of pool {veto.pool}: {state}{done}")
+    say(f"{veto.node} of pool {veto.pool}: {state}{done}")

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import operate, plan
-from ultrascale.cli import ask
+from ultrascale.cli import ask, complete
+from ultrascale.cli.output import say
 from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
-from ultrascale.plan.names import DO_NOT_DISRUPT
-from ultrascale.plan.needs.calendar import read_time
+
+if TYPE_CHECKING:
+    from ultrascale.operate import Old, Rolled, RollPlan
 
 UNFINISHED = 3
 """Exit status where nodes are left on an older template."""
@@ -21,7 +22,12 @@ _SHOWN = 20
 
 def roll(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool, or a shard of one.")],
+    pool: Annotated[
+        str,
+        typer.Argument(
+            metavar="POOL", autocompletion=complete.pools, help="A pool, or a shard of one."
+        ),
+    ],
     *,
     batch: Annotated[int, typer.Option(min=1, help="Nodes at a time.")] = 1,
     until: Annotated[
@@ -52,6 +58,8 @@ def roll(
     command again after a failure: it leaves new nodes alone. Ends with status 3 where the time was
     too short for some nodes.
     """
+    from ultrascale import operate, plan
+
     cluster = plan.load(file)
     pace = operate.Pace(
         batch=batch,
@@ -74,27 +82,29 @@ def roll(
             pace=pace,
             evicts_jobs=evict_jobs,
             review=review,
-            say=lambda line: typer.echo(f"{pool}: {line}", err=True),
+            say=lambda line: say(f"{pool}: {line}", err=True),
             clock=ask.clock(),
         )
     if not rolled.old:
         _nothing_to_renew(rolled)
         return
     if rolled.left:
-        typer.echo(f"{pool}: the time is up; still on an older template: {_nodes(rolled.left)}")
+        say(f"{pool}: the time is up; still on an older template: {_nodes(rolled.left)}")
         raise typer.Exit(UNFINISHED)
-    typer.echo(f"{pool}: renewed {_nodes(rolled.old)}")
+    say(f"{pool}: renewed {_nodes(rolled.old)}")
     if rolled.drifted:
         drifted = _nodes(rolled.drifted)
-        typer.echo(f"{pool}: on an older template by now: {drifted}; run the command again")
+        say(f"{pool}: on an older template by now: {drifted}; run the command again")
         raise typer.Exit(UNFINISHED)
 
 
-def _nodes(nodes: Sequence[operate.Old]) -> str:
+def _nodes(nodes: Sequence["Old"]) -> str:
     return f"{len(nodes)} node{'' if len(nodes) == 1 else 's'}"
 
 
 def _end(until: str | None) -> datetime | None:
+    from ultrascale.plan.needs.calendar import read_time
+
     try:
         return None if until is None else read_time(until)
     except UltrascaleError:
@@ -102,32 +112,34 @@ def _end(until: str | None) -> datetime | None:
         raise QuestionError([wrong]) from None
 
 
-def _nothing_to_renew(rolled: operate.Rolled) -> None:
+def _nothing_to_renew(rolled: "Rolled") -> None:
     pool = rolled.renewal.pool.name
     doubt = ""
     if rolled.renewal.node_pools:
         doubt = "; Karpenter detects drift some minutes after a deploy: run the command again then"
-    typer.echo(f"{pool}: no node is known to be on an older template{doubt}")
+    say(f"{pool}: no node is known to be on an older template{doubt}")
     if rolled.unready:
         raise ClusterError(rolled.unready)
 
 
-def _show(planned: operate.RollPlan) -> None:
+def _show(planned: "RollPlan") -> None:
     renewal, old = planned.renewal, planned.old
     batch = planned.pace.batch
-    typer.echo(f"{renewal.pool.name}: {_nodes(old)} on an older template, {batch} at a time")
+    say(f"{renewal.pool.name}: {_nodes(old)} on an older template, {batch} at a time")
     for node in old[:_SHOWN]:
-        typer.echo(f"  {node.id}{f' ({node.node})' if node.node else ''}")
+        say(f"  {node.id}{f' ({node.node})' if node.node else ''}")
     if len(old) > _SHOWN:
-        typer.echo(f"  and {len(old) - _SHOWN} more")
+        say(f"  and {len(old) - _SHOWN} more")
     if renewal.node_pools and not renewal.pool.static:
-        typer.echo("  each ends; new nodes start for pods that wait, or with the next pods")
+        say("  each ends; new nodes start for pods that wait, or with the next pods")
     if renewal.until is not None:
-        typer.echo(f"  no batch begins after {renewal.until:%Y-%m-%d %H:%M}Z")
+        say(f"  no batch begins after {renewal.until:%Y-%m-%d %H:%M}Z")
     _show_work(planned)
 
 
-def _show_work(planned: operate.RollPlan) -> None:
+def _show_work(planned: "RollPlan") -> None:
+    from ultrascale.plan.names import DO_NOT_DISRUPT
+
     work, old, pace, evicts = planned.work, planned.old, planned.pace, planned.evicts_jobs
     if work.jobs:
         fate = (
@@ -138,19 +150,19 @@ def _show_work(planned: operate.RollPlan) -> None:
                 "breaks them off"
             )
         )
-        typer.echo(f"  jobs on them, {', '.join(work.jobs)}, {fate}")
+        say(f"  jobs on them, {', '.join(work.jobs)}, {fate}")
     if evicts:
         batches = {each.node: place // pace.batch for place, each in enumerate(old)}
         for job, nodes in work.jobs.items():
             if (times := len({batches[node] for node in nodes})) > 1:
-                typer.echo(
+                say(
                     f"  {job} runs in {times} batches, each of which breaks it off again and costs "
                     "it a restart, of which it has a number (restarts.job): cancel it before and "
                     f"submit it again after, or take all at once by --batch {len(old)}"
                 )
     if work.others:
-        typer.echo(f"  other pods on them, {work.others}, are evicted and started again elsewhere")
+        say(f"  other pods on them, {work.others}, are evicted and started again elsewhere")
     if work.kept:
-        typer.echo(f"  these say {DO_NOT_DISRUPT}, and end all the same: {', '.join(work.kept)}")
+        say(f"  these say {DO_NOT_DISRUPT}, and end all the same: {', '.join(work.kept)}")
     if work.lost:
-        typer.echo(f"  nothing starts these again: {'; '.join(work.lost)}")
+        say(f"  nothing starts these again: {'; '.join(work.lost)}")

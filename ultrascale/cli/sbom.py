@@ -4,19 +4,16 @@ import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
-from ultrascale import plan
 from ultrascale.errors import QuestionError
-from ultrascale.plan.pipeline import load_pipeline
-from ultrascale.sbom import Component, bill_of_materials, list_components, list_pipeline
 
-_WIDTH = 160
+if TYPE_CHECKING:
+    from ultrascale.cli.screen import Table
+    from ultrascale.sbom import Component
+
 _UNSTATED = "not stated"
 
 
@@ -42,8 +39,12 @@ def sbom(
 ) -> None:
     """List what a deploy brings: images, charts, add-ons, machine images, runtimes, packages.
 
-    Reads the files of `make synth` or `make pipeline` alone: the same files give the same list.
+    Reads the files of `ultrascale synth` alone: the same files give the same list.
     """
+    from ultrascale import plan
+    from ultrascale.plan.pipeline import load_pipeline
+    from ultrascale.sbom import bill_of_materials, list_components, list_pipeline
+
     if pipeline:
         piped = load_pipeline(file)
         if piped is None:
@@ -59,8 +60,12 @@ def sbom(
     typer.echo(json.dumps(bill_of_materials(name, components), indent=2))
 
 
-def _print_table(components: Sequence[Component]) -> None:
-    console = Console(width=max(Console().width, _WIDTH))
+def _print_table(components: Sequence["Component"]) -> None:
+    from rich.box import SIMPLE
+
+    from ultrascale.cli.screen import Table, screen
+
+    console = screen()
     table = Table("kind", "name", "version", "used by", box=SIMPLE)
     for column in table.columns:
         column.overflow = "fold"
@@ -71,7 +76,7 @@ def _print_table(components: Sequence[Component]) -> None:
     console.print(table)
 
 
-def _add(table: Table, component: Component) -> None:
+def _add(table: "Table", component: "Component") -> None:
     first, *others = component.used_by
     users = f"{first} and {len(others)} more" if others else first
     table.add_row(component.kind, component.name, component.version or _UNSTATED, users)

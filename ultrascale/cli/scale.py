@@ -1,18 +1,25 @@
 """`ultrascale scale`: set the size of a pool."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale import operate, plan
-from ultrascale.cli import ask
-from ultrascale.operate import SizeChange
+from ultrascale.cli import ask, complete
+from ultrascale.cli.output import say
+
+if TYPE_CHECKING:
+    from ultrascale.operate import SizeChange
 
 
 def scale(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
-    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool, or a shard of one.")],
+    pool: Annotated[
+        str,
+        typer.Argument(
+            metavar="POOL", autocompletion=complete.pools, help="A pool, or a shard of one."
+        ),
+    ],
     nodes: Annotated[int, typer.Argument(metavar="N", min=0, help="Number of nodes.")],
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -27,12 +34,14 @@ def scale(
     context: ask.Context = None,
 ) -> None:
     """Set the size of a pool that can be resized, and wait for its nodes."""
+    from ultrascale import operate, plan
+
     cluster = plan.load(file)
 
     def review(scaling: operate.Scaling) -> None:
         _show(scaling.change, scaling.before)
         if scaling.is_done:
-            typer.echo(f"{pool}: is set to {nodes} nodes already")
+            say(f"{pool}: is set to {nodes} nodes already")
         else:
             ask.confirm(f"set {pool} from {scaling.before} to {nodes} nodes?", yes=yes)
 
@@ -47,43 +56,43 @@ def scale(
         clock=ask.clock(),
     )
     if not scaling.is_done:
-        typer.echo(f"{pool}: set from {scaling.before} to {nodes} nodes")
+        say(f"{pool}: set from {scaling.before} to {nodes} nodes")
     if not wait:
         return
     with ask.interruptible():
-        scaling.wait(minutes=timeout, say=lambda line: typer.echo(line, err=True))
+        scaling.wait(minutes=timeout, say=lambda line: say(line, err=True))
     if scaling.watches_nodes:
-        typer.echo(f"{pool}: {nodes} nodes take work")
+        say(f"{pool}: {nodes} nodes take work")
     else:
-        typer.echo(
+        say(
             f"{pool}: {nodes} instances in service; `ultrascale status {file} --pools` shows "
             "which of them take work"
         )
 
 
-def _show(change: SizeChange, before: int) -> None:
+def _show(change: "SizeChange", before: int) -> None:
     pool, nodes = change.pool, change.nodes
-    typer.echo(f"{pool.name}: {before} nodes now, {nodes} wanted")
-    typer.echo(f"  per hour: {_money(change, before)}")
-    typer.echo(f"  later: {change.later}")
+    say(f"{pool.name}: {before} nodes now, {nodes} wanted")
+    say(f"  per hour: {_money(change, before)}")
+    say(f"  later: {change.later}")
     if nodes < before:
         chosen = (
             "Auto Scaling chooses which, busy or not"
             if change.node_pool is None
             else "Karpenter takes empty ones first, and those of training jobs last"
         )
-        typer.echo(
+        say(
             f"  {before - nodes} nodes end: {chosen}; their pods are evicted, and jobs that lose "
             "one go on from their last checkpoint"
         )
     if change.node_pool is None and change.lowers_minimum:
-        typer.echo(
+        say(
             f"  its minimum of {pool.min_nodes} is lowered to {nodes}, and comes back with the "
             "next size"
         )
 
 
-def _money(change: SizeChange, before: int) -> str:
+def _money(change: "SizeChange", before: int) -> str:
     if change.spills:
         return f"the reservation is paid anyway; each node that it has no room for: {change.price}"
     if change.paid_anyway:

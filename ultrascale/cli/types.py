@@ -6,19 +6,23 @@ from typing import Annotated
 
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
+from ultrascale.cli import complete
+from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 
-_WIDTH = 120
 _UNKNOWN = "unknown"
 
 
 def types(
     family: Annotated[
-        str, typer.Argument(metavar="[FAMILY]", help="Beginning of their names, such as p5 or m7g.")
+        str,
+        typer.Argument(
+            metavar="FAMILY",
+            autocompletion=complete.families,
+            help="Beginning of their names, such as p5 or m7g.",
+        ),
     ] = "",
     *,
     accelerated: Annotated[
@@ -42,7 +46,7 @@ def types(
     table = Table(*rows[0], box=SIMPLE)
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
-    console = Console(width=max(Console().width, _WIDTH))
+    console = screen()
     console.print(table)
 
 

@@ -1,0 +1,259 @@
+"""Opening lines of `ultrascale plan`, held against `plan --json`."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Ultrascale
+from tests.support.folders import ROOT
+from tests.support.needs import KARPENTER, POD_RANGES
+from tests.support.plan_golden import AT, STATUSES
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ON_DEMAND,
+    SPOT,
+    SYSTEM_POOL,
+    as_text,
+    make_document,
+    pool_document,
+)
+
+CLUSTERS = [ROOT / "clusters" / f"{name}.yaml" for name in STATUSES]
+NUMBER = re.compile(r"(?<![\w.-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-])")
+
+
+Json = dict[str, "Json"] | list["Json"] | str | float | None
+
+
+def leaves(value: Json) -> Iterator[Json]:
+    if isinstance(value, dict):
+        for each in value.values():
+            yield from leaves(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each)
+    else:
+        yield value
+
+
+def strangers(told: str, document: Json) -> list[str]:
+    """Return the numbers of ``told`` that are no number of ``document``.
+
+    Dates, times and names are no numbers; texts of the document prove none.
+    """
+    numbers = {leaf for leaf in leaves(document) if isinstance(leaf, int | float)}
+    known = {f"{each:,.{places}f}" for each in numbers for places in (0, 1, 2)}
+    text = re.sub(r"\d{4}-\d\d-\d\d|\d\d:\d\d", "", told)
+    return [each for each in NUMBER.findall(text) if each not in known]
+
+
+@pytest.mark.parametrize("file", CLUSTERS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("at", [(), ("--at", AT)], ids=["any-time", "dated"])
+def test_each_figure_of_the_opening_lines_is_one_of_the_json(
+    file: Path, at: tuple[str, ...], ultrascale: Ultrascale
+) -> None:
+    told = ultrascale("plan", file, *at).stdout
+    document = json.loads(ultrascale("plan", file, *at, "--json").stdout)
+
+    lines = told.splitlines()
+    assert 8 <= len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    assert strangers(told, document) == []
+    assert [line.split()[0] for line in lines if line[0] != " "][1:] == [
+        "Why",
+        "Raise",
+        "Money",
+        "Window",
+        "Risk",
+        "More",
+    ]
+
+
+def test_a_figure_that_the_json_lacks_is_found() -> None:
+    assert strangers("of 12.5 on 2026-01-01 at 10:30", {"value": 12.5}) == []
+    assert strangers("of 12.6", {"value": 12.5, "formula": "12.6"}) == ["12.6"]
+
+
+def test_long_names_and_paths_stay_within_the_lines(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    """A command that has no room for the path still tells where it goes."""
+    pools = [
+        pool_document(
+            name=f"pretraining-on-reserved-capacity-in-{number}",
+            purchase=CAPACITY_BLOCK | {"reservation": f"cr-0123456789abcdef{number}"},
+        )
+        for number in range(5)
+    ]
+    folder = tmp_path / ("folder-" * 12)
+    folder.mkdir()
+    file = folder / "cluster.yaml"
+    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+
+    lines = ultrascale("plan", file).stdout.splitlines()
+
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    assert "        ultrascale preflight FILE --request-quotas" in lines
+
+
+def test_a_sum_with_spot_at_on_demand_prices_is_not_told_as_a_lower_bound(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """Spot may cost less than what is counted, and parts without a price cost more."""
+    spot = pool_document(name="spot", purchase=SPOT, provisioner="karpenter", nodes={"max": 2})
+    block = pool_document(purchase=CAPACITY_BLOCK)
+    file = tmp_path / "cluster.yaml"
+
+    def told(*pools: dict[str, Any]) -> list[str]:
+        document = make_document(pools=[SYSTEM_POOL, *pools], karpenter={"version": "1.15.2"})
+        file.write_text(as_text(document))
+        lines = ultrascale("plan", file).stdout.splitlines()
+        assert len(lines) <= 12
+        assert max(map(len, lines)) <= 80
+        return [line[8:] for line in lines]
+
+    both = told(spot, block)
+    more = json.loads(ultrascale("plan", file, "--json").stdout)["answer"]["money"]["without_count"]
+    alone = told(spot)
+    document = json.loads(ultrascale("plan", file, "--json").stdout)
+    lacking = document["answer"]["money"]["without_count"]
+    assert f"all nodes, Spot at On-Demand prices; without {more} parts" in both
+    assert f"all nodes, Spot at On-Demand prices; without {lacking} parts" in alone
+    assert more > lacking
+    assert document["answer"]["money"]["spot_at_on_demand"] == ["spot"]
+    assert not any(line.startswith("over ") for line in (*both, *alone))
+    assert any(line.startswith("over ") for line in told(block))
+    told(spot, block)
+    assert "without 1" in ultrascale("plan", file, "pools").stdout
+    ultrascale("report", file, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert f"without {more} parts" in page
+    assert "all nodes, Spot at On-Demand prices" in page
+    assert "over $" not in page
+
+
+def test_only_quotas_beyond_their_default_are_raised_each_by_its_command(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = json.loads(ultrascale("plan", CLUSTERS[1], "--json").stdout)["answer"]
+
+    codes = [quota["code"] for quota in answer["quotas"]]
+    assert answer["quota_count"] == len(codes) == 3
+    assert all(quota["needed"] > quota["default"] for quota in answer["quotas"])
+    assert answer["quotas"][0]["command"] == (
+        "aws service-quotas request-service-quota-increase --service-code ec2 "
+        f"--quota-code {codes[0]} --desired-value 1536 --region us-east-1"
+    )
+
+
+def test_the_next_window_is_the_first_that_is_not_over(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    later = CAPACITY_BLOCK | {
+        "starts": "2027-02-01T11:30:00Z",
+        "ends": "2027-02-08T11:30:00Z",
+        "reservation": "cr-0123456789abcdef1",
+    }
+    pools = [
+        pool_document(name="second", purchase=later),
+        pool_document(name="first", purchase=CAPACITY_BLOCK),
+    ]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+
+    def next_pool(*at: str) -> Any:
+        window = json.loads(ultrascale("plan", file, "--json", *at).stdout)["answer"]["window"]
+        return window and window["pool"]
+
+    assert next_pool() == "first"
+    assert next_pool("--at", "2027-01-20T00:00Z") == "second"
+    assert next_pool("--at", "2028-01-01T00:00Z") is None
+    told = ultrascale("plan", file, "--at", "2027-01-20T00:00Z").stdout
+    assert told.startswith("research in us-west-2: does not fit: a window is over\n")
+
+
+def test_tables_come_by_name_and_all_of_them_by_one_option(ultrascale: Ultrascale) -> None:
+    opening = ultrascale("plan", CLUSTERS[0]).stdout
+    named = ultrascale("plan", CLUSTERS[0], "money", "pools").stdout
+    everything = ultrascale("plan", CLUSTERS[0], "--all").stdout
+
+    assert named.startswith(opening)
+    assert everything.startswith(opening)
+    assert "bought as" in named
+    assert "/28 prefixes" not in named
+    assert "/28 prefixes" in everything
+    assert named.count("auto-mode in us-east-2") == 2
+
+
+def test_tables_that_do_not_exist_are_refused_together(ultrascale: Ultrascale) -> None:
+    answer = ultrascale("plan", CLUSTERS[0], "quots", "pools", "monney")
+
+    assert (answer.returncode, answer.stdout) == (64, "")
+    first, second = answer.stderr.splitlines()
+    assert first.startswith("TABLE: no table of that name, got 'quots'; write one of: pools, ")
+    assert "'monney'" in second
+    wrong = ultrascale("plan", CLUSTERS[0], "pools", "--json")
+    assert (wrong.returncode, wrong.stdout) == (64, "")
+
+
+def test_capacity_that_nobody_holds_is_a_risk_where_nothing_worse_is(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """In order: over, beyond, tier, quotas that start at 0, zones, capacity, windows."""
+    file = tmp_path / "cluster.yaml"
+
+    def risk(*pools: dict[str, Any]) -> Any:
+        file.write_text(as_text(make_document(pools=[SYSTEM_POOL, *pools])))
+        return json.loads(ultrascale("plan", file, "--json").stdout)["answer"]["risk"]
+
+    burst = pool_document(name="burst", purchase=ON_DEMAND, nodes={"max": 1})
+    assert risk(burst)["kind"] == "quota"
+    assert risk()["kind"] == "quota"
+    assert risk()["subject"] == "L-1216C47A"
+
+
+def test_a_larger_tier_is_named_beside_the_quotas_to_raise(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A reader who asks for the quotas alone would launch on a tier that is too small."""
+    fleet = pool_document(
+        instance_types=["trn1.32xlarge"],
+        purchase={"option": "odcr", "reservation_tags": {"fleet": "trn"}},
+        provisioner="karpenter",
+        role="reserved",
+        nodes={"static": 6_000},
+    )
+    system = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
+    document = make_document(pools=[system, fleet], karpenter=KARPENTER, network=POD_RANGES)
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    opening = ultrascale("plan", file).stdout.splitlines()[0]
+
+    assert ": fits, with tier-xl as its control plane, once " in opening
+
+
+def test_a_window_of_the_past_is_over_without_a_time_to_check_for(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """The last year's file must not pass for one to pay for."""
+    past = CAPACITY_BLOCK | {"starts": "2025-12-01T11:30:00Z", "ends": "2025-12-08T11:30:00Z"}
+    file = tmp_path / "cluster.yaml"
+    pool = pool_document(name="last-year", purchase=past)
+    file.write_text(as_text(make_document(pools=[SYSTEM_POOL, pool])))
+
+    answer = ultrascale("plan", file)
+    told = json.loads(ultrascale("plan", file, "--json").stdout)
+    page = ultrascale("report", file, "--markdown", "-o", "-").stdout
+
+    assert answer.returncode == 1
+    assert "the window of last-year is over at 2026-11-22 00:00 UTC" in answer.stderr
+    assert answer.stdout.splitlines()[0].endswith(": does not fit: a window is over")
+    assert (told["answer"]["verdict"], told["answer"]["window"]) == ("over", None)
+    # Equal input gives equal output, a minute later as well.
+    assert told["at"] is None
+    assert "hours_left" not in json.dumps(told)
+    assert "Does not fit: a window is over" in page

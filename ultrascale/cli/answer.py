@@ -1,0 +1,150 @@
+"""Opening lines of `ultrascale plan`: at most twelve, of 80 columns."""
+
+import re
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ultrascale.plan.model import ClusterNeeds, MoneyAnswer, PlanAnswer, WindowNeeds
+
+LINES = 12
+COLUMNS = 80
+_LABEL = 8
+_TEXT = COLUMNS - _LABEL
+_VERDICTS = {
+    "fits": "fits",
+    "beyond": "does not fit what AWS publishes",
+    "over": "does not fit: a window is over",
+}
+# Words of the names of quotas that tell nothing beside those of the others.
+_FILLING = re.compile(r"^(Running|All|Concurrent|Rate of) | (instances|Instance Requests)$|\(.*\)")
+
+
+class _Part(NamedTuple):
+    """A label with its text, which is cut where it has no room; ``rank`` orders second lines."""
+
+    label: str
+    text: str
+    rank: int | None = None
+
+
+def answer_lines(needs: ClusterNeeds, file: Path) -> Iterator[str]:
+    """Yield the answers to the first questions about a cluster.
+
+    Args:
+        needs: The needs of the cluster.
+        file: The cluster file, as the commands in the lines name it.
+    """
+    yield _cut(f"{needs.name} in {needs.region}: {_verdict(needs)}", COLUMNS)
+    parts = [*_parts(needs.answer, file)]
+    second = sorted((part.rank, part) for part in parts if part.rank and len(_wrapped(part, 9)) > 1)
+    room = LINES - 1 - len(parts)
+    wide = {part.label or part.text for _, part in second[:room]}
+    for part in parts:
+        lines = _wrapped(part, 2 if (part.label or part.text) in wide else 1)
+        for number, line in enumerate(lines):
+            yield f"{'' if number else part.label:<{_LABEL}}{line}".rstrip()
+
+
+def _parts(answer: PlanAnswer, file: Path) -> Iterator[_Part]:
+    yield _Part("Why", "; ".join(answer.why), 2)
+    yield _Part("Raise", _quotas(answer), 4)
+    if answer.quotas:
+        yield _Part("", _command("ultrascale preflight FILE --request-quotas", file))
+    elif answer.quotas_unknown:
+        yield _Part("", _command("ultrascale preflight FILE", file))
+    yield _Part("Money", _money(answer.money))
+    if answer.money.spot_at_on_demand:
+        yield _Part("", _bound(answer.money))
+    yield _Part("", f"not in it: {'; '.join(_left_out(answer.money))}", 5)
+    if answer.money.command is not None:
+        yield _Part("", _command(answer.money.command, file))
+    yield _Part("Window", _window(answer.window), 3)
+    risk = answer.risk
+    yield _Part("Risk", f"{risk.text}; {risk.advice}" if risk.advice else risk.text, 1)
+    yield _Part("More", "tables: --all, or by name, such as: pools quotas money")
+
+
+def _verdict(needs: ClusterNeeds) -> str:
+    answer, control_plane = needs.answer, needs.control_plane
+    if answer.verdict != "raise":
+        return _VERDICTS[answer.verdict]
+    tier = ""
+    if control_plane.state == "ask":
+        tier = f", with {control_plane.smallest} as its control plane"
+    if not answer.quota_count:
+        return f"fits{tier}"
+    counted = "1 quota is" if answer.quota_count == 1 else f"{answer.quota_count:,} quotas are"
+    return f"fits{tier}, once {counted} raised"
+
+
+def _quotas(answer: PlanAnswer) -> str:
+    if answer.quotas:
+        return ", ".join(f"{_short(quota.name)} to {quota.needed:,}" for quota in answer.quotas)
+    if answer.quotas_unknown:
+        return f"look up, no default is published: {', '.join(answer.quotas_unknown)}"
+    return "no quota: the defaults hold it"
+
+
+def _short(name: str) -> str:
+    return " ".join(_FILLING.sub("", name).split())
+
+
+def _money(money: MoneyAnswer) -> str:
+    hourly, monthly = money.usd_per_hour, money.usd_per_month
+    if hourly.value is None or monthly.value is None:
+        return "no price is known"
+    over = "over " if hourly.without and not money.spot_at_on_demand else ""
+    dated = "of" if money.oldest == money.newest else "from"
+    return (
+        f"{over}{hourly.value:,.2f} USD/hour, {monthly.value:,.0f} USD/month, "
+        f"prices {dated} {money.oldest}"
+    )
+
+
+def _bound(money: MoneyAnswer) -> str:
+    """Return what a price is of that is no lower bound, as Spot may cost less."""
+    text = "all nodes, Spot at On-Demand prices"
+    if not money.without_count:
+        return text
+    return f"{text}; without {money.without_count} part{'s' * (money.without_count != 1)}"
+
+
+def _left_out(money: MoneyAnswer) -> Iterator[str]:
+    yield "usage such as traffic"
+    if money.paid_before:
+        yield f"paid up front: {', '.join(money.paid_before)}"
+    if money.unpriced:
+        yield f"no price: {', '.join(money.unpriced)}"
+
+
+def _window(window: WindowNeeds | None) -> str:
+    if window is None:
+        return "none"
+    drain = window.figures["drain_minutes"].value or 0
+    return (
+        f"{window.starts:%Y-%m-%d %H:%M} to {window.ends:%Y-%m-%d %H:%M} UTC, "
+        f"drain {drain:,.0f} min, {window.pool}"
+    )
+
+
+def _command(words: str, file: Path) -> str:
+    """Return a command with the name of the file in it, where the line has room for it."""
+    whole = words.replace("FILE", shlex.quote(str(file)))
+    return whole if len(whole) <= _TEXT else words
+
+
+def _wrapped(part: _Part, most: int) -> list[str]:
+    return textwrap.wrap(
+        part.text,
+        _TEXT,
+        max_lines=most,
+        placeholder=" ...",
+        break_on_hyphens=False,
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 4]} ..."

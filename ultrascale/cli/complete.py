@@ -1,0 +1,154 @@
+"""Completion in a shell: the script of each shell, and the names that stand in a cluster file.
+
+A shell waits for it at every tab key: it reads the file as YAML alone, and loads no type of it. A
+file that cannot be read completes nothing, in silence.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import typer
+
+from ultrascale.cli.table_names import TABLES
+from ultrascale.documents import mapping, objects, sequence, text
+from ultrascale.errors import UsageError
+
+SHELLS = ("bash", "zsh", "fish")
+# It is slow to import, and its functions are not in its list of names.
+_TYPER = "typer.completion"
+_PROGRAM, _VARIABLE = "ultrascale", "_ULTRASCALE_COMPLETE"
+
+
+def shell() -> str:
+    """Return the name of the shell that started this program.
+
+    Raises:
+        UsageError: It is not known.
+    """
+    import shellingham
+
+    try:
+        return shellingham.detect_shell()[0]
+    except shellingham.ShellDetectionFailure:
+        name = Path(os.environ.get("SHELL", "")).name
+    if not name:
+        raise UsageError([f"SHELL: your shell is not known; write {', '.join(SHELLS)}"])
+    return name
+
+
+def script(name: str) -> str:
+    """Return the script that a shell reads.
+
+    Raises:
+        UsageError: There is none for it.
+    """
+    return import_module(_TYPER).get_completion_script(
+        prog_name=_PROGRAM, complete_var=_VARIABLE, shell=_known(name)
+    )
+
+
+def install(name: str) -> Path:
+    """Write the script to where a shell finds it, and return its path.
+
+    Raises:
+        UsageError: There is none for it, or its place cannot be written to.
+    """
+    known, scripts = _known(name), import_module(_TYPER)
+    try:
+        _, path = scripts.install(shell=known, prog_name=_PROGRAM, complete_var=_VARIABLE)
+    except OSError as error:
+        wrong = f"not written, {error}"
+        raise UsageError([f"--install-completion: {wrong}; use --show-completion {name}"]) from None
+    return path
+
+
+def _known(name: str) -> str:
+    if name not in SHELLS:
+        raise UsageError([f"SHELL: no completion for {name!r}; write {', '.join(SHELLS)}"])
+    return name
+
+
+def answer_shells() -> None:
+    """Let the command line answer shells that ask for completions, in their forms."""
+    import_module(_TYPER).completion_init()
+
+
+def pools(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+    """Return the pools of the cluster file."""
+    named = (text(pool, "name") for pool in objects(_document(ctx), "pools"))
+    return _beginning(incomplete, named)
+
+
+def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+    """Return the jobs of the cluster file."""
+    return _beginning(incomplete, mapping(_document(ctx), "jobs"))
+
+
+def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+    """Return the queues of the cluster file."""
+    found = objects(_document(ctx), "scheduling", "queues")
+    return _beginning(incomplete, (text(queue, "name") for queue in found))
+
+
+def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+    """Return the file systems, buckets and repositories of the cluster file."""
+    document = _document(ctx)
+    found = [text(each, "name") for each in objects(document, "storage", "lustre")]
+    for keys in (("storage", "buckets"), ("images", "repositories")):
+        found += [
+            each if isinstance(each, str) else text(each, "name")
+            for each in sequence(document, *keys)
+        ]
+    return _beginning(incomplete, found)
+
+
+def tables(incomplete: str) -> Sequence[str]:
+    """Return the tables of a plan."""
+    return _beginning(incomplete, TABLES)
+
+
+def instance_types(incomplete: str) -> Sequence[str]:
+    """Return the instance types of the catalog."""
+    from ultrascale.catalog import INSTANCE_TYPES
+
+    return _beginning(incomplete, INSTANCE_TYPES)
+
+
+def families(incomplete: str) -> Sequence[str]:
+    """Return the beginnings of the names of instance types: their families, then whole names."""
+    from ultrascale.catalog import INSTANCE_TYPES
+
+    whole = _beginning(incomplete, INSTANCE_TYPES) if "." in incomplete else ()
+    return whole or _beginning(incomplete, (name.partition(".")[0] for name in INSTANCE_TYPES))
+
+
+def regions(incomplete: str) -> Sequence[str]:
+    """Return the AWS Regions of the catalog."""
+    from ultrascale.catalog.regions import REGIONS
+
+    return _beginning(incomplete, REGIONS)
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> Sequence[str]:
+    return [name for name in dict.fromkeys(names) if name and name.startswith(incomplete)]
+
+
+def _document(ctx: typer.Context) -> object:
+    """Return the cluster file that stands on the command line; None without a readable one."""
+    named = ctx.params.get("file") or ctx.params.get("named")
+    place: object = next(iter(sequence(named)), named)
+    if not isinstance(place, (str, Path)):
+        # Behind an option that waits for its value no argument has been read yet.
+        words = f"{os.environ.get('COMP_WORDS', '')} {os.environ.get('_TYPER_COMPLETE_ARGS', '')}"
+        place = next((word for word in words.split() if word.endswith((".yaml", ".yml"))), None)
+    if not isinstance(place, (str, Path)):
+        return None
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(Path(place).expanduser().read_bytes(), loader)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return None

@@ -1,0 +1,54 @@
+"""The option `--prices`, of every command that shows money."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale.cli import clock
+from ultrascale.cli.output import say
+
+if TYPE_CHECKING:
+    from ultrascale.catalog.price_list import PriceList
+
+PRICES_VARIABLE = "ULTRASCALE_PRICES"
+PriceFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        envvar=PRICES_VARIABLE,
+        help="Prices that go before the catalog's, as `ultrascale prices` writes them.",
+    ),
+]
+
+
+def price_list(file: Path | None, region: str | None = None) -> "PriceList | None":
+    """Return the catalog's prices under those of ``file``; None without a file.
+
+    What is to be known of their age, by the clock, is printed.
+
+    Args:
+        file: The user's price file.
+        region: AWS Region that is priced; a file without any price of it is told.
+
+    Raises:
+        ConfigError: The file cannot be read, or states something wrong.
+    """
+    # An empty variable names no file.
+    if file is None or str(file) in ("", "."):
+        return None
+    from ultrascale.catalog.price_list import catalog_prices
+    from ultrascale.pricing.price_file import read_price_file
+
+    found = read_price_file(file, clock.now().date())
+    for warning in found.warnings:
+        say(warning, err=True)
+    held = sorted({price.region for price in found.prices})
+    if region is not None and region not in held:
+        say(
+            f"{file}: warning: it has no price of {region}, only of {', '.join(held)}; "
+            f"get them by `ultrascale prices {region}`",
+            err=True,
+        )
+    return catalog_prices().under(found.prices)

@@ -1,0 +1,155 @@
+"""`ultrascale report`: draw a cluster as a page, or as Markdown for a pull request."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale.cli import clock
+from ultrascale.cli.output import say
+from ultrascale.cli.price_options import PriceFileOption, price_list
+from ultrascale.errors import QuestionError, UltrascaleError, UsageError
+from ultrascale.release import VERSION
+
+if TYPE_CHECKING:
+    from ultrascale.plan import ClusterPlan
+    from ultrascale.report import Comparison
+
+_STDOUT = Path("-")
+
+
+def report(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="File to write, or - for standard output; by default report.html or report.md.",
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="DIR",
+            help="Show what a deployment would change of this earlier output of `cdk synth`.",
+        ),
+    ] = None,
+    assembly: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --against: use this output of `cdk synth` for FILE; do not synthesize.",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="TIME", help="Time to check windows against, as 2026-12-15T00:00Z."
+        ),
+    ] = None,
+    prices: PriceFileOption = None,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Write Markdown for a pull request.")
+    ] = False,
+) -> None:
+    """Draw a cluster: topology, calendar, cost, control plane, quotas, decisions. Asks no account.
+
+    The page is one file of HTML that loads nothing from anywhere. Markdown has at
+    most 60,000 characters. Equal input gives equal bytes.
+    """
+    from ultrascale import plan
+    from ultrascale.plan.needs.calendar import read_time
+    from ultrascale.plan.needs.report import plan_needs
+    from ultrascale.report import render_markdown, render_page
+
+    if assembly is not None and against is None:
+        raise UsageError(["--assembly: needs --against DIR, with which it is compared"])
+    out = output or Path("report.md" if as_markdown else "report.html")
+    _refuse_output(file, out)
+    moment = None if at is None else read_time(at)
+    cluster = plan.load(file)
+    needs = plan_needs(
+        cluster, moment, price_list(prices, cluster.region), now=moment or clock.now()
+    )
+    comparison = None if against is None else _compared(cluster, file, against, assembly)
+    render = render_markdown if as_markdown else render_page
+    name = "standard input" if file == _STDOUT else file.name
+    text = render(needs, file=name, version=VERSION, comparison=comparison)
+    if out == _STDOUT:
+        typer.echo(text, nl=False)
+        return
+    _write(out, text)
+    say(f"wrote {out}", err=True)
+
+
+def _compared(
+    cluster: "ClusterPlan", file: Path, against: Path, assembly: Path | None
+) -> "Comparison":
+    from ultrascale import guard
+    from ultrascale.cli.diff import new_templates
+    from ultrascale.report import Comparison
+
+    # Before the synthesis, which takes half a minute.
+    old = guard.read_assembly_of(cluster, against, option="--against")
+    with new_templates(cluster, file, assembly) as new:
+        changes = guard.compare(old, new, region=cluster.region)
+    return Comparison(against=str(against), changes=changes)
+
+
+def _refuse_output(file: Path, out: Path) -> None:
+    """Return where ``out`` may be written.
+
+    Raises:
+        QuestionError: It is a folder, lies in none, or is the cluster file.
+    """
+    if out == _STDOUT:
+        return
+    if out.is_dir():
+        raise QuestionError([f"--output: is a folder, got {out}; name a file in it"])
+    if not out.parent.is_dir():
+        raise QuestionError([f"--output: there is no folder {out.parent}; make it first"])
+    with suppress(OSError):
+        if out.samefile(file):
+            raise QuestionError([f"--output: is the cluster file, got {out}; name another file"])
+
+
+def _write(out: Path, text: str) -> None:
+    """Write ``text``, all of it or nothing; what was there goes as the new file comes."""
+    target = out.resolve()
+    if target.exists() and not target.is_file():
+        # A device or a pipe is written to, and not replaced by a file.
+        target.write_text(text, encoding="utf-8")
+        return
+    try:
+        with NamedTemporaryFile(
+            "w", dir=target.parent, prefix=".report-", delete=False, encoding="utf-8", newline="\n"
+        ) as new:
+            try:
+                new.write(text)
+                new.close()
+                _keep_mode(target, Path(new.name))
+                Path(new.name).replace(target)
+            except BaseException:
+                Path(new.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UltrascaleError(
+            f"{out}: nothing was written: {reason}; name a file that you can write with --output"
+        ) from None
+
+
+def _keep_mode(target: Path, new: Path) -> None:
+    """Give the new file the mode of the one that it replaces, or of any new file."""
+    if target.exists():
+        new.chmod(target.stat().st_mode)
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    new.chmod(0o666 & ~mask)

@@ -1,0 +1,47 @@
+"""`ultrascale synth`: write templates and manifests of a cluster file, validated."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ultrascale.synthesis import ASSEMBLY, MANIFESTS, Target, refuse_stdin, synthesize
+
+
+def synth(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the CloudFormation templates.")
+    ] = ASSEMBLY,
+    manifests: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for the Kubernetes manifests.")
+    ] = MANIFESTS,
+    pipeline: Annotated[
+        bool,
+        typer.Option("--pipeline", help="Synthesize the file's pipeline, with all of its stages."),
+    ] = False,
+) -> None:
+    """Check a cluster file, write its templates and manifests, validated, and show a summary.
+
+    The folders are replaced as a whole, and stay as they are where the synthesis fails. Asks
+    nothing of AWS. Ends with status 1 where the file has mistakes or the validation has findings,
+    and with 130 after Ctrl-C.
+    """
+    from ultrascale.cli.check import check
+    from ultrascale.cli.output import say
+    from ultrascale.errors import QuestionError
+    from ultrascale.plan.pipeline import load_pipeline
+    from ultrascale.tested_versions import untested
+
+    refuse_stdin(file)
+    check([file])
+    if told := untested():
+        say(f"{file}: note: {told}", err=True)
+    if pipeline and load_pipeline(file) is None:
+        wrong = f"{file} has no pipeline; add the section, or leave the option out"
+        raise QuestionError([f"--pipeline: {wrong}"])
+    synthesize(file, Target(assembly=output, manifests=manifests), pipeline=pipeline)
+    if not pipeline:
+        from ultrascale.cli.summary import summary
+
+        summary(file, assembly=output, manifests=manifests)

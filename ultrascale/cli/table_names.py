@@ -1,0 +1,17 @@
+"""The tables of `ultrascale plan`, by name."""
+
+TABLES = (
+    "pools",
+    "quotas",
+    "subnets",
+    "control-plane",
+    "load",
+    "launch",
+    "placement",
+    "windows",
+    "repairs",
+    "callers",
+    "money",
+    "notes",
+)
+"""Names of the tables, in the order in which they are printed."""

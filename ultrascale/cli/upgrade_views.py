@@ -1,0 +1,162 @@
+"""The plan of an upgrade of Kubernetes, from a cluster file and manifests, and its tables."""
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import yaml
+from rich.box import SIMPLE
+
+from ultrascale import config
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
+from ultrascale.documents import Json, look_up, sequence, text
+from ultrascale.errors import UltrascaleError
+from ultrascale.plan import names
+from ultrascale.plan.stacks import stack_of
+from ultrascale.plan.upgrade.report import Manifest, Support, UpgradePlan, plan_upgrade
+
+_UNREAD = "manifests of your own and of charts: --also FOLDER reads them"
+_LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def planned(
+    file: Path, to: str, *, assembly: Path, manifests: Path, also: Sequence[Path] | None
+) -> UpgradePlan:
+    """Return the plan of an upgrade of the cluster of ``file``.
+
+    Args:
+        file: The cluster file, as deployed.
+        to: New minor version of Kubernetes.
+        assembly: Folder that `cdk synth` wrote for it.
+        manifests: Folder of its manifests.
+        also: Manifests of the user's own; None where nothing is known of them.
+
+    Raises:
+        UltrascaleError: Nothing is synthesized there, or from another file; or a file is no YAML.
+    """
+    cluster = config.load(file)
+    _refuse_another_cluster(cluster.name, file, assembly)
+    found = {**_read(manifests), **_read_also(also or [])}
+    upgrade = plan_upgrade(cluster, to, found, file=shlex.quote(str(file)))
+    if also is None:
+        upgrade = replace(upgrade, unknown=(*upgrade.unknown, _UNREAD))
+    return upgrade
+
+
+def _refuse_another_cluster(name: str, file: Path, assembly: Path) -> None:
+    """Refuse manifests beside an assembly of another cluster file.
+
+    Raises:
+        UltrascaleError: They are, or nothing is synthesized there.
+    """
+    todo = f"run `ultrascale synth {file}`"
+    if not (assembly / "manifest.json").exists():
+        raise UltrascaleError(f"{assembly}: nothing is synthesized here; {todo}")
+    template = assembly / f"{stack_of(name, 'network')}.template.json"
+    try:
+        found = json.loads(template.read_text())["Description"]
+    except (FileNotFoundError, KeyError):
+        found = None
+    except ValueError as error:
+        raise UltrascaleError(f"{template}: not JSON, {error}; {todo}") from None
+    if found != names.stack_description(name):
+        raise UltrascaleError(f"{assembly}: synthesized from another cluster file; {todo}")
+
+
+def _read(manifests: Path) -> Mapping[str, Sequence[Manifest]]:
+    files = sorted(manifests.glob("*.k8s.yaml"))
+    if not files:
+        raise UltrascaleError(f"{manifests}: no manifests here; run `ultrascale synth FILE`")
+    return {str(each): [*_documents(each)] for each in files}
+
+
+def _read_also(places: Iterable[Path]) -> Mapping[str, Sequence[Manifest]]:
+    """Return the manifests of files, and of all files in folders.
+
+    Raises:
+        UltrascaleError: There are none, or one is no YAML.
+    """
+    found: dict[str, Sequence[Manifest]] = {}
+    for place in places:
+        files = sorted(each for each in place.rglob("*.y*ml")) if place.is_dir() else [place]
+        if not files or not files[0].is_file():
+            raise UltrascaleError(f"--also: no manifests in {place}; write a file or a folder")
+        found |= {str(each): [*_documents(each)] for each in files}
+    return found
+
+
+def _documents(file: Path) -> Iterator[Manifest]:
+    """Yield the objects in a file, those of lists one by one.
+
+    Raises:
+        UltrascaleError: It is no YAML, or holds what is no object of Kubernetes.
+    """
+    try:
+        documents: list[object] = [*yaml.load_all(file.read_bytes(), Loader=_LOADER)]
+    except yaml.YAMLError as error:
+        why = "render it first (`helm template`)" if "{{" in file.read_text() else str(error)
+        raise UltrascaleError(f"{file}: not YAML; {why}") from None
+    for document in documents:
+        value = look_up(document)
+        if isinstance(value, Mapping):
+            is_list = text(value, "kind").endswith("List") and "items" in value
+            for item in sequence(value, "items") if is_list else [value]:
+                yield _object(item, file)
+
+
+def _object(manifest: Json, file: Path) -> Manifest:
+    if not isinstance(manifest, Mapping):
+        wrong = f"an item of a List is no object, got {manifest!r}"
+        raise UltrascaleError(f"{file}: {wrong}; correct it")
+    if not isinstance(manifest.get("metadata") or {}, Mapping):
+        raise UltrascaleError(f"{file}: metadata is no mapping, got {manifest['metadata']!r}")
+    return manifest
+
+
+def print_upgrade(upgrade: UpgradePlan) -> None:
+    """Print the plan of an upgrade."""
+    console = screen()
+    say(f"{upgrade.cluster}: Kubernetes {upgrade.now} to {upgrade.then}")
+    for each in upgrade.support:
+        say(_support(each))
+    changes = Table("", "now", f"with {upgrade.then}", "", box=SIMPLE)
+    for each in upgrade.versions:
+        then = each.then if each.state == "changes" else each.state
+        changes.add_row(each.name, each.now, then, each.note)
+    console.print(changes)
+    pools = Table("pool", "at most", "its nodes", "how", "image", box=SIMPLE)
+    for pool in upgrade.pools:
+        images = " to ".join(filter(None, pool.images))
+        pools.add_row(pool.pool, f"{pool.most:,}", pool.fate, pool.how, images)
+    console.print(pools)
+    _print_lines("not known here:", upgrade.unknown)
+    if upgrade.blockers:
+        _print_lines("blockers, to be gone before the upgrade:", upgrade.blockers)
+        return
+    say("nothing that is known stands in the way; in this order:")
+    for number, step in enumerate(upgrade.steps, 1):
+        say(f"  {number}. {step}")
+    say(f"the way back: {upgrade.way_back}")
+
+
+def _support(support: Support) -> str:
+    standard, extended = support.standard_ends, support.extended_ends
+    if standard is None:
+        return f"{support.version}: when its standard support ends is not known here"
+    if extended is None:
+        return f"{support.version}: supported until {standard}, when EKS upgrades it by itself"
+    return (
+        f"{support.version}: in standard support until {standard}, then for "
+        f"${support.extended_usd_per_hour:.2f} an hour more until {extended}, when EKS upgrades it "
+        "by itself"
+    )
+
+
+def _print_lines(title: str, lines: Iterable[str]) -> None:
+    say(title)
+    for line in lines:
+        say(f"  {line}")
