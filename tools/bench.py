@@ -36,8 +36,8 @@ from ultrascale.cli import main
 main()
 """
 _EMPTY = """
-from ultrascale.node import use_bundled_node
-use_bundled_node()
+from ultrascale.node import use_node
+use_node()
 import aws_cdk as cdk
 app = cdk.App()
 cdk.Stack(app, "Empty")
@@ -121,8 +121,7 @@ def with_pools(count: int, folder: Path) -> Path:
 
 
 def _cluster(file: Path, *, validated: bool) -> Program:
-    context = json.loads((_ROOT / "cdk.json").read_text())["context"]
-    return Program(code=_CLUSTER, context={**context, "cluster": str(file)}, validated=validated)
+    return Program(code=_CLUSTER, context={"cluster": str(file)}, validated=validated)
 
 
 def measure_command_line(runs: int) -> None:

@@ -1,4 +1,4 @@
-"""Tables of keys in the reference pages, from the types of the cluster file: `make docs`.
+"""Tables of keys in the reference pages, and the JSON Schemas: `make docs`.
 
 A table stands between ``<!-- keys: NAMES -->`` and ``<!-- end -->``. The names are keys at the top
 of the cluster file; ``jobs`` stands for the keys of every job, ``jobs.training`` for those that
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from ultrascale import config
 from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, text
@@ -16,7 +17,12 @@ from ultrascale.documents import Json, JsonObject, look_up, mapping, sequence, t
 PAGES = tuple(
     Path(__file__).parent.parent / "docs" / name for name in ("cluster-file.md", "jobs.md")
 )
+SCHEMAS = Path(__file__).parent.parent / "schema"
 _TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+# Titles of values of shared types; the others are pydantic's.
+_NAMED = ("IPv4 range", "time", "quantity")
+# Regions and instance types are too many for a cell.
+_MOST_CHOICES = 20
 _DEFAULT = " Default: "
 _SCHEMA = config.Cluster.model_json_schema()
 # A page says once what the items of these lists are.
@@ -130,12 +136,15 @@ def _row(path: str, schema: JsonObject, *, required: bool) -> Row:
 
 def _value(schema: JsonObject) -> str:
     """Return the values that a key takes."""
+    if named := _named(schema):
+        return named
     members = [member for member in _members(schema) if not _is_null(member)]
     if len(members) != 1:
         return " or ".join(dict.fromkeys(map(_value, members)))
     (member,) = members
-    if "enum" in schema or "enum" in member:
-        return _listed(map(str, sequence(schema, "enum") or sequence(member, "enum")))
+    choices = sequence(schema, "enum") or sequence(member, "enum")
+    if len(choices) in range(1, _MOST_CHOICES):
+        return _listed(map(str, choices))
     if "const" in member:
         return _literal(member["const"])
     if "properties" in member:
@@ -148,8 +157,15 @@ def _value(schema: JsonObject) -> str:
         return "mapping"
     if kind in ("integer", "number"):
         return _bounds(member)
-    formats = {"ipv4network": "IPv4 range", "date-time": "time"}
-    return {"boolean": "`true`, `false`"}.get(kind) or formats.get(text(member, "format"), "text")
+    if kind == "boolean":
+        return "`true`, `false`"
+    return "text"
+
+
+def _named(schema: JsonObject) -> str:
+    """Return the name of the shared type of a value; empty for others."""
+    parts = (schema, *sequence(schema, "anyOf"), *_members(schema))
+    return next((title for part in parts if (title := text(part, "title")) in _NAMED), "")
 
 
 def _bounds(member: JsonObject) -> str:
@@ -233,3 +249,6 @@ def _shared(parts: Iterable[JsonObject]) -> frozenset[str]:
 if __name__ == "__main__":
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for kind in get_args(config.SchemaKind):
+        file = SCHEMAS / config.schema_file_name(kind)
+        file.write_text(config.schema_text(kind), encoding="utf-8")

@@ -64,9 +64,12 @@ def test_every_command_that_is_named_exists_with_its_options(paths: Sequence[Pat
 
     assert len(named) > 50
     for path, name, *words in named:
-        if name == "--help":
+        if name in {"--help", "--version", "--install-completion", "--show-completion"}:
             continue
         assert name in COMMANDS, (path, name)
+        if name == "cdk":
+            # Its arguments are those of the CDK's command line.
+            continue
         ours = itertools.takewhile(lambda word: word != "--", words)
         wanted = {word.split("=")[0].rstrip(".,:") for word in ours if word.startswith("--")}
         assert wanted <= options(COMMANDS[name]) | {"--help"}, (path, name)
@@ -87,3 +90,16 @@ def test_every_make_target_that_the_readme_names_exists(target: str) -> None:
 @for_each(sorted(set(re.findall(r"\((docs/[^)#]+)", README))))
 def test_every_page_that_the_readme_names_exists(path: str) -> None:
     assert (ROOT / path).is_file()
+
+
+def test_every_variable_that_a_user_may_set_is_on_the_page_of_the_command_line() -> None:
+    folders = [path for path in SOURCES if "plan" not in path.parts]
+    read = {
+        name
+        for path in folders
+        for name in re.findall(r"\"(ULTRASCALE_[A-Z]+)\"", path.read_text())
+    }
+
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    assert {"ULTRASCALE_NODE", "ULTRASCALE_PRICES"} <= read
+    assert [name for name in read if name not in page] == []

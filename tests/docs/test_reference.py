@@ -13,7 +13,8 @@ from ultrascale import config
 from ultrascale.config._document import read
 
 _LONGEST_CELL = 200
-_SECTIONS = (*config.Cluster.model_fields, "jobs.training", "jobs.batch", "jobs.service")
+_TOP = [info.alias or name for name, info in config.Cluster.model_fields.items()]
+_SECTIONS = (*_TOP, "jobs.training", "jobs.batch", "jobs.service")
 ROWS = [row for section in _SECTIONS for row in reference.rows(section)]
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
 SCHEMA = config.Cluster.model_json_schema()

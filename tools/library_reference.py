@@ -1,0 +1,114 @@
+"""Tables of arguments in the pages of the library, from its source: `make docs`.
+
+A table stands between ``<!-- arguments: NAME -->`` and ``<!-- end -->``, where the name is one of
+`ultrascale_constructs.public`.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).parent.parent
+FOLDER = _ROOT / "docs" / "library"
+_SOURCE = _ROOT / "constructs" / "ultrascale_constructs" / "public"
+_TABLE = re.compile(r"(<!-- arguments: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_ENTRY = re.compile(r"    (\w+): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument of a construct, or a field of a value.
+
+    Attributes:
+        name: Its name.
+        kind: Its type, as the source writes it.
+        default: Its default, as the source writes it; empty where it is required.
+        meaning: What it does.
+    """
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+    def row(self) -> str:
+        """Return the row of the table."""
+        kind = self.kind.replace("|", "\\|")
+        default = f"`{self.default}`" if self.default else "required"
+        return f"| `{self.name}` | `{kind}` | {default} | {self.meaning} |"
+
+
+def with_tables(page: str) -> str:
+    """Return the text of a page with its tables made anew."""
+    return _TABLE.sub(lambda found: f"{found[1]}{_table(found[2])}{found[3]}", page)
+
+
+def arguments(name: str) -> Iterator[Argument]:
+    """Yield what a public name takes, in the order of its source.
+
+    Raises:
+        KeyError: The library has no such class.
+    """
+    found = _classes()[name]
+    makers = [each for each in found.body if isinstance(each, ast.FunctionDef)]
+    maker = next((each for each in makers if each.name == "__init__"), None)
+    if maker is None:
+        meanings = _section(found, "Attributes")
+        for field in found.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                yield _argument(field.target.id, field.annotation, field.value, meanings)
+        return
+    meanings = _section(maker, "Args")
+    for argument, default in zip(maker.args.kwonlyargs, maker.args.kw_defaults, strict=True):
+        assert argument.annotation is not None, "the linter asks for types"
+        yield _argument(argument.arg, argument.annotation, default, meanings)
+
+
+def _argument(
+    name: str, kind: ast.expr, default: ast.expr | None, meanings: Mapping[str, str]
+) -> Argument:
+    value = "" if default is None else ast.unparse(default)
+    return Argument(name, ast.unparse(kind), value, meanings[name])
+
+
+def _table(name: str) -> str:
+    lines = ["| argument | type | default | meaning |", "|---|---|---|---|"]
+    lines += [argument.row() for argument in arguments(name)]
+    return "\n".join(lines) + "\n"
+
+
+def _classes() -> Mapping[str, ast.ClassDef]:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in _SOURCE.glob("*.py"))
+    parts = (part for tree in trees for part in tree.body)
+    return {part.name: part for part in parts if isinstance(part, ast.ClassDef)}
+
+
+def _section(documented: ast.ClassDef | ast.FunctionDef, title: str) -> Mapping[str, str]:
+    """Return the entries of a section of a docstring, each on one line."""
+    text = inspect.cleandoc(ast.get_docstring(documented) or "")
+    _, _, rest = text.partition(f"\n{title}:\n")
+    entries: dict[str, str] = {}
+    name = ""
+    for line in rest.splitlines():
+        if line and not line.startswith(" "):
+            break
+        if (entry := _ENTRY.fullmatch(line)) is not None:
+            name = entry[1]
+            entries[name] = entry[2]
+        elif name and line:
+            entries[name] += f" {line.strip()}"
+    # Docstrings mark code as reStructuredText does.
+    return {key: value.replace("``", "`") for key, value in entries.items()}
+
+
+def main() -> None:
+    """Write the tables anew."""
+    for page in sorted(FOLDER.glob("*.md")):
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+// Web workers for pages that are opened from the disk, where browsers start none: each runs in a
+// frame of the page instead. Zensical's search needs one. The name tells Zensical that it is there.
+if (location.protocol === "file:") {
+  window.Worker = class extends EventTarget {
+    constructor(address) {
+      super();
+      const frame = document.createElement("iframe");
+      frame.hidden = true;
+      document.body.append(frame);
+      const inside = frame.contentWindow;
+      const load = (source) =>
+        new Promise((loaded, failed) => {
+          const script = frame.contentDocument.createElement("script");
+          script.src = new URL(source, document.baseURI);
+          script.onload = loaded;
+          script.onerror = failed;
+          frame.contentDocument.body.append(script);
+        });
+      inside.postMessage = (data) => {
+        const message = new MessageEvent("message", { data });
+        this.dispatchEvent(message);
+        this.onmessage?.(message);
+      };
+      inside.importScripts = (...sources) => Promise.all(sources.map(load));
+      this.send = (data) => {
+        const message = new inside.MessageEvent("message", { data });
+        inside.dispatchEvent(message);
+      };
+      this.ready = load(address);
+    }
+
+    postMessage(data) {
+      this.ready.then(() => this.send(data));
+    }
+
+    terminate() {}
+  };
+}
