@@ -10,25 +10,25 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test fuzz training lint lint-templates posture bench house docs chart clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training lint lint-templates posture bench house docs lock picture docs-site chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: .venv/.dev node_modules/.installed ## install everything that development needs
 
-synth: .venv/.runtime node_modules/.installed ## synthesize CLUSTER into cdk.out/ and dist/, validated
-	@ultrascale check $(CLUSTER)
-	@python tools/synth.py cluster $(CLUSTER)
-	@ultrascale summary $(CLUSTER)
+synth: .venv/.runtime ## synthesize CLUSTER into cdk.out/ and dist/, validated
+	@ultrascale synth $(CLUSTER)
 
-pipeline: .venv/.runtime node_modules/.installed ## synthesize the pipeline of CLUSTER, with all of its stages
-	@ultrascale check $(CLUSTER)
-	@python tools/synth.py pipeline $(CLUSTER)
+pipeline: .venv/.runtime ## synthesize the pipeline of CLUSTER, with all of its stages
+	@ultrascale synth --pipeline $(CLUSTER)
 
 # Without bytecode each program that a test starts would compile all that it imports.
 test: .venv/.dev ## run the tests
 	@PYTHONDONTWRITEBYTECODE= pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+
+wheel-test: .venv/.dev ## build the wheel, install it into new environments and try all of it; needs a package index
+	@PYTHONDONTWRITEBYTECODE= pytest --require=wheel --numprocesses=2 --dist=loadfile tests/wheel
 
 fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; SEED=N repeats a run
 	@PYTHONDONTWRITEBYTECODE= python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
@@ -53,15 +53,26 @@ bench: .venv/.dev node_modules/.installed ## measure the command line and synthe
 house: .venv/bin/python ## print measures of the code base beside the wanted ones
 	@python tools/house.py
 
-docs: .venv/.runtime ## write the tables of keys in the reference pages anew, from the types
+picture: .venv/.runtime ## draw the picture of the README anew, from clusters/trainium-bert.yaml
+	@python tools/picture.py
+
+docs: .venv/.runtime ## write the tables of the reference pages and the JSON Schemas anew
 	@python tools/reference.py
+	@python tools/library_reference.py
+
+docs-site: .venv/.runtime .make/zensical/.installed ## build the site of docs/ into site/, which needs no network to be read
+	@python tools/docs_site.py .make/zensical/bin/zensical
+
+lock: .venv/.dev ## write constraints.txt and pylock.toml anew from requirements.txt; needs a package index
+	@{ echo "# requirements.txt without the checkout, by \`make lock\`: pip install -c constraints.txt ultrascale"; grep -v '^[#-]' requirements.txt; } > constraints.txt
+	@uv pip compile --quiet --universal --python-version 3.11 --format pylock.toml --no-header --output-file pylock.toml constraints.txt
 
 chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster
 	@{ cat ultrascale/config/job_values.yaml && echo && ultrascale chart-values clusters/hybrid-hyperpod.yaml; } > charts/training-job/values.new
 	@mv charts/training-job/values.new charts/training-job/values.yaml
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .make node_modules cdk.out dist
+	rm -rf .venv .make node_modules cdk.out dist site
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'
@@ -78,6 +89,11 @@ clean: ## remove everything that the other targets made
 .make/checkov/.installed: requirements-posture.txt | .venv/bin/python
 	python -m venv .make/checkov
 	.make/checkov/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-posture.txt
+	@touch $@
+
+.make/zensical/.installed: requirements-docs.txt | .venv/bin/python
+	python -m venv .make/zensical
+	.make/zensical/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-docs.txt
 	@touch $@
 
 .venv/.training: requirements-training.txt training/pyproject.toml .venv/.dev

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -10,16 +11,20 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
-from tests.support.optional import CHECKS, missing
+from tests.support.optional import CHECKS, OPT_IN, missing
 from tests.support.scheduling import SharedScheduling, begin_with_shared
-from ultrascale.node import use_bundled_node
+from ultrascale.node import use_node
 
 if TYPE_CHECKING:
     from tests.support.assembly import Assembly
 
-use_bundled_node()
+use_node()
 # Threads of torch wait for each other by spinning, on the core that another worker needs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell starts a job in the background with Ctrl-C ignored, and programs inherit that: those that
+# tests interrupt would go on.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Python's default is for small programs: each collection passes through all that aws_cdk, torch and
 # seven thousand tests keep, a seventh of the time.
 gc.set_threshold(50_000, 20, 20)
@@ -66,10 +71,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedS
     return SharedScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, and skip what needs something that is not installed."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; skip what is not asked for, or needs what is not installed."""
     begin_with_shared(items)
-    for marker, reason in missing(CHECKS).items():
+    required = cast("list[str]", config.getoption("require"))
+    unasked = {marker: OPT_IN[marker] for marker in OPT_IN if marker not in required}
+    for marker, reason in {**missing(CHECKS), **unasked}.items():
         for item in items:
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -9,13 +9,11 @@ from typing import Any
 import aws_cdk as cdk
 import yaml
 
-from tests.support.folders import ROOT
 from ultrascale import plan
 from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale_stacks import app as entry
-
-CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+from ultrascale_stacks.feature_flags import FLAGS
 
 Document = Mapping[str, Any]
 
@@ -63,7 +61,7 @@ def synthesize(file: Path, folder: Path) -> Assembly:
     cluster = plan.load(file)
     app = cdk.App(
         outdir=str(folder / "cdk.out"),
-        context=dict(CONTEXT),
+        context=dict(FLAGS),
         builtin_cloud_formation_validation=False,
     )
     entry.synthesize(app, cluster, manifests=folder / "dist")
@@ -95,7 +93,7 @@ def synthesize_pipeline(path: Path, folder: Path) -> PipelinePlan | None:
     if pipeline is not None:
         app = cdk.App(
             outdir=str(folder / "cdk.out"),
-            context=dict(CONTEXT),
+            context=dict(FLAGS),
             builtin_cloud_formation_validation=False,
         )
         entry.synthesize_pipeline(app, pipeline, manifests=folder / "dist")

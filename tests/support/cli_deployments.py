@@ -36,7 +36,7 @@ NOT_THERE = Refusal("ValidationError", "Stack does not exist")
 def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Return a project that can be deployed, in an account that lacks nothing."""
     found = make_project(folder / "project")
-    monkeypatch.setattr("ultrascale.cdk_cli._PROJECT", found.folder)
+    monkeypatch.setenv("ULTRASCALE_CDK", str(found.cdk.program))
     synthesizes(monkeypatch)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "CDK_PROFILE"):
         monkeypatch.delenv(name, raising=False)

@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ultrascale.cli import main
+from ultrascale.cli import clock, main
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+"""The clock of commands: windows of the cluster files end, and prices age."""
 
 
 @dataclass
@@ -41,5 +45,6 @@ def run(
 
 @pytest.fixture
 def ultrascale(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ultrascale:
-    """Run `ultrascale` with arguments."""
+    """Run `ultrascale` with arguments, at the time `NOW`."""
+    monkeypatch.setattr(clock, "now", lambda: NOW)
     return partial(run, monkeypatch=monkeypatch, capsys=capsys)

@@ -12,7 +12,7 @@ def mistakes_in(document: object) -> list[str]:
     try:
         loads_own(text, source="f")
     except ConfigError as error:
-        return [line.removeprefix("f: ") for line in error.mistakes]
+        return [each.keyed for each in error.diagnostics]
     return []
 
 

@@ -8,21 +8,20 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
-from tests.support.folders import ROOT
 from tests.support.pools import make_cluster, make_pool
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.network import Network
+from ultrascale_stacks.feature_flags import FLAGS
 
 REGION = "us-west-2"
-_CONTEXT: Mapping[str, Any] = json.loads((ROOT / "cdk.json").read_text(encoding="utf-8"))["context"]
 _POOL = make_pool()
 
 
 def make_stack() -> cdk.Stack:
     """Return an empty stack with the product's feature flags, and without CDK's slow validation."""
-    app = cdk.App(context=dict(_CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     return cdk.Stack(app, "Test", env=cdk.Environment(region=REGION))
 
 

@@ -1,7 +1,6 @@
 """A CDK CLI that deploys nothing, and what CloudFormation tells of stacks."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,7 +21,7 @@ VERSION = "2.1148.1"
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """A project whose CDK CLI notes its calls.
+    """A folder whose CDK CLI notes its calls.
 
     Attributes:
         folder: Where it is.
@@ -53,19 +52,22 @@ class Project:
 
 
 def make_project(folder: Path) -> Project:
-    """Return a project whose CDK CLI deploys whatever it is asked for."""
-    for name in ("does", "node_modules/.bin", "node_modules/aws-cdk"):
-        (folder / name).mkdir(parents=True)
-    for name in ("app.py", "cdk.json"):
-        (folder / name).write_text("{}")
-    pinned = {"devDependencies": {"aws-cdk": VERSION}}
-    (folder / "package.json").write_text(json.dumps(pinned))
-    installed = folder / "node_modules" / "aws-cdk" / "package.json"
-    installed.write_text(json.dumps({"version": VERSION}))
-    program = folder / "node_modules" / ".bin" / "cdk"
-    program.write_text(_PROGRAM.format(project=folder))
-    os.chmod(program, 0o755)  # noqa: PTH101 one call
-    return Project(folder=folder, cdk=CdkCli(project=folder, version=VERSION))
+    """Return a folder whose CDK CLI deploys whatever it is asked for."""
+    (folder / "does").mkdir(parents=True)
+    program = install_cdk(folder, _PROGRAM.format(project=folder))
+    return Project(folder=folder, cdk=CdkCli(program=program, version=VERSION))
+
+
+def install_cdk(folder: Path, script: str, *, version: str = VERSION) -> Path:
+    """Write a program as npm installs the CDK CLI in ``folder``, and return it."""
+    package, programs = (folder / "node_modules" / name for name in ("aws-cdk", ".bin"))
+    for each in (package, programs):
+        each.mkdir(parents=True, exist_ok=True)
+    (package / "package.json").write_text(json.dumps({"name": "aws-cdk", "version": version}))
+    program = programs / "cdk"
+    program.write_text(script)
+    program.chmod(0o755)
+    return program
 
 
 def write_assembly(

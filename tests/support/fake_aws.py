@@ -215,7 +215,8 @@ def _copied(client: Any, aws: FakeAws) -> Any:
 
 def action_of(service: str, operation: str) -> str:
     """Return the name that IAM has for an operation."""
-    return f"{PREFIXES.get(service, service)}:{operation}"
+    action = f"{PREFIXES.get(service, service)}:{operation}"
+    return "s3:GetObject" if action == "s3:HeadObject" else action
 
 
 def _response(status: int) -> AWSResponse:

@@ -30,9 +30,9 @@ from tests.support.create_only_schemas import (
     text,
     unknown_types,
 )
-from ultrascale.node import use_bundled_node
+from ultrascale.node import use_node
 
-use_bundled_node()
+use_node()
 
 from tests.support.assembly import Assembly, synthesize  # noqa: E402
 from tests.support.guard_changes import (  # noqa: E402

@@ -120,7 +120,7 @@ def refusals(
     try:
         prepared(cluster, job, **changes)
     except ConfigError as error:
-        return [line.rpartition("/cluster.yaml: ")[2] for line in error.mistakes]
+        return [each.keyed if each.file != "job" else str(each) for each in error.diagnostics]
     return []
 
 

@@ -1,10 +1,11 @@
 """Needs of clusters of a few pools."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from tests.support.pools import SYSTEM_POOL, make_cluster
+from ultrascale.catalog.price_list import Price, PriceList, unit_of
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ClusterNeeds, QuotaNeed, SubnetNeeds
 from ultrascale.plan.needs.report import plan_needs
@@ -23,9 +24,30 @@ def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
     return plan_cluster(make_cluster(pools=[SYSTEM, *pools], **changes))
 
 
-def needs(*pools: dict[str, Any], at: datetime | None = None, **changes: Any) -> ClusterNeeds:
+def needs(
+    *pools: dict[str, Any],
+    at: datetime | None = None,
+    price_list: PriceList | None = None,
+    **changes: Any,
+) -> ClusterNeeds:
     """Return what a cluster of ``pools`` needs, beside a system pool that is large enough."""
-    return plan_needs(planned(*pools, **changes), at)
+    return plan_needs(planned(*pools, **changes), at, price_list)
+
+
+def price(
+    region: str, service: str, item: str, value: float, valid_on: date = date(2026, 11, 1)
+) -> Price:
+    """Return a price in US dollars, by a contract."""
+    return Price(
+        region=region,
+        service=service,
+        item=item,
+        unit=unit_of(service, item) or "hour",
+        price=value,
+        currency="USD",
+        valid_on=valid_on,
+        source="contract",
+    )
 
 
 def quota(found: ClusterNeeds, code: str | None) -> QuotaNeed:

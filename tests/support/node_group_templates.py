@@ -6,17 +6,17 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
-from tests.support.assembly import CONTEXT
 from tests.support.construct_stacks import context_in
 from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale.plan.pools.node_groups import plan_node_groups
+from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_group import NodeGroupStack
 
 
 def node_group_template(plan: ClusterPlan, pool: PoolPlan) -> dict[str, Any]:
     """Return the template of the stack of ``pool``."""
-    app = cdk.App(context=dict(CONTEXT), builtin_cloud_formation_validation=False)
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "Network", plan=plan).network
     before = takewhile(lambda other: other.name != pool.name, plan.all_pools)
     *_, group = plan_node_groups(

@@ -1,7 +1,9 @@
 """Optional programs and libraries that tests need, by marker."""
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from tests.support.no_torch import NO_TORCH
 
@@ -18,8 +20,21 @@ def _postgres() -> str | None:
     return None if find_program("initdb") and find_program("postgres") else NO_POSTGRES
 
 
+OPT_IN = {"wheel": "takes minutes and a package index: `make wheel-test` runs it"}
+"""Markers whose tests run only where `--require` names them, and why."""
+
+
+def _uv() -> str | None:
+    found = Path(sys.executable).with_name("uv").is_file()
+    return None if found else "no uv here: install requirements-dev.txt"
+
+
 # What is missing; None where nothing is.
-CHECKS: dict[str, Callable[[], str | None]] = {"training": _torch, "postgres": _postgres}
+CHECKS: dict[str, Callable[[], str | None]] = {
+    "training": _torch,
+    "postgres": _postgres,
+    "wheel": _uv,
+}
 
 
 def missing(markers: Iterable[str]) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ PROD_ACCOUNT = "444455556666"
 CONNECTION = f"arn:aws:codeconnections:us-east-2:{HOME}:connection/0aa1"
 BOUNDARY = "prod-roles"
 EMAIL = "platform@example.com"
+WHEEL = "s3://artifacts/tools/ultrascale-0.4.0-py3-none-any.whl"
 DEV = "clusters/dev.yaml"
 PROD = "clusters/prod.yaml"
 
@@ -134,7 +135,7 @@ class Piped:
 
 def piped_accounts(folder: Path) -> Piped:
     """Synthesize the pipeline of a repository with `two_accounts`."""
-    path = two_accounts(folder)
+    path = two_accounts(folder, package=WHEEL)
     with chdir(folder):
         plan = synthesize_pipeline(path, folder)
     assert plan is not None

@@ -47,7 +47,7 @@ def test_a_test_whose_server_is_missing_is_skipped_with_the_reason() -> None:
         add_marker=marks.append,
     )
 
-    conftest.pytest_collection_modifyitems([cast("pytest.Item", item)])
+    conftest.pytest_collection_modifyitems(run_with(), [cast("pytest.Item", item)])
 
     assert [mark.kwargs for mark in marks] == [{"reason": "no PostgreSQL here"}]
 

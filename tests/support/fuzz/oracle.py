@@ -29,6 +29,7 @@ from tests.support.fuzz.keys import Place, at
 from tests.support.template_lint import lint
 from ultrascale.cli import main
 from ultrascale.config import read
+from ultrascale.config._document import label
 from ultrascale.errors import UltrascaleError
 
 # `check` of any file ends by then.
@@ -39,7 +40,7 @@ _OWN_CODE = ("ultrascale", "constructs", "stacks", "k8s")
 # The file names its zones on purpose: `acknowledge_findings` says so to the CDK.
 _ACCEPTED_RULES = ("W3010",)
 _ACCOUNT = ("--account", "111122223333")
-_LINE = re.compile(r"line \d+: ")
+_SPAN = re.compile(r"\S+:\d+:\d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def refusals(document: Any, text: str, *, cluster: str = "") -> Mapping[Place, S
         answer = command(*words)
         if answer.error is not None or answer.status == 0:
             return {}
-        lines = [line.removeprefix(f"{file}: ") for line in answer.lines]
+        lines = [_without_file(line, file) for line in answer.lines]
         found = {_place(line, document) or _absent(line): _offered(line) for line in lines}
         return {place: offered for place, offered in found.items() if place}
 
@@ -180,8 +181,8 @@ def _checked(answer: Answer, file: Path) -> Iterator[Finding]:
 
 def _planned(file: Path) -> Iterator[Finding]:
     for words, statuses in (
-        (("plan", file, "--json"), (0, 2)),
-        (("plan", file), (0, 2)),
+        (("plan", file, "--json", "--at", "2020-01-01T00:00Z"), (0, 2)),
+        (("plan", file, "--at", "2020-01-01T00:00Z"), (0, 2)),
         (("chart-values", file), (0,)),
     ):
         answer = command(*words)
@@ -248,25 +249,32 @@ def _said(answer: Answer, name: str, document: object, file: Path) -> Iterator[F
     if answer.status == 0:
         return
     for line in answer.lines:
-        text = line.removeprefix(f"{file}: ").removeprefix(f"{file.relative_to(file.parents[1])}: ")
-        text = re.sub(r"^jobs\.[^\s:]+: ", "", text) if name == "submit" else text
+        text = _without_file(line, file)
         shape = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\S*\.\S*|\w+-\S+", "…", text)[:60]
         if "; " not in text and "did you mean" not in text:
             yield Finding(f"{name}: names no way out: {shape}", line)
         elif isinstance(document, dict) and not (
-            _place(text, cast("object", document)) or _LINE.match(text)
+            _place(text, cast("object", document)) or _SPAN.match(line)
         ):
             first = text.partition(":")[0]
             if " " in first or not first:
                 yield Finding(f"{name}: names no key: {shape}", line)
 
 
+def _without_file(line: str, file: Path) -> str:
+    """Return ``line`` without the file and the place in it."""
+    named = (re.escape(str(each)) for each in (file, file.relative_to(file.parents[1])))
+    return re.sub(rf"^(?:{'|'.join(named)})(?::\d+:\d+)?: ", "", line)
+
+
 def _place(line: str, document: object) -> Place:
     """Return the place that ``line`` begins with, as far as ``document`` has it."""
     for key in _keys_of(document):
-        rest = line.removeprefix(str(key))
-        if rest[:1] in (".", ":") and len(rest) < len(line):
-            return (key, *(() if rest[1:2] == " " else _place(rest[1:], at(document, (key,)))))
+        word = f"[{label(document, key)}]" if isinstance(key, int) else str(key)
+        rest = line.removeprefix(word)
+        if rest[:1] in (".", ":", "[") and len(rest) < len(line):
+            inner = rest.removeprefix(".")
+            return (key, *(() if rest[1:2] == " " else _place(inner, at(document, (key,)))))
     return ()
 
 
