@@ -53,10 +53,13 @@ _ALSO: Mapping[Place, object] = {
 }
 # Values of one place that are tried: each is another assembly to synthesize.
 _MOST = 2
+# An enumeration of more is a table of the catalog, whose members do alike.
+_LONG = 12
 _NUMBER = re.compile(r"\d+")
 _NUMBERED = re.compile(r"v?\d+(\.\d+)*|\d{4}-\d\d-\d\d.*")
-# Keys of a pool whose effect depends on how its nodes are bought, and those of few values.
-_BOUGHT = ("pools[].purchase", "pools[].nodes", "pools[].role")
+# Keys of a pool whose effect depends on how its nodes are bought and what for, and those of few
+# values.
+_BOUGHT = ("pools[].purchase", "pools[].nodes", "pools[].role", "pools[].instance_types")
 _CHOICES = ("pools[].provisioner", "pools[].efa", "pools[].repair")
 # Templates hold nothing of jobs: they are sent, not deployed.
 NOT_DEPLOYED = ("jobs",)
@@ -259,7 +262,8 @@ def _others(value: object, place: Place, schemas: Sequence[Schema]) -> list[obje
     elif isinstance(value, datetime):
         others += [value + timedelta(days=1), value - timedelta(days=1)]
     elif isinstance(value, str):
-        others += [*_choices(schemas), *_held(place)]
+        # Values that a page holds come first: they fit the rest of a file better than others do.
+        others += [*_held(place), *_choices(schemas)]
         others = [other for other in others if isinstance(other, str)]
     different: list[object] = []
     for other in others:
@@ -292,8 +296,12 @@ def _choices(schemas: Sequence[Schema]) -> list[object]:
         choice
         for schema in schemas
         for option in schema_keys.options(schema)
-        for choice in option.get("enum", ())
+        for choice in _some(option.get("enum", ()))
     ]
+
+
+def _some(choices: Sequence[object]) -> Sequence[object]:
+    return choices if len(choices) <= _LONG else choices[:_MOST]
 
 
 def _with(document: dict[str, Any], place: Place, value: object) -> dict[str, Any]:
