@@ -54,7 +54,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
 def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:
     scheduling = make_cluster().scheduling
 
-    assert scheduling.gang_scheduler == "none"
+    assert scheduling.engine == "none"
     assert scheduling.rendezvous == config.Rendezvous(backend="c10d", replicas=1)
     assert scheduling.priority_classes == {
         "critical": 1_000_000,

@@ -37,6 +37,9 @@ A week is longer than any model loads, and ours to choose.
 PROCESSES = 65_536
 """Processes that torchrun starts in a pod: each takes a port of the node's for itself."""
 
+DEADLINE_HOURS = 365 * 24
+"""Wall-clock time of a job, in hours: a year, ours to choose; the field is an int64."""
+
 LUSTRE_GIB = INT32
 """`StorageCapacity` of a file system, an int32."""
 

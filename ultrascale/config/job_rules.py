@@ -148,7 +148,7 @@ def job_team_exists(job: Job, governance: TaskGovernance | None, names: Names[Te
 def job_queue_exists(job: TrainingJob | BatchJob, scheduling: Scheduling) -> Mistakes:
     if job.queue is None:
         return
-    if scheduling.gang_scheduler != "volcano":
+    if scheduling.engine != "volcano":
         todo = "leave it out, or set scheduling.gang_scheduler: volcano"
         yield refuse("queue", "queues are Volcano's, which is not installed", todo)
         return

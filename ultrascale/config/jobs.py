@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
-from ultrascale.catalog import image_references, integer_bounds
+from ultrascale.catalog import image_references, integer_bounds, kubernetes
 from ultrascale.config._base import Model, told_apart_by
 from ultrascale.config._values import (
     CpuQuantity,
@@ -51,6 +51,7 @@ CacheModel = Annotated[
         "use at most 63 letters, digits, '_' and '-'",
     ),
 ]
+NetworkLayer = Literal["layer-1", "layer-2", "layer-3", "layer-4"]
 HttpPath = Annotated[
     str,
     matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
@@ -172,6 +173,60 @@ class CompileCache(Model):
     """Arguments that the script gets in addition when it only compiles. Default: none."""
 
 
+class RoleSpec(Model):
+    """One kind of pods of a gang of several; what it leaves out is the job's."""
+
+    nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
+    """Nodes, one pod on each."""
+
+    pool: DnsLabel | None = None
+    """Pool whose nodes its pods run on. Default: the job's."""
+
+    image: ImageName | None = None
+    """Image. Default: the job's."""
+
+    script: Annotated[str, Field(min_length=1)] | None = None
+    """Script or module that torchrun starts on the nodes of this role. Default: the job's."""
+
+    command: tuple[Word, ...] = ()
+    """Program and its first arguments, in place of a script. Default: the job's."""
+
+    args: tuple[Word, ...] = ()
+    """Arguments of the program or script. Default: the job's."""
+
+    env: Mapping[Variable, Word] = Field(default_factory=dict[str, str])
+    """Environment variables beside those of the job. Default: none."""
+
+    resources: Resources | None = None
+    """Resources of each pod. Default: the job's."""
+
+    when_lost: Literal["restart-job", "restart-role"] = "restart-job"
+    """What starts anew when one of its pods is lost: all roles, or the pods of this one."""
+
+
+class Array(Model):
+    """Many pods that are alike but for their index, each of which runs to its end."""
+
+    size: Annotated[int, Field(ge=1, le=kubernetes.MOST_INDEXES)]
+    """Pods in all: indexes from 0, in the variable `JOB_COMPLETION_INDEX`."""
+
+    parallelism: Annotated[int, Field(ge=1, le=kubernetes.MOST_PARALLEL_INDEXES)] | None = None
+    """Most pods at the same time. Default: all of them."""
+
+    max_failed: Annotated[int, Field(ge=0, le=kubernetes.MOST_INDEXES)] = 0
+    """Indexes that may fail, after all of their retries, before the job does."""
+
+
+class TopologyLayer(Model):
+    """A layer of AWS's network in one group of which the nodes of a job are to be."""
+
+    required: NetworkLayer | None = None
+    """Layer of which the job waits for one group."""
+
+    preferred: NetworkLayer | None = None
+    """Layer of which one group comes first."""
+
+
 class Job(Model):
     """The keys that all kinds of job have."""
 
@@ -244,6 +299,33 @@ class Job(Model):
     Default: the cluster file's claims in its namespace.
     """
 
+    secrets: Mapping[Variable, SubdomainName] = Field(default_factory=dict[str, str])
+    """Environment variables with a value from a Kubernetes Secret of the job's namespace: the
+    variable, which is the key as well, and the name of the Secret. Default: none.
+    """
+
+    deadline_hours: Annotated[float, Field(gt=0, le=integer_bounds.DEADLINE_HOURS)] | None = None
+    """Hours of wall-clock time after which the job is ended. Default: none."""
+
+    scratch: MountPath | None = None
+    """Path at which local NVMe of the node is mounted; empty at first, and gone with the pod.
+
+    Default: none.
+    """
+
+    annotations: Mapping[LabelKey, str] = Field(default_factory=dict[str, str])
+    """Annotations of its pods. Default: those that keep autoscalers off."""
+
+    init: tuple[Word, ...] = ()
+    """Command that runs in the same image, on each pod, before the program. Default: none."""
+
+    patch: Mapping[str, Mapping[str, object]] = Field(
+        default_factory=dict[str, Mapping[str, object]]
+    )
+    """JSON merge patches (RFC 7396) by kind of object, such as `{JobSet: {spec: ...}}`, over what
+    is sent; the output says so. Default: none.
+    """
+
     # The two minutes of a Spot notice, less what it takes to arrive.
     grace_period_seconds: Annotated[int, Field(ge=1, le=integer_bounds.GRACE_SECONDS)] = 110
     """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
@@ -274,7 +356,7 @@ class TrainingJob(Job):
     """Role of the pods, and part of their names: letters and digits. Not on HyperPod."""
 
     queue: str | None = None
-    """One of `scheduling.queues`. Default: the only queue, or Volcano's `default`."""
+    """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""
 
     rendezvous: Literal["c10d", "etcd", "etcd-v2"] | None = None
     """Meeting point of the nodes; a server with `etcd-v2` serves `etcd` as well.
@@ -282,12 +364,17 @@ class TrainingJob(Job):
     Default: `scheduling.rendezvous.backend`.
     """
 
-    topology: Literal["any", "preferred", "required"] | None = None
+    topology: Literal["any", "preferred", "required"] | TopologyLayer | None = None
     """Closeness of its nodes in AWS's network: `required` waits for one group of the lowest layer
-    that holds the job by the plan, `preferred` takes close nodes first, `any` asks for nothing.
+    that holds the job by the plan, `preferred` takes close nodes first, `any` asks for nothing. A
+    layer may be named: `{required: layer-2}`.
 
-    Default: `preferred` with `scheduling.topology_aware`, for sizes that were shown to work.
+    Default: `preferred` with `scheduling.topology_aware` or in a queue with `topology`, for sizes
+    that were shown to work.
     """
+
+    roles: Mapping[Role, RoleSpec] = Field(default_factory=dict[str, RoleSpec])
+    """Several kinds of pods that start, restart and end together. Default: one, called `role`."""
 
     restarts: Restarts = Field(default_factory=Restarts)
     """Restarts before the job counts as failed."""
@@ -300,13 +387,16 @@ class TrainingJob(Job):
 
 
 class BatchJob(Job):
-    """One pod that runs until its program ends."""
+    """One pod, or an array of them, that runs until its program ends."""
 
     kind: Literal["batch"] = "batch"
-    """One pod that runs until its program ends."""
+    """One pod, or an array of them, that runs until its program ends."""
+
+    array: Array | None = None
+    """The same pod many times, each with an index of its own. Default: one pod."""
 
     queue: str | None = None
-    """One of `scheduling.queues`. Default: the only queue, or Volcano's `default`."""
+    """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""
 
     retries: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """New pods after a failure.

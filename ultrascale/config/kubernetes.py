@@ -164,7 +164,7 @@ def cache_of_names_is_asked(kubernetes: Kubernetes, pools: Every[Pool]) -> Mista
 
 @rule
 def version_is_supported(kubernetes: Kubernetes, scheduling: Scheduling) -> Mistakes:
-    version, volcano = kubernetes.version, scheduling.gang_scheduler == "volcano"
+    version, volcano = kubernetes.version, scheduling.engine == "volcano"
     if version not in eks.SUPPORTED_VERSIONS:
         todo = f"use {', '.join(eks.SUPPORTED_VERSIONS)}"
         yield refuse("version", "not a Kubernetes version this product supports", todo)

@@ -504,7 +504,7 @@ def controllers_have_nodes(
 def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend | None) -> bool:
     """Return whether something runs on the system nodes of a cluster of Auto Mode alone."""
     return (
-        scheduling.gang_scheduler != "none"
+        scheduling.engine != "none"
         or scheduling.neuron_scheduler_extension
         or scheduling.rendezvous.backend != "c10d"
         or bool(storage.lustre)

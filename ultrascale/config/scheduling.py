@@ -7,12 +7,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import kubernetes, volcano
+from ultrascale.catalog import integer_bounds, kubernetes, volcano
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
+    Distinct,
+    DnsLabel,
     Quantity,
     SubdomainName,
     WrongValueError,
@@ -34,6 +36,8 @@ DEFAULT_PRIORITY_CLASSES: Mapping[str, int] = MappingProxyType(
 )
 
 _RENDEZVOUS_REPLICAS = (1, 3)
+
+Queueing = Literal["kueue", "volcano", "none"]
 
 
 def _not_kubernetes_own(name: str) -> str:
@@ -64,19 +68,48 @@ Priority = Annotated[
 
 
 class Queue(Model):
-    """A Volcano queue."""
+    """A queue of jobs, of Kueue or of Volcano."""
 
     name: SubdomainName
     """Name of the queue, unique."""
 
+    guarantee: Mapping[DnsLabel, Annotated[int, Field(ge=0, le=integer_bounds.REPLICAS)]] = Field(
+        default_factory=dict[str, int]
+    )
+    """Nodes that its jobs get back whenever they wait for them, by pool. Kueue only. Default: none;
+    its jobs borrow.
+    """
+
+    prefer: Distinct[DnsLabel] = ()
+    """Pools that its jobs may run on, best first. Kueue only.
+
+    Default: the pools with accelerators: reserved, Spot, On-Demand.
+    """
+
+    limit: Mapping[DnsLabel, Annotated[int, Field(ge=0, le=integer_bounds.REPLICAS)]] = Field(
+        default_factory=dict[str, int]
+    )
+    """Most nodes beyond the guarantee, by pool. Kueue only. Default: no limit."""
+
+    topology: bool = False
+    """Place its jobs by AWS's network topology; its pools are fixed, and it never bursts. Kueue
+    only.
+    """
+
+    fair_share_weight: Annotated[int, Field(ge=1, le=1_000)] | None = None
+    """Its share of what others leave idle, relative to the other queues. Kueue only.
+
+    Default: who asks first, borrows first.
+    """
+
     weight: Annotated[int, between(volcano.QUEUE_WEIGHTS)] = 1
-    """Share of the cluster, relative to the other queues."""
+    """Share of the cluster, relative to the other queues. Volcano only."""
 
     reclaimable: bool = True
-    """Let other queues take back what it uses beyond its share."""
+    """Let other queues take back what it uses beyond its share. Volcano only."""
 
     capability: Mapping[str, Quantity] = Field(default_factory=dict[str, str])
-    """Most that its jobs may use, by resource name. Default: no limit."""
+    """Most that its jobs may use, by resource name. Volcano only. Default: no limit."""
 
 
 class Rendezvous(Section):
@@ -94,11 +127,17 @@ class Rendezvous(Section):
 class Scheduling(Section):
     """Gang scheduler, queues, priorities and rendezvous."""
 
-    gang_scheduler: Literal["volcano", "none"] = "none"
-    """Scheduler that starts all pods of a job together."""
+    queueing: Queueing | None = None
+    """Engine that lets jobs wait in queues and starts all pods of a job together.
+
+    Default: `none`.
+    """
+
+    gang_scheduler: Literal["volcano", "none"] | None = None
+    """Older name of `queueing`. Default: what `queueing` says."""
 
     queues: tuple[Queue, ...] = ()
-    """Volcano queues. Default: none."""
+    """Queues. Default: with Kueue one over all pools with accelerators, with Volcano its own."""
 
     priority_classes: Mapping[PriorityName, Priority] = Field(
         default_factory=lambda: dict(DEFAULT_PRIORITY_CLASSES)
@@ -120,6 +159,11 @@ class Scheduling(Section):
     """Run a second scheduler for pods that ask for a part of a node's Neuron devices. Not for
     Volcano's jobs.
     """
+
+    @property
+    def engine(self) -> Queueing:
+        """The engine that the file chooses, by either of the two keys."""
+        return self.queueing or self.gang_scheduler or "none"
 
 
 @rule
@@ -153,20 +197,27 @@ def replicas_have_a_use(rendezvous: Rendezvous) -> Mistakes:
 
 
 @rule
-def volcano_is_there(scheduling: Scheduling) -> Mistakes:
-    if scheduling.gang_scheduler != "none":
-        return
-    if scheduling.queues:
-        yield refuse("queues", "queues without Volcano", "set gang_scheduler: volcano")
-    if scheduling.topology_aware:
-        yield refuse("topology_aware", "needs Volcano", "set gang_scheduler: volcano")
+def engine_is_there(scheduling: Scheduling) -> Mistakes:
+    if scheduling.engine == "none" and scheduling.queues:
+        yield refuse("queues", "queues without an engine", "set queueing: kueue, or volcano")
+    if scheduling.engine != "volcano" and scheduling.topology_aware:
+        yield refuse("topology_aware", "needs Volcano", "set queueing: volcano")
 
 
 @rule
 def one_scheduler_governs(scheduling: Scheduling, governance: TaskGovernance | None) -> Mistakes:
-    if scheduling.gang_scheduler == "volcano" and governance is not None:
-        wrong = "HyperPod task governance schedules this cluster's jobs by itself"
-        yield refuse("gang_scheduler", wrong, "use none, or remove hyperpod.task_governance")
+    if scheduling.engine != "none" and governance is not None:
+        wrong = "HyperPod task governance, which is a Kueue of its own, queues this cluster's jobs"
+        key = "queueing" if scheduling.queueing else "gang_scheduler"
+        yield refuse(key, wrong, "use none, or remove hyperpod.task_governance")
+
+
+@rule
+def queueing_is_said_once(scheduling: Scheduling) -> Mistakes:
+    older, newer = scheduling.gang_scheduler, scheduling.queueing
+    if None not in (older, newer) and older != newer:
+        wrong = f"the older name of queueing, which says {newer}"
+        yield refuse("gang_scheduler", wrong, "keep queueing alone")
 
 
 @rule

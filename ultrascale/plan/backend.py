@@ -151,7 +151,7 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
     Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
     """
     yield RightPlan(group="batch", resources=("jobs",), verbs=_MAKE)
-    if cluster.scheduling.gang_scheduler == "volcano":
+    if cluster.scheduling.engine == "volcano":
         yield RightPlan(group="batch.volcano.sh", resources=("jobs",), verbs=_MAKE)
         yield RightPlan(
             group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
@@ -185,7 +185,7 @@ def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Itera
     yield RightPlan(
         group="scheduling.k8s.io", resources=("priorityclasses",), verbs=("get", "list")
     )
-    if cluster.scheduling.gang_scheduler == "volcano":
+    if cluster.scheduling.engine == "volcano":
         yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
     backend = cluster.backend
     if backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to):

@@ -175,6 +175,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         node_local_dns=plan_node_local_dns(cluster, scale),
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools, scale),
+        kueue=None,
         placement=plan_placement(cluster, pools),
         etcd=plan_etcd(cluster),
         observability=plan_observability(cluster, pools, lustre, scale),

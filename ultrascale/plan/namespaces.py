@@ -12,7 +12,7 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     """
     teams = team_namespaces(cluster)
     plans = [_training(name) for name in training_namespaces(cluster) if name not in teams]
-    if cluster.scheduling.gang_scheduler == "volcano":
+    if cluster.scheduling.engine == "volcano":
         plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))

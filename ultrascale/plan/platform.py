@@ -139,7 +139,7 @@ def plan_volcano(
 ) -> VolcanoPlan | None:
     """Return the gang scheduler, if the file asks for it."""
     scheduling = cluster.scheduling
-    if scheduling.gang_scheduler != "volcano":
+    if scheduling.engine != "volcano":
         return None
     accelerated = [pool for pool in pools if pool.accelerator is not None]
     resources = {pool.accelerator for pool in accelerated if pool.accelerator is not None}

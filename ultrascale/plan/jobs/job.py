@@ -14,7 +14,7 @@ from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import GangPlacement, JobPlan, PoolPlan, ServingPlan
-from ultrascale.plan.model.jobs import Controller, LocalQueuePlan, TopologyPlan
+from ultrascale.plan.model.jobs import Controller, LocalQueuePlan, RolePlan, TopologyPlan
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
@@ -121,9 +121,14 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         namespace=request.namespace,
         kind=job.kind,
         controller="deployment",
-        pods=job.replicas,
-        container=_CONTAINER,
-        pod=plan_pod(request, pools, share),
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=job.replicas,
+                container=_CONTAINER,
+                pod=plan_pod(request, pools, share),
+            ),
+        ),
         queue=request.queue,
         local_queue=_local_queue(request),
         serving=serving,
@@ -142,9 +147,14 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
         namespace=request.namespace,
         kind=job.kind,
         controller=controller,
-        pods=1,
-        container=_CONTAINER,
-        pod=plan_pod(request, pools, share),
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=1,
+                container=_CONTAINER,
+                pod=plan_pod(request, pools, share),
+            ),
+        ),
         parts=division.parts if request.gang else (),
         queue=request.queue,
         local_queue=_local_queue(request),
@@ -179,9 +189,14 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         namespace=request.namespace,
         kind=job.kind,
         controller=controller,
-        pods=job.nodes,
-        container=kubeflow.CONTAINER if pytorch else job.role,
-        pod=replace(pod, fields=_fields(controller)),
+        roles=(
+            RolePlan(
+                name=job.role,
+                pods=job.nodes,
+                container=kubeflow.CONTAINER if pytorch else job.role,
+                pod=replace(pod, fields=_fields(controller)),
+            ),
+        ),
         parts=division.parts if request.gang else (),
         service_port=command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
         queue=request.queue,

@@ -78,7 +78,7 @@ class JobRequest:
     @property
     def gang(self) -> bool:
         """Whether the cluster's scheduler starts all pods of a job together."""
-        return self.cluster.scheduling.gang_scheduler == "volcano"
+        return self.cluster.scheduling.engine == "volcano"
 
     @property
     def policies_of_jobs(self) -> bool:

@@ -27,6 +27,7 @@ from ultrascale.plan.model.platform import (
     VolcanoPlan,
 )
 from ultrascale.plan.model.pool import PoolPlan
+from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
@@ -140,6 +141,7 @@ class ClusterPlan:
         node_local_dns: The cache of names on every node, if there is one.
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
+        kueue: Queueing by Kueue, with JobSet, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.
         etcd: Rendezvous server, if asked for.
         observability: What is measured, shown and told; None where the file does not ask for it.
@@ -193,6 +195,7 @@ class ClusterPlan:
     node_local_dns: NodeLocalDnsPlan | None
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
+    kueue: KueuePlan | None
     placement: PlacementPlan | None
     etcd: EtcdPlan | None
     observability: ObservabilityPlan | None

@@ -1,15 +1,16 @@
 """Jobs: pods, how they start together, and what starts them again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model.node_pools import Requirement
 
 JobKind = Literal["training", "batch", "service"]
-# What makes the pods: Volcano's Job, Kubeflow's PyTorchJob, the Job of Kubernetes itself, or a
-# Deployment.
-Controller = Literal["volcano", "pytorch", "indexed", "deployment"]
+# What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
+# HyperPod's training operator, the Job of Kubernetes itself, or a Deployment.
+Controller = Literal["volcano", "jobset", "pytorch", "hyperpod", "indexed", "deployment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,11 @@ class PreferencePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalQueuePlan:
-    """A queue of HyperPod task governance, which are Kueue's, and the place of a job in it.
+    """A queue of Kueue, be it HyperPod task governance's, and the place of a job in it.
 
     Attributes:
         name: Name of the queue, in the job's namespace.
-        priority: Task governance's name of its priority; None: that of its pods.
+        priority: WorkloadPriorityClass; None: the priority of its pods.
     """
 
     name: str
@@ -58,8 +59,21 @@ class MountPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchPlan:
+    """Local NVMe of the node in a container.
+
+    Attributes:
+        mount_path: Path at which it is mounted.
+        host_path: Folder of the node that holds it; None: the volumes of pods lie on NVMe.
+    """
+
+    mount_path: str
+    host_path: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
-    """The pods of a job, which are alike but for their index.
+    """The pods of one role of a job, which are alike but for their index.
 
     Attributes:
         image: Whole image reference.
@@ -77,6 +91,9 @@ class PodPlan:
         service_account: Its service account; None for the namespace's own.
         annotations: Annotations.
         grace_period_seconds: Time from SIGTERM to SIGKILL.
+        secrets: Environment variables with the Secret that holds each, under the variable's name.
+        scratch: Local NVMe; None where it has none.
+        init: Command that runs before the program, in the same image; empty without.
     """
 
     image: str
@@ -94,6 +111,43 @@ class PodPlan:
     service_account: str | None
     annotations: Mapping[str, str]
     grace_period_seconds: int
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str])
+    scratch: ScratchPlan | None = None
+    init: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolePlan:
+    """One kind of pods of a job; most jobs have one.
+
+    Attributes:
+        name: Its name, in letters and digits alone.
+        pods: Pods that it consists of.
+        container: Name of the container that runs the program.
+        pod: The pods.
+        restarts_alone: Whether the loss of one of its pods starts this role anew, not the job.
+    """
+
+    name: str
+    pods: int
+    container: str
+    pod: PodPlan
+    restarts_alone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayPlan:
+    """Pods of a job that run to their ends one by one.
+
+    Attributes:
+        size: Pods in all.
+        parallelism: Most pods at the same time.
+        max_failed: Indexes that may fail before the job does.
+    """
+
+    size: int
+    parallelism: int
+    max_failed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +230,7 @@ class JobPlan:
         namespace: Where it runs.
         kind: What runs.
         controller: What makes its pods.
-        pods: How many pods it consists of.
-        container: Name of the container that runs the program.
-        pod: The pods.
+        roles: Its kinds of pods, the first of which meets the others; at least one.
         parts: Volcano Jobs; empty for other controllers.
         service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
             PyTorchJob, or of a job without a host list, meet; None where there is none.
@@ -194,15 +246,16 @@ class JobPlan:
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.
         launches: Whether nodes are launched because its pods wait for them.
+        array: Its pods as an array; None where they run at the same time or not at all.
+        deadline_seconds: Wall-clock time after which it is ended; None: never.
+        patch: JSON merge patches over its objects, by kind.
     """
 
     name: str
     namespace: str
     kind: JobKind
     controller: Controller
-    pods: int
-    container: str
-    pod: PodPlan
+    roles: tuple[RolePlan, ...]
     queue: str | None
     local_queue: LocalQueuePlan | None
     notes: tuple[str, ...]
@@ -217,3 +270,21 @@ class JobPlan:
     topology: TopologyPlan | None = None
     ttl_seconds_after_finished: int = 0
     serving: ServingPlan | None = None
+    array: ArrayPlan | None = None
+    deadline_seconds: int | None = None
+    patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+    @property
+    def pod(self) -> PodPlan:
+        """The pods of its first role."""
+        return self.roles[0].pod
+
+    @property
+    def container(self) -> str:
+        """Name of the container that runs the program of its first role."""
+        return self.roles[0].container
+
+    @property
+    def pods(self) -> int:
+        """Number of all of its pods."""
+        return sum(role.pods for role in self.roles)

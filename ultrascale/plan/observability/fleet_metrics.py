@@ -116,7 +116,7 @@ def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
 def _queues(cluster: config.Cluster) -> tuple[str, str, str] | None:
     if cluster.hyperpod.task_governance is not None:
         return _KUEUE
-    return _VOLCANO if cluster.scheduling.gang_scheduler == "volcano" else None
+    return _VOLCANO if cluster.scheduling.engine == "volcano" else None
 
 
 def _input(

@@ -29,7 +29,7 @@ def plan_karpenter(
     size = scale.karpenter
     known = karpenter.release(stated.version)
     repairs = karpenter_repairs(cluster)
-    gangs = cluster.scheduling.gang_scheduler == "volcano"
+    gangs = cluster.scheduling.engine == "volcano"
     by_name, by_id = (
         names.node_role(cluster.name, cluster.region, by_id=by_id) for by_id in (False, True)
     )
