@@ -51,7 +51,7 @@ def rights(backend: BackendPlan) -> Rbac:
 
 @pytest.fixture(scope="module")
 def with_volcano() -> Rbac:
-    scheduling = {"gang_scheduler": "volcano", "queues": [{"name": "research"}]}
+    scheduling = {"queueing": "volcano", "queues": [{"name": "research"}]}
     document = make_cluster(jobs=JOBS, backend=BACKEND, scheduling=scheduling)
     return rights(backend_of(plan.plan_cluster(document)))
 

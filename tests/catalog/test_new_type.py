@@ -63,7 +63,7 @@ def cluster_file(folder: Path, instance_type: str, pools: list[dict[str, Any]]) 
     document = make_document(
         pools=[SYSTEM_POOL, *(pool | {"instance_types": [instance_type]} for pool in pools)],
         karpenter={"version": "1.15.2"} if "karpenter" in provisioners else None,
-        scheduling={"gang_scheduler": "volcano", "topology_aware": True},
+        scheduling={"queueing": "volcano", "topology_aware": True},
         observability={},
     )
     folder.mkdir()

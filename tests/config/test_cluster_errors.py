@@ -208,7 +208,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "kubernetes.version: not text, got 1.35; put it in quotes",
     ),
     "version later than Volcano's": (
-        make_document(kubernetes={"version": "1.36"}, scheduling={"gang_scheduler": "volcano"}),
+        make_document(kubernetes={"version": "1.36"}, scheduling={"queueing": "volcano"}),
         "kubernetes.version: later than Volcano supports, got '1.36'; use 1.35",
     ),
     "version later than HyperPod's": (

@@ -51,7 +51,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.observability is None
 
 
-def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:
+def test_scheduling_defaults_to_no_engine_and_five_priorities() -> None:
     scheduling = make_cluster().scheduling
 
     assert scheduling.engine == "none"
@@ -65,6 +65,16 @@ def test_scheduling_defaults_to_no_gang_scheduler_and_five_priorities() -> None:
     }
     assert not scheduling.topology_aware
     assert not scheduling.neuron_scheduler_extension
+
+
+def test_the_older_name_of_the_engine_still_chooses_it() -> None:
+    scheduling = make_cluster(scheduling={"gang_scheduler": "volcano"}).scheduling
+
+    assert scheduling.engine == "volcano"
+    assert [mistake.todo for mistake in config.older_keys(scheduling)] == [
+        "write queueing: volcano"
+    ]
+    assert not [*config.older_keys(config.Scheduling(queueing="volcano"))]
 
 
 def test_a_pool_of_the_required_keys_alone_gets_every_default() -> None:

@@ -142,10 +142,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "got 4; write 1, 2",
     ),
     # --- queue, rendezvous
-    "queue without Volcano": (
+    "queue without an engine": (
         trn(queue="research"),
-        "jobs.tune.queue: queues are Volcano's, which is not installed, got 'research'; "
-        "leave it out, or set scheduling.gang_scheduler: volcano",
+        "jobs.tune.queue: no engine has queues here, got 'research'; "
+        "leave it out, or set scheduling.queueing: kueue, or volcano",
     ),
     "queue that is not there": (
         trn(queue="reserch") | {"scheduling": VOLCANO | {"queues": [{"name": "research"}]}},
@@ -308,9 +308,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key of another kind": (
         gpus(kind="batch", nodes=2),
-        "jobs.tune.nodes: unknown key 'nodes'; known: args, command, env, grace_period_seconds, "
-        "image, namespace, node_selector, prefer, priority, queue, resources, retries, "
-        "service_account, team, "
+        "jobs.tune.nodes: unknown key 'nodes'; known: annotations, args, array, command, "
+        "deadline_hours, env, grace_period_seconds, image, init, namespace, node_selector, patch, "
+        "prefer, priority, queue, resources, retries, scratch, secrets, service_account, team, "
         "tolerations, ttl_seconds_after_finished, volumes",
     ),
     # --- name

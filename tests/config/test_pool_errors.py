@@ -76,7 +76,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no system pool for Volcano": (
         make_document(
             pools=[pool_document(provisioner="auto-mode")],
-            scheduling={"gang_scheduler": "volcano"},
+            scheduling={"queueing": "volcano"},
         ),
         "pools: no pool has role: system, so controllers and add-ons have no nodes; "
         "add a pool named system",

@@ -118,32 +118,34 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     # --- scheduling
     "misspelt scheduler": (
-        make_document(scheduling={"gang_scheduler": "volcno"}),
-        "scheduling.gang_scheduler: unknown value, got 'volcno'; did you mean volcano?",
+        make_document(scheduling={"queueing": "volcno"}),
+        "scheduling.queueing: unknown value, got 'volcno'; did you mean volcano?",
     ),
-    "queues without Volcano": (
+    "queues without an engine": (
         make_document(scheduling={"queues": [{"name": "a"}]}),
-        "scheduling.queues: queues without Volcano, got [{name: a}]; set gang_scheduler: volcano",
+        "scheduling.queues: queues without an engine, got [{name: a}]; "
+        "set queueing: kueue, or volcano",
     ),
     "topology without Volcano": (
         make_document(scheduling={"topology_aware": True}),
-        "scheduling.topology_aware: needs Volcano, got true; set gang_scheduler: volcano",
+        "scheduling.topology_aware: needs Volcano, got true; set queueing: volcano",
+    ),
+    "two engines by two names": (
+        make_document(scheduling={"queueing": "kueue", "gang_scheduler": "volcano"}),
+        "scheduling.gang_scheduler: the older name of queueing, which says kueue, got 'volcano'; "
+        "keep queueing alone",
     ),
     "queue of no weight": (
-        make_document(
-            scheduling={"gang_scheduler": "volcano", "queues": [{"name": "a", "weight": 0}]}
-        ),
+        make_document(scheduling={"queueing": "volcano", "queues": [{"name": "a", "weight": 0}]}),
         "scheduling.queues[a].weight: out of range, got 0; write 1 to 65535",
     ),
     "Volcano's own queue": (
-        make_document(scheduling={"gang_scheduler": "volcano", "queues": [{"name": "default"}]}),
+        make_document(scheduling={"queueing": "volcano", "queues": [{"name": "default"}]}),
         "scheduling.queues[default].name: a queue that Volcano makes itself, got 'default'; "
         "choose another",
     ),
     "two queues of one name": (
-        make_document(
-            scheduling={"gang_scheduler": "volcano", "queues": [{"name": "a"}, {"name": "a"}]}
-        ),
+        make_document(scheduling={"queueing": "volcano", "queues": [{"name": "a"}, {"name": "a"}]}),
         "scheduling.queues[1].name: the name of scheduling.queues[0] too, got 'a'; choose another",
     ),
     "priority of Kubernetes' own": (
@@ -171,9 +173,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     # --- HyperPod
     "two governors": (
-        governed_document(scheduling={"gang_scheduler": "volcano"}),
-        "scheduling.gang_scheduler: HyperPod task governance schedules this cluster's jobs by "
-        "itself, got 'volcano'; use none, or remove hyperpod.task_governance",
+        governed_document(scheduling={"queueing": "volcano"}),
+        "scheduling.queueing: HyperPod task governance, which is a Kueue of its own, queues this "
+        "cluster's jobs, got 'volcano'; use none, or remove hyperpod.task_governance",
     ),
     "HyperPod settings without HyperPod": (
         make_document(hyperpod=GOVERNANCE),

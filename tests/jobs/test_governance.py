@@ -251,7 +251,7 @@ def test_nodes_that_come_one_by_one_are_not_sent_to_volcano_which_governance_exc
     instead = JOB | {"nodes": 2, "prefer": ["eks-on-demand"], "priority": "low"}
 
     assert refusals(hybrid, job) == [
-        "nodes: several nodes that are launched one by one, with no gang scheduler: those that "
+        "nodes: several nodes that are launched one by one, with no queueing engine: those that "
         "come first would be paid for while the job waits for the others, got 2; "
         "write prefer: [eks-on-demand], use nodes.static, or ask for 1"
     ]
@@ -304,7 +304,7 @@ def test_one_template_is_a_pytorchjob_on_hyperpod_and_a_job_on_ec2(hybrid: JobCl
 def test_where_volcano_runs_it_starts_the_jobs_of_hyperpod_too(tmp_path: Path) -> None:
     document: dict[str, Any] = yaml.load(HYBRID.read_text(), yaml.CSafeLoader)
     document["hyperpod"] = {}
-    document["scheduling"]["gang_scheduler"] = "volcano"
+    document["scheduling"]["queueing"] = "volcano"
     del document["backend"]
     file = tmp_path / "cluster.yaml"
     file.write_text(as_text(document))

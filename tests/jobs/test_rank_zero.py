@@ -24,7 +24,7 @@ def variables(cluster: Path, **job: Any) -> dict[str, str]:
 
 def without_volcano(folder: Path, *, nodes: int) -> Path:
     stated = yaml.safe_load(TRAINIUM.read_text())
-    stated["scheduling"] = {"gang_scheduler": "none"}
+    stated["scheduling"] = {"queueing": "none"}
     stated["pools"][1]["nodes"] = {"static": nodes}
     path = folder / "cluster.yaml"
     path.write_text(yaml.safe_dump(stated))

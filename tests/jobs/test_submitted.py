@@ -108,7 +108,7 @@ def test_whatever_is_rendered_can_be_sent_and_cancelled(
     file = tmp_path / "cluster.yaml"
     document = yaml.safe_load(CLUSTER.read_text())
     if not gang:
-        document["scheduling"] = {"gang_scheduler": "none"}
+        document["scheduling"] = {"queueing": "none"}
     file.write_text(yaml.safe_dump(document))
     before = stub.paths()
 

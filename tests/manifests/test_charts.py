@@ -42,7 +42,7 @@ def plan() -> ClusterPlan:
         for name in FILE_SYSTEMS
     ]
     scheduling = {
-        "gang_scheduler": "volcano",
+        "queueing": "volcano",
         "queues": [{"name": "research", "weight": 1}],
         "neuron_scheduler_extension": True,
         "rendezvous": {"backend": "etcd-v2", "replicas": 3},

@@ -106,7 +106,7 @@ def test_karpenter_keeps_to_the_system_nodes() -> None:
 class TestJobs:
     """The policy must not refuse what this project itself sends."""
 
-    @pytest.mark.parametrize("scheduling", [{"gang_scheduler": "volcano"}, {}])
+    @pytest.mark.parametrize("scheduling", [{"queueing": "volcano"}, {}])
     @pytest.mark.parametrize("job", [BATCH, SERVICE], ids=["batch", "service"])
     def test_a_job_without_accelerators_goes_to_its_own_pool(
         self, job: dict[str, Any], scheduling: dict[str, Any]

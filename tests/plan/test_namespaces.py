@@ -10,7 +10,7 @@ from ultrascale.config import loads
 from ultrascale.plan.model import NamespacePlan
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces, training_namespaces
 
-VOLCANO = {"gang_scheduler": "volcano"}
+VOLCANO = {"queueing": "volcano"}
 TEAMS = [{"name": name, "fair_share_weight": 1} for name in ("research", "production")]
 
 

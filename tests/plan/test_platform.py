@@ -21,7 +21,7 @@ from ultrascale.plan.platform import (
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.scale import plan_scale
 
-VOLCANO = {"gang_scheduler": "volcano"}
+VOLCANO = {"queueing": "volcano"}
 STATIC = pool_document(name="static", nodes={"static": 4})
 NEURON = pool_document(name="neuron", instance_types=["trn1.32xlarge"], nodes={"static": 4})
 CPU = pool_document(name="cpu", instance_types=["m7g.8xlarge"], nodes={"static": 4})

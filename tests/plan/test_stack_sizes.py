@@ -19,7 +19,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster, stack_sizes
 from ultrascale.plan.stack_sizes import Size
 
-VOLCANO = {"gang_scheduler": "volcano"}
+VOLCANO = {"queueing": "volcano"}
 ROLE = "arn:aws:iam::111122223333:role/"
 
 

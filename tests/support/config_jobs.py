@@ -5,7 +5,7 @@ from typing import Any
 from tests.support.config_documents import with_job
 from tests.support.pools import NEURON_POOL, POOL, SYSTEM_POOL
 
-VOLCANO = {"gang_scheduler": "volcano"}
+VOLCANO = {"queueing": "volcano"}
 CLAIM = {"namespace": "training", "name": "data", "mount_path": "/data"}
 LUSTRE = {
     "lustre": [

@@ -12,7 +12,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 
-VOLCANO: dict[str, Any] = {"gang_scheduler": "volcano"}
+VOLCANO: dict[str, Any] = {"queueing": "volcano"}
 IMAGE = "docker.io/example/train:1"
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 JOB: dict[str, Any] = {

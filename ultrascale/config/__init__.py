@@ -74,7 +74,7 @@ from ultrascale.config.purchase import (
     TrainingPlan,
 )
 from ultrascale.config.releases import Release, install_command, may_read, release_of
-from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
+from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling, older_keys
 from ultrascale.config.schema import Kind as SchemaKind
 from ultrascale.config.schema import file_name as schema_file_name
 from ultrascale.config.schema import modeline, schema_text
@@ -189,6 +189,7 @@ __all__ = [
     "modeline",
     "named",
     "near",
+    "older_keys",
     "others_domain",
     "placeholders",
     "ranges_are_sound",

@@ -45,7 +45,7 @@ class Cluster(Identity):
     """Image repositories and registries."""
 
     scheduling: Scheduling = Field(default_factory=Scheduling)
-    """Gang scheduler, queues, priorities and rendezvous."""
+    """Queueing engine, queues, priorities and rendezvous."""
 
     jobs: Mapping[JobName, StatedJob] = Field(default_factory=dict[str, AnyJob])
     """Job templates by name; `ultrascale submit FILE NAME` sends one. A submission may add what a

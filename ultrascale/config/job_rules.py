@@ -148,12 +148,13 @@ def job_team_exists(job: Job, governance: TaskGovernance | None, names: Names[Te
 def job_queue_exists(job: TrainingJob | BatchJob, scheduling: Scheduling) -> Mistakes:
     if job.queue is None:
         return
-    if scheduling.engine != "volcano":
-        todo = "leave it out, or set scheduling.gang_scheduler: volcano"
-        yield refuse("queue", "queues are Volcano's, which is not installed", todo)
+    if scheduling.engine == "none":
+        todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
+        yield refuse("queue", "no engine has queues here", todo)
         return
     # Volcano's own `root` takes no jobs.
-    known = {volcano.DEFAULT_QUEUE, *(each.name for each in scheduling.queues)}
+    own = {volcano.DEFAULT_QUEUE} if scheduling.engine == "volcano" else set[str]()
+    known = own | {each.name for each in scheduling.queues}
     if job.queue not in known:
         yield refuse("queue", "not one of scheduling.queues", near(job.queue, known))
 

@@ -1,4 +1,4 @@
-"""`scheduling`: gang scheduler, queues, priorities and rendezvous."""
+"""`scheduling`: queueing engine, queues, priorities and rendezvous."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -125,7 +125,7 @@ class Rendezvous(Section):
 
 
 class Scheduling(Section):
-    """Gang scheduler, queues, priorities and rendezvous."""
+    """Queueing engine, queues, priorities and rendezvous."""
 
     queueing: Queueing | None = None
     """Engine that lets jobs wait in queues and starts all pods of a job together.
@@ -218,6 +218,13 @@ def queueing_is_said_once(scheduling: Scheduling) -> Mistakes:
     if None not in (older, newer) and older != newer:
         wrong = f"the older name of queueing, which says {newer}"
         yield refuse("gang_scheduler", wrong, "keep queueing alone")
+
+
+def older_keys(scheduling: Scheduling) -> Mistakes:
+    """Yield keys that keep working under a newer name."""
+    if (engine := scheduling.gang_scheduler) is not None:
+        todo = "leave it out" if scheduling.queueing else f"write queueing: {engine}"
+        yield refuse("scheduling.gang_scheduler", "older name of queueing", todo, got="")
 
 
 @rule

@@ -1,4 +1,4 @@
-"""Indexed Jobs of Kubernetes, for clusters without a gang scheduler.
+"""Indexed Jobs of Kubernetes, for clusters without a queueing engine.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """

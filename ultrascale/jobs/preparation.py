@@ -259,6 +259,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
     )
     notes = (
         config.Mistake((), support_note(version), got=""),
+        *config.older_keys(cluster.cluster.scheduling),
         *release_notes(cluster.cluster),
     )
     return CheckedFile(

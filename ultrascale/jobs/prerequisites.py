@@ -30,7 +30,7 @@ from ultrascale.plan.names import JOB_LABEL
 _INSTALLED_BY = {
     VOLCANO_JOB: (
         "Volcano is not installed; deploy the cluster file's stacks with "
-        "scheduling.gang_scheduler: volcano"
+        "scheduling.queueing: volcano"
     ),
     PYTORCH_JOB: (
         "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "

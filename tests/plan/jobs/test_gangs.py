@@ -105,7 +105,7 @@ def test_what_a_program_of_the_user_means_by_its_exit_code_is_not_guessed(
         (pool_document(purchase=ODCR, role="reserved"), False),
     ],
 )
-def test_nodes_that_come_one_by_one_start_no_job_of_several_without_a_gang_scheduler(
+def test_nodes_that_come_one_by_one_start_no_job_of_several_without_a_queueing_engine(
     pool: dict[str, Any], refused: bool
 ) -> None:
     """Two jobs would each hold half of the nodes, and wait for the other half."""
@@ -113,9 +113,9 @@ def test_nodes_that_come_one_by_one_start_no_job_of_several_without_a_gang_sched
 
     assert lines == (
         [
-            "job: nodes: several nodes that are launched one by one, with no gang scheduler: those "
-            "that come first would be paid for while the job waits for the others, got 2; "
-            "set scheduling.gang_scheduler: volcano, use nodes.static, or ask for 1"
+            "job: nodes: several nodes that are launched one by one, with no queueing engine: "
+            "those that come first would be paid for while the job waits for the others, got 2; "
+            "set scheduling.queueing: kueue, or volcano, use nodes.static, or ask for 1"
         ]
         if refused
         else []

@@ -17,7 +17,7 @@ from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.report import plan_needs
 
 ULTRA = ROOT / "clusters" / "ultra-100k.yaml"
-VOLCANO = {"gang_scheduler": "volcano"}
+VOLCANO = {"queueing": "volcano"}
 
 
 def load(plan: ClusterPlan) -> dict[tuple[str, str], LoadNeed]:

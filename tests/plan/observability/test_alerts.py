@@ -71,7 +71,7 @@ def test_somebody_is_told_of_nodes_that_nobody_repairs() -> None:
 
 def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> None:
     # Volcano takes them for far away from each other: jobs are slower, and nothing says so.
-    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+    volcano = {"queueing": "volcano", "topology_aware": True}
     cluster = neuron(scheduling=volcano)
 
     (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
@@ -87,12 +87,12 @@ def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> 
     }
     assert "hyper-nodes-missing" in alarm_names(cluster)
     assert "hyper-nodes-missing" not in alarm_names(neuron(scheduling=None))
-    assert "topology-unknown" not in alarm_names(neuron(scheduling={"gang_scheduler": "volcano"}))
+    assert "topology-unknown" not in alarm_names(neuron(scheduling={"queueing": "volcano"}))
 
 
 def test_nobody_waits_for_the_place_of_types_of_which_aws_tells_none() -> None:
     pool = NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}
-    volcano = {"gang_scheduler": "volcano", "topology_aware": True}
+    volcano = {"queueing": "volcano", "topology_aware": True}
 
     assert "topology-unknown" not in alarm_names(
         neuron(scheduling=volcano, pools=[SYSTEM_POOL, pool])

@@ -119,6 +119,6 @@ def test_a_new_version_changes_no_gate_by_its_defaults() -> None:
     ("scheduler", "idle", "longest"), [("none", "1s", "10s"), ("volcano", "5s", "30s")]
 )
 def test_a_gang_is_waited_for(scheduler: str, idle: str, longest: str) -> None:
-    plan = the_plan(launched(), scheduling={"gang_scheduler": scheduler})
+    plan = the_plan(launched(), scheduling={"queueing": scheduler})
 
     assert (plan.batch_idle_duration, plan.batch_max_duration) == (idle, longest)

@@ -63,7 +63,7 @@ def test_eks_takes_the_next_minor_alone(then: str, what: str) -> None:
 
 
 def test_volcano_keeps_a_cluster_from_a_minor_that_it_is_not_built_for() -> None:
-    found = upgraded(scheduling={"gang_scheduler": "volcano"})
+    found = upgraded(scheduling={"queueing": "volcano"})
 
     assert found.blockers == (
         "kubernetes.version: later than Volcano supports, got '1.36'; use 1.35",

@@ -191,12 +191,13 @@ def pods_start_together(
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
     if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
         wrong = (
-            "several nodes that are launched one by one, with no gang scheduler: those that come "
+            "several nodes that are launched one by one, with no queueing engine: those that come "
             "first would be paid for while the job waits for the others"
         )
-        # Volcano and task governance exclude each other.
+        # Task governance excludes every other engine.
         types = ", ".join(sorted({pool.labels[names.NODE_TYPE_LABEL] for pool in pools}))
-        todo = f"write prefer: [{types}]" if governed else "set scheduling.gang_scheduler: volcano"
+        engines = "set scheduling.queueing: kueue, or volcano"
+        todo = f"write prefer: [{types}]" if governed else engines
         todo += ", use nodes.static, or ask for 1"
         yield config.refuse("nodes", wrong, todo)
 
