@@ -49,6 +49,6 @@ def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
     # A node that is drained or taken by EC2 is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "Ignore", "onPodConditions": [disrupted]}
-    if plan.mistake_exit_code is not None:
-        codes = {"operator": "In", "values": [plan.mistake_exit_code]}
+    if plan.roles[0].mistake_exit_code is not None:
+        codes = {"operator": "In", "values": [plan.roles[0].mistake_exit_code]}
         yield {"action": "FailJob", "onExitCodes": codes}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
-from ultrascale.plan.model import JobPlan, PodPlan, Requirement, TolerationPlan
+from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
 _PRIORITY = names.QUEUE_PRIORITY_LABEL
@@ -35,22 +35,25 @@ def workload_metadata(plan: JobPlan) -> Spec:
 
 def pod_template(
     plan: JobPlan,
+    role: RolePlan | None = None,
     *,
     env: Mapping[str, str] | None = None,
     extra_labels: Mapping[str, str] | None = None,
     container: JsonObject | None = None,
     spec: JsonObject | None = None,
 ) -> Spec:
-    """Return the pod template of a job.
+    """Return the pod template of a role of a job.
 
     Args:
         plan: The job.
+        role: One of its roles; None: the first, which most jobs have alone.
         env: Variables beside those of the plan.
         extra_labels: Labels beside those of the job.
         container: Fields of the container beside those of the plan.
         spec: Fields of the pod's spec beside those of the plan.
     """
-    pod = plan.pod
+    role = role or plan.roles[0]
+    pod = role.pod
     return {
         "metadata": {
             # Task governance refuses pods that name no queue, in the namespaces of its teams.
@@ -58,15 +61,14 @@ def pod_template(
             **({"annotations": dict(pod.annotations)} if pod.annotations else {}),
         },
         "spec": {
-            **_spec(plan),
-            "containers": [{**_container(plan, env or {}), **(container or {})}],
+            **_spec(pod),
+            "containers": [{**_container(role, env or {}), **(container or {})}],
             **(spec or {}),
         },
     }
 
 
-def _spec(plan: JobPlan) -> Spec:
-    pod = plan.pod
+def _spec(pod: PodPlan) -> Spec:
     spec: Spec = {
         # A job has no business with the API server, and ten thousand pods no room for a variable
         # of each Service of their namespace.
@@ -86,10 +88,10 @@ def _spec(plan: JobPlan) -> Spec:
     return spec
 
 
-def _container(plan: JobPlan, env: Mapping[str, str]) -> Spec:
-    pod = plan.pod
+def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
+    pod = role.pod
     container: Spec = {
-        "name": plan.container,
+        "name": role.container,
         "image": pod.image,
         "imagePullPolicy": "IfNotPresent",
         "env": [

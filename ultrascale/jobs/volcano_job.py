@@ -56,8 +56,8 @@ def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
     """
-    if plan.mistake_exit_code is not None:
-        yield {"exitCode": plan.mistake_exit_code, "action": "TerminateJob"}
+    if plan.roles[0].mistake_exit_code is not None:
+        yield {"exitCode": plan.roles[0].mistake_exit_code, "action": "TerminateJob"}
     restart = "RestartPod" if plan.elastic else "RestartJob"
     yield {"events": ["PodEvicted", "PodFailed"], "action": restart}
 

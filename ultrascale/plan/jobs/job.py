@@ -195,6 +195,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
                 pods=job.nodes,
                 container=kubeflow.CONTAINER if pytorch else job.role,
                 pod=replace(pod, fields=_fields(controller)),
+                mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
             ),
         ),
         parts=division.parts if request.gang else (),
@@ -203,7 +204,6 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         local_queue=_local_queue(request),
         resumed=pytorch and governance.is_resumed(request),
         restarts=_restarts(request, job, pools),
-        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.

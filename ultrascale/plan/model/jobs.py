@@ -125,13 +125,15 @@ class RolePlan:
         pods: Pods that it consists of.
         container: Name of the container that runs the program.
         pod: The pods.
-        restarts_alone: Whether the loss of one of its pods starts this role anew, not the job.
+        mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
+        restarts_alone: Whether a pod of it that is lost comes back alone, and the job goes on.
     """
 
     name: str
     pods: int
     container: str
     pod: PodPlan
+    mistake_exit_code: int | None = None
     restarts_alone: bool = False
 
 
@@ -230,7 +232,7 @@ class JobPlan:
         namespace: Where it runs.
         kind: What runs.
         controller: What makes its pods.
-        roles: Its kinds of pods, the first of which meets the others; at least one.
+        roles: Its kinds of pods; the first is the one whose success ends the job.
         parts: Volcano Jobs; empty for other controllers.
         service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
             PyTorchJob, or of a job without a host list, meet; None where there is none.
@@ -238,7 +240,6 @@ class JobPlan:
         local_queue: Queue of task governance; None where it is not governed.
         resumed: Whether HyperPod starts it anew when one of its nodes fails.
         restarts: Restarts of the job before it counts as failed.
-        mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
         topology: How close Volcano is asked to place its pods; None: not at all.
@@ -264,7 +265,6 @@ class JobPlan:
     service_port: int | None = None
     resumed: bool = False
     restarts: int = 0
-    mistake_exit_code: int | None = None
     elastic: bool = False
     min_success: int | None = None
     topology: TopologyPlan | None = None
