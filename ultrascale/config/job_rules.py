@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import image_references, runtime_environment, volcano
+from ultrascale.catalog import image_references, kueue, runtime_environment, volcano
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -152,9 +152,11 @@ def job_queue_exists(job: TrainingJob | BatchJob, scheduling: Scheduling) -> Mis
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield refuse("queue", "no engine has queues here", todo)
         return
-    # Volcano's own `root` takes no jobs.
-    own = {volcano.DEFAULT_QUEUE} if scheduling.engine == "volcano" else set[str]()
-    known = own | {each.name for each in scheduling.queues}
+    known = {each.name for each in scheduling.queues}
+    if scheduling.engine == "volcano":
+        known.add(volcano.DEFAULT_QUEUE)  # its own `root` takes no jobs
+    elif not known:
+        known.add(kueue.DEFAULT_LOCAL_QUEUE)
     if job.queue not in known:
         yield refuse("queue", "not one of scheduling.queues", near(job.queue, known))
 

@@ -167,8 +167,8 @@ class Scheduling(Section):
 
 
 @rule
-def queue_is_legal(queue: Queue) -> Mistakes:
-    if queue.name in volcano.OWN_QUEUES:
+def queue_is_legal(queue: Queue, scheduling: Scheduling) -> Mistakes:
+    if scheduling.engine == "volcano" and queue.name in volcano.OWN_QUEUES:
         yield refuse("name", "a queue that Volcano makes itself", "choose another")
 
 

@@ -57,6 +57,7 @@ from ultrascale.plan.pools.scaling import (
     plan_termination_handler,
     with_fixed_system_groups,
 )
+from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
 from ultrascale.plan.volumes import plan_volumes
@@ -175,7 +176,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         node_local_dns=plan_node_local_dns(cluster, scale),
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools, scale),
-        kueue=None,
+        kueue=plan_kueue(cluster, pools),
         placement=plan_placement(cluster, pools),
         etcd=plan_etcd(cluster),
         observability=plan_observability(cluster, pools, lustre, scale),

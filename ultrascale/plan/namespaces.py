@@ -41,6 +41,22 @@ def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     return (*sorted(named - {*teams}), *teams)
 
 
+def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces whose jobs Kueue's queues take.
+
+    Jobs run in them; one in which all templates of the file are services is none of them.
+    """
+    kinds: dict[str, set[str]] = {}
+    for job in cluster.jobs.values():
+        kinds.setdefault(job.namespace, set()).add(job.kind)
+    services = {name for name, each in kinds.items() if each == {"service"}}
+    return tuple(
+        name
+        for name in training_namespaces(cluster)
+        if name == names.TRAINING_NAMESPACE or name not in services
+    )
+
+
 def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the namespaces of the teams of task governance, in the order of the file."""
     governance = cluster.hyperpod.task_governance

@@ -1,0 +1,34 @@
+"""Kueue: its chart, and the limits of its objects.
+
+Sources:
+    https://github.com/kubernetes-sigs/kueue/releases/tag/v0.19.14
+    https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/apis/kueue/v1beta2
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/config/v1beta2/configuration_types.go
+"""
+
+# The chart and the CRDs of 0.19.2 were read; releases of a minor change neither.
+# Before 0.19.14 the wait after a check's Retry kept the quota of a job that was evicted:
+# https://github.com/kubernetes-sigs/kueue/pull/18785
+VERSION = "0.19.14"
+"""Version of the chart, without a `v`."""
+
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/README.md
+CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+
+DEFAULT_LOCAL_QUEUE = "default"
+"""Name of the LocalQueue that takes the jobs of its namespace which name none.
+
+Source: https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/
+"""
+
+# Source, of all of these: https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/apis/kueue/v1beta2
+FLAVOR_LABELS = 8
+"""Most labels, and as many tolerations, of a ResourceFlavor."""
+FLAVORS_OF_A_GROUP = 64
+"""Most flavors of a resource group of a ClusterQueue or Cohort."""
+RESOURCE_GROUPS = 16
+"""Most resource groups of a ClusterQueue or Cohort."""
+TOPOLOGY_LEVELS = 16
+"""Most levels of a Topology."""
+POD_SETS = 18
+"""Most kinds of pods of a Workload."""

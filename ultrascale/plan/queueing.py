@@ -1,0 +1,375 @@
+"""Kueue: flavors of the pools, quotas of the queues, and sizes of the controllers.
+
+A queue's guarantee is its own quota. What no queue is guaranteed of a pool stands once, in the
+cohort of all queues, which borrow it: written into several queues it would count several times.
+
+Sources:
+    https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/
+    https://kueue.sigs.k8s.io/docs/concepts/cohort/
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ultrascale import catalog, config
+from ultrascale.catalog import jobset, kueue, volcano
+from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs.nodes import values_of
+from ultrascale.plan.model import (
+    ClusterQueuePlan,
+    CohortPlan,
+    ControllerPlan,
+    FlavorPlan,
+    FlavorQuotaPlan,
+    KueuePlan,
+    PoolPlan,
+    ReadinessPlan,
+    ResourceGroupPlan,
+    TopologyLevelsPlan,
+    WorkloadPriorityPlan,
+)
+from ultrascale.plan.namespaces import queued_namespaces
+
+COHORT = "fleet"
+"""Name of the cohort of all queues."""
+
+CPU = "cpu"
+TOPOLOGY_SUFFIX = "-topology"
+"""Behind a pool's name, the name of its flavor in queues that place pods by topology."""
+
+# Users pay idle nodes while pods of a job wait for the last of them. A node of many GPUs boots and
+# pulls a large image in less.
+_READY_SECONDS = 20 * 60
+_BACKOFF_SECONDS, _LONGEST_BACKOFF_SECONDS = 60, 3600
+_BACKOFF_LIMIT = 10
+
+# A job that needs it pins its nodes by the first of these labels; Kueue holds jobs against those
+# labels of a flavor that it knows.
+_FIRST_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL)
+_LAST_LABELS = (
+    names.ROLE_LABEL,
+    names.CAPACITY_LABEL,
+    names.CAPACITY_TYPE_LABEL,
+    names.GPU_TYPE_LABEL,
+)
+
+# Where no queue says it: what is paid for already, then what is cheapest.
+_ORDER = ("reserved", "spot", "on-demand")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Size:
+    """Sizes of the controllers of clusters of up to so many nodes."""
+
+    nodes: int
+    manager: ControllerPlan
+    jobset: ControllerPlan
+
+
+# Kueue watches every node and pod where it places by topology. Its client's rates are the chart's
+# own up to the size that its tests have.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml
+_SMALL = _Size(
+    nodes=1_000,
+    manager=ControllerPlan(replicas=2, cpu="1", memory="2Gi", client_qps=300, client_burst=500),
+    jobset=ControllerPlan(replicas=2, cpu="500m", memory="1Gi", client_qps=500, client_burst=500),
+)
+_SIZES = (
+    _SMALL,
+    _Size(
+        nodes=5_000,
+        manager=replace(_SMALL.manager, cpu="4", memory="4Gi"),
+        jobset=replace(_SMALL.jobset, cpu="1", memory="2Gi"),
+    ),
+    _Size(
+        nodes=20_000,
+        manager=replace(
+            _SMALL.manager, cpu="4", memory="16Gi", client_qps=1_000, client_burst=2_000
+        ),
+        jobset=replace(_SMALL.jobset, cpu="2", memory="8Gi", client_qps=1_000, client_burst=2_000),
+    ),
+    _Size(
+        nodes=100_000,
+        manager=replace(
+            _SMALL.manager, cpu="8", memory="32Gi", client_qps=2_000, client_burst=4_000
+        ),
+        jobset=replace(_SMALL.jobset, cpu="4", memory="16Gi", client_qps=2_000, client_burst=4_000),
+    ),
+)
+
+# Resources by which a pod gets a device, beside that which is counted.
+_ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {names.NEURON_DEVICE: (names.NEURON_CORE, "aws.amazon.com/neurondevice")}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedPool:
+    """A pool with all of its shards, as queues count it.
+
+    Attributes:
+        name: Its name in the cluster file.
+        shards: Its shards, at least one.
+    """
+
+    name: str
+    shards: tuple[PoolPlan, ...]
+
+    @property
+    def nodes(self) -> int:
+        """Most nodes that it ever has."""
+        return sum(shard.max_nodes for shard in self.shards)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no node of it is launched for pods that wait."""
+        return not any(shard.sized_by in capacity.SIZED_BY_PODS for shard in self.shards)
+
+    @property
+    def resource(self) -> str:
+        """What is counted of its nodes."""
+        return self.shards[0].accelerator or CPU
+
+    @property
+    def per_node(self) -> int:
+        """How much a node has, of several types.
+
+        It is the fewest where the nodes are there already, and the most where they are launched
+        for the pods that wait.
+
+        Raises:
+            CatalogError: No source states how much an instance type has.
+        """
+        counts = [_count(name) for name in self.shards[0].instance_types]
+        return min(counts) if self.fixed else max(counts)
+
+    @property
+    def layers(self) -> int:
+        """Layers of AWS's network that the labels of each of its nodes name."""
+        return min(map(volcano.network_layers, self.shards[0].instance_types))
+
+
+def queued_pools(pools: Iterable[PoolPlan]) -> dict[str, QueuedPool]:
+    """Return the pools that queues may count, by name, in the order of the file."""
+    found: dict[str, list[PoolPlan]] = {}
+    for pool in pools:
+        if pool.role != names.SYSTEM_ROLE:
+            found.setdefault(pool.pool, []).append(pool)
+    return {name: QueuedPool(name=name, shards=tuple(each)) for name, each in found.items()}
+
+
+def queues_of(scheduling: config.Scheduling, pools: Mapping[str, QueuedPool]) -> list[config.Queue]:
+    """Return Kueue's queues with the pools that each prefers, stated or not."""
+    stated = scheduling.queues or (config.Queue(name=kueue.DEFAULT_LOCAL_QUEUE),)
+    return [
+        queue.model_copy(update={"prefer": queue.prefer or _preferred(queue, pools.values())})
+        for queue in stated
+    ]
+
+
+def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan | None:
+    """Return Kueue with its queues, if the file asks for it.
+
+    Raises:
+        CatalogError: No source states how many accelerators or vCPUs an instance type has.
+    """
+    if cluster.scheduling.engine != "kueue":
+        return None
+    known = queued_pools(pools)
+    queues = queues_of(cluster.scheduling, known)
+    namespaces = queued_namespaces(cluster)
+    flavors = _flavors(queues, known)
+    counted = {known[flavor.pool].resource for flavor in flavors}
+    layers = sorted({known[each.pool].layers for each in flavors if each.topology is not None})
+    size = _size(sum(pool.max_nodes for pool in pools))
+    return KueuePlan(
+        version=kueue.VERSION,
+        jobset_version=jobset.VERSION,
+        manager=size.manager,
+        jobset_manager=size.jobset,
+        frameworks=("batch/job", "jobset.x-k8s.io/jobset"),
+        namespaces=namespaces,
+        gated_resources=_gated(pools),
+        readiness=ReadinessPlan(
+            timeout_seconds=_READY_SECONDS,
+            backoff_base_seconds=_BACKOFF_SECONDS,
+            backoff_max_seconds=_LONGEST_BACKOFF_SECONDS,
+            backoff_limit=_BACKOFF_LIMIT,
+        ),
+        fair_sharing=any(queue.fair_share_weight is not None for queue in queues),
+        flavors=flavors,
+        topologies=tuple(map(_topology, layers)),
+        cohort=_cohort(queues, flavors, sorted(counted)),
+        queues=tuple(_queue(queue, flavors, namespaces) for queue in queues),
+        priorities=_priorities(cluster.scheduling),
+    )
+
+
+def quota_for(
+    plan: KueuePlan, queue: ClusterQueuePlan, flavor: FlavorPlan
+) -> tuple[int, int] | None:
+    """Return what ``queue`` has of a flavor: its own, and the most with what it may borrow.
+
+    Both are in units of the flavor's resource; None where the queue does not have the flavor.
+    """
+    for group in queue.groups:
+        for quota in group.quotas:
+            if quota.flavor == flavor.name:
+                most = flavor.quantity
+                if quota.borrowing_limit is not None:
+                    most = min(most, quota.nominal + quota.borrowing_limit)
+                return quota.nominal, most
+    return None
+
+
+def _preferred(queue: config.Queue, pools: Iterable[QueuedPool]) -> tuple[str, ...]:
+    own = [pool for pool in pools if pool.resource != CPU and (pool.fixed or not queue.topology)]
+    own.sort(key=lambda pool: _ORDER.index(pool.shards[0].capacity_type))
+    return tuple(pool.name for pool in own)
+
+
+def _flavors(
+    queues: Sequence[config.Queue], pools: Mapping[str, QueuedPool]
+) -> tuple[FlavorPlan, ...]:
+    """Return the flavors of the pools that a queue has, in the order of the pools."""
+    found: list[FlavorPlan] = []
+    for name, pool in pools.items():
+        own = [queue for queue in queues if name in queue.prefer]
+        placed = [queue for queue in own if queue.topology]
+        guaranteed = sum(queue.guarantee.get(name, 0) for queue in placed)
+        of_topology = guaranteed if len(placed) < len(own) else pool.nodes
+        if placed:
+            found.append(_flavor(pool, nodes=of_topology, placed=True))
+        if len(placed) < len(own):
+            rest = pool.nodes - of_topology if placed else pool.nodes
+            found.append(_flavor(pool, nodes=rest, placed=False))
+    return tuple(found)
+
+
+def _flavor(pool: QueuedPool, *, nodes: int, placed: bool) -> FlavorPlan:
+    return FlavorPlan(
+        name=f"{pool.name}{TOPOLOGY_SUFFIX}" if placed else pool.name,
+        pool=pool.name,
+        node_labels=_labels(pool, placed=placed),
+        tolerated=pool.shards[0].taints,
+        topology=_topology(pool.layers).name if placed else None,
+        resource=pool.resource,
+        per_node=pool.per_node,
+        nodes=nodes,
+        fixed=pool.fixed,
+    )
+
+
+def _labels(pool: QueuedPool, *, placed: bool) -> dict[str, str]:
+    """Return the labels that all nodes of a pool have, as many as a flavor takes.
+
+    Kueue writes them into the pods as a node selector, and passes over flavors whose labels are
+    not those that a job names. Those of a flavor with a topology can never change: it has two.
+    """
+    if placed:
+        own: tuple[str, ...] = ()
+    else:
+        ours = {*_FIRST_LABELS, *_LAST_LABELS, names.SHARD_LABEL}
+        own = tuple(sorted(pool.shards[0].labels.keys() - ours))
+        own = (*_LAST_LABELS[:2], *own, *_LAST_LABELS[2:])
+    found: dict[str, str] = {}
+    for key in (*_FIRST_LABELS, *own):
+        values = {value for shard in pool.shards for value in values_of(shard, key)}
+        if len(values) == 1 and not (key == names.CAPACITY_TYPE_LABEL and _spills(pool)):
+            found[key] = values.pop()
+    return dict([*found.items()][: kueue.FLAVOR_LABELS])
+
+
+def _spills(pool: QueuedPool) -> bool:
+    return any(each.reservation is not None and each.reservation.spill for each in pool.shards)
+
+
+def _topology(layers: int) -> TopologyLevelsPlan:
+    labels = [names.network_layer_label(layer) for layer in range(1, layers + 1)]
+    return TopologyLevelsPlan(name=f"aws-{layers}", levels=(*labels, names.HOSTNAME_LABEL))
+
+
+def _queue(
+    queue: config.Queue, flavors: Sequence[FlavorPlan], namespaces: tuple[str, ...]
+) -> ClusterQueuePlan:
+    own = _own_flavors(queue, flavors)
+    groups = dict.fromkeys(flavor.resource for flavor in own)
+    return ClusterQueuePlan(
+        name=queue.name,
+        namespaces=namespaces,
+        groups=tuple(
+            ResourceGroupPlan(
+                resource=resource,
+                quotas=tuple(_quota(queue, each) for each in own if each.resource == resource),
+            )
+            for resource in groups
+        ),
+        guarantee=dict(queue.guarantee),
+        limit=dict(queue.limit),
+        pools=queue.prefer,
+        topology=queue.topology,
+        fair_share_weight=queue.fair_share_weight,
+    )
+
+
+def _own_flavors(queue: config.Queue, flavors: Sequence[FlavorPlan]) -> list[FlavorPlan]:
+    """Return the flavors of a queue, in the order in which they are tried."""
+    own = {
+        flavor.pool: flavor for flavor in flavors if (flavor.topology is not None) == queue.topology
+    }
+    return [own[name] for name in queue.prefer]
+
+
+def _quota(queue: config.Queue, flavor: FlavorPlan) -> FlavorQuotaPlan:
+    limit = queue.limit.get(flavor.pool)
+    return FlavorQuotaPlan(
+        flavor=flavor.name,
+        nominal=queue.guarantee.get(flavor.pool, 0) * flavor.per_node,
+        borrowing_limit=None if limit is None else limit * flavor.per_node,
+    )
+
+
+def _cohort(
+    queues: Sequence[config.Queue], flavors: Sequence[FlavorPlan], resources: Sequence[str]
+) -> CohortPlan:
+    def shared(flavor: FlavorPlan) -> int:
+        own = (queue for queue in queues if flavor in _own_flavors(queue, flavors))
+        guaranteed = sum(queue.guarantee.get(flavor.pool, 0) for queue in own)
+        return flavor.quantity - guaranteed * flavor.per_node
+
+    return CohortPlan(
+        name=COHORT,
+        groups=tuple(
+            ResourceGroupPlan(
+                resource=resource,
+                quotas=tuple(
+                    FlavorQuotaPlan(flavor=flavor.name, nominal=shared(flavor))
+                    for flavor in flavors
+                    if flavor.resource == resource
+                ),
+            )
+            for resource in resources
+        ),
+    )
+
+
+def _priorities(scheduling: config.Scheduling) -> tuple[WorkloadPriorityPlan, ...]:
+    classes = sorted(scheduling.priority_classes.items(), key=lambda item: -item[1])
+    return tuple(WorkloadPriorityPlan(name=name, value=value) for name, value in classes)
+
+
+def _gated(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+    devices = {pool.accelerator for pool in pools if pool.accelerator is not None}
+    aliases = {alias for device in devices for alias in _ALIASES.get(device, ())}
+    return tuple(sorted(devices | aliases))
+
+
+def _count(instance_type: str) -> int:
+    spec = catalog.lookup(instance_type)
+    return spec.vcpus if spec.accelerator is None else spec.accelerator.count
+
+
+def _size(nodes: int) -> _Size:
+    return next((each for each in _SIZES if nodes <= each.nodes), _SIZES[-1])
