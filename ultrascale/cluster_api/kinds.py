@@ -64,6 +64,7 @@ PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
 # Task governance creates one for each team. Its Kueue 0.18 and 0.19 serve this version.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
+CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import (
     CLAIM,
+    CLUSTER_QUEUE,
     INDEXED_JOB,
     LOCAL_QUEUE,
     NAMESPACE,
@@ -93,13 +94,58 @@ def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _local_queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    queue = job.local_queue
-    if queue is not None and cluster.find(LOCAL_QUEUE.path(job.namespace, queue)) is None:
+    """Yield a queue of Kueue that is missing, or that admits no job.
+
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/localqueue_controller.go
+    """
+    if job.local_queue is None:
+        return
+    queue = cluster.find(LOCAL_QUEUE.path(job.namespace, job.local_queue))
+    if queue is not None:
+        yield from _inactive(cluster, queue)
+    elif cluster.find(LOCAL_QUEUE.group_path) is None:
         yield (
-            f"queue {queue} does not exist in namespace {job.namespace}; deploy the cluster file's "
-            "stacks, of which that of task governance makes it, or see the team's quota in "
-            "SageMaker's console"
+            f"the cluster serves no {LOCAL_QUEUE.resource}, so Kueue is not installed; deploy the "
+            "cluster file's stacks, which install it"
         )
+    else:
+        yield (
+            f"queue {job.local_queue} does not exist in namespace {job.namespace}; deploy the "
+            "cluster file's stacks, which make it; that of a team comes with its quota, which "
+            "SageMaker's console shows"
+        )
+
+
+def _inactive(cluster: Cluster, queue: Object) -> Iterator[str]:
+    """Yield why a queue of Kueue admits no job: it is stopped, or lacks a part."""
+    if text(_activity(queue), "status") != "False":
+        return
+    stopped = text(queue, "spec", "stopPolicy") not in ("", "None")
+    of_all = text(queue, "spec", "clusterQueue")
+    found = queue if stopped else _cluster_queue(cluster, of_all) or queue
+    why = text(_activity(found), "message") or "it is not active"
+    yield (
+        f"queue {name(queue)} admits no job ({why}); deploy the cluster "
+        f"file's stacks, or see `kubectl describe clusterqueue {of_all}`"
+    )
+
+
+def _cluster_queue(cluster: Cluster, of_all: str) -> Object | None:
+    """Return the ClusterQueue behind a queue, which says what it lacks; None if it is hidden."""
+    try:
+        return cluster.find(CLUSTER_QUEUE.path(name=of_all))
+    except RefusedError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return None
+
+
+def _activity(queue: Object) -> Object:
+    """Return the condition of a queue that says whether it admits jobs; empty without one."""
+    for entry in objects(queue, "status", "conditions"):
+        if text(entry, "type") == "Active":
+            return entry
+    return {}
 
 
 def _claims(cluster: Cluster, job: JobManifests) -> Iterator[str]:
