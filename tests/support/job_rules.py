@@ -71,6 +71,13 @@ def _volcano() -> tuple[CrdSet, ...]:
     return (ours, CrdSet.from_folder(folder)) if folder.is_dir() else (ours,)
 
 
+@cache
+def _jobset() -> CrdSet | None:
+    """Return upstream's CRD of JobSet, where it is at hand."""
+    folder = CRD_FOLDERS / "jobset-v0.12.0"
+    return CrdSet.from_folder(folder) if folder.is_dir() else None
+
+
 def findings(manifests: JobManifests, *minors: str) -> list[str]:
     """Return all that a cluster of ``minors`` would have against a job's objects."""
     return [line for each in manifests.objects for line in _findings(dict(each), minors or MINORS)]
@@ -83,6 +90,8 @@ def pod_templates(manifests: JobManifests) -> Iterator[Any]:
         if each["kind"] in ("Job", "Deployment"):
             tasks = spec.get("tasks") or [spec]
             yield from (task["template"] for task in tasks)
+        if each["kind"] == "JobSet":
+            yield from (role["template"]["spec"]["template"] for role in spec["replicatedJobs"])
         if each["kind"] == "PyTorchJob":
             yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
 
@@ -113,6 +122,9 @@ def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
         return
     if document["apiVersion"] == "kubeflow.org/v1":
         yield from _pytorch_findings(document, minors)
+        return
+    if document["apiVersion"] == "jobset.x-k8s.io/v1alpha2":
+        yield from _jobset_findings(document, minors)
         return
     for minor in minors:
         yield from validate_core(document, minor)
@@ -169,6 +181,31 @@ def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
         holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
         yield from validate_core({**holder, "template": template}, minor)
     yield from _pod_findings(template)
+
+
+def _jobset_findings(jobset: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the CRD, its webhook and Kubernetes' Jobs have against a JobSet.
+
+    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
+    """
+    if (schemas := _jobset()) is not None:
+        yield from schemas.validate(jobset)
+    name, spec = jobset["metadata"]["name"], jobset["spec"]
+    roles = [role["name"] for role in spec["replicatedJobs"]]
+    if len(set(roles)) < len(roles) or len(roles) > 18:
+        yield f"roles: {roles}"
+    for rule in spec["failurePolicy"]["rules"]:
+        if set(rule.get("targetReplicatedJobs", ())) - set(roles):
+            yield f"a rule for a role that is not there: {rule}"
+    for role in spec["replicatedJobs"]:
+        job = role["template"]["spec"]
+        longest = f"{name}-{role['name']}-{role['replicas'] - 1}-{job['completions'] - 1}-abcde"
+        if len(longest) > 63:
+            yield f"{longest}: a pod's name of more than 63 characters"
+        document = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}}
+        for minor in minors:
+            yield from validate_core({**document, "spec": job}, minor)
+        yield from _pod_findings(job["template"])
 
 
 def _task_findings(job: Document) -> Iterator[str]:

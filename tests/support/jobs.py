@@ -13,6 +13,7 @@ from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 
 VOLCANO: dict[str, Any] = {"queueing": "volcano"}
+KUEUE: dict[str, Any] = {"queueing": "kueue", "queues": [{"name": "research"}]}
 IMAGE = "docker.io/example/train:1"
 HYBRID = ROOT / "clusters" / "hybrid-hyperpod.yaml"
 JOB: dict[str, Any] = {
@@ -135,6 +136,8 @@ def pod_spec(manifests: JobManifests) -> Any:
     spec = workload["spec"]
     if "pytorchReplicaSpecs" in spec:
         spec = spec["pytorchReplicaSpecs"]["Worker"]
+    if "replicatedJobs" in spec:
+        spec = spec["replicatedJobs"][0]["template"]["spec"]
     template = spec["template"] if "template" in spec else spec["tasks"][0]["template"]
     return template["spec"]
 

@@ -1,6 +1,8 @@
-"""JobSet: its chart, and the limits of its objects.
+"""JobSet: its chart, labels of its pods, and the limits of its objects.
 
-Source: https://github.com/kubernetes-sigs/jobset/tree/v0.12.0/api/jobset/v1alpha2
+Sources:
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/api/jobset/v1alpha2/jobset_types.go
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
 """
 
 VERSION = "0.12.0"
@@ -13,3 +15,22 @@ CHART = "oci://registry.k8s.io/jobset/charts/jobset"
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
 POD_SUFFIX_CHARACTERS = 6
 """Characters behind the name of a pod's Job and its index; the whole name has at most 63."""
+
+# On every Job and pod, as label and as annotation.
+UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
+ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+
+DISRUPTED = "has condition DisruptionTarget"
+"""Part of the message of a Job that failed because a pod was evicted, preempted or lost its node.
+
+Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/controller/job/pod_failure_policy.go
+"""
+
+
+def host(jobset: str, role: str, index: int) -> str:
+    """Return the host name of a pod as the pods of its JobSet resolve it.
+
+    A role has one Job, of index 0.
+    """
+    return f"{jobset}-{role}-0-{index}.{jobset}"

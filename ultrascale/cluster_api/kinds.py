@@ -46,6 +46,7 @@ class Kind:
 
 
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
+JOBSET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
 PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
@@ -62,9 +63,12 @@ VOLUME = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
-# Task governance creates one for each team. Its Kueue 0.18 and 0.19 serve this version.
+# One for each queue of the file, and for each team of task governance, whose Kueue 0.18 and 0.19
+# serve this version too.
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
+# Kueue makes one for each job that waits in a queue.
+KUEUE_WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)

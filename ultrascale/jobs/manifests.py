@@ -9,6 +9,7 @@ from ultrascale.cluster_api.kinds import DISRUPTION_BUDGET, NETWORK_POLICY, SERV
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.jobs.indexed_job import indexed_objects
+from ultrascale.jobs.jobset import jobset_objects
 from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano_job import volcano_objects
@@ -32,7 +33,7 @@ class JobManifests:
         container: Name of the container that runs the program, in each of them.
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
-        local_queue: Queue of task governance that it waits in; None where it is not governed.
+        local_queue: Queue of Kueue or of task governance that it waits in; None without.
         priority_class: PriorityClass of its pods; None for the cluster's default.
         service_account: Service account of its pods; None for the namespace's own.
         notes: Notes for the user, each a sentence.
@@ -79,6 +80,8 @@ def _objects(plan: JobPlan) -> list[dict[str, Json]]:
         return [*service_objects(plan, plan.serving)]
     if plan.controller == "volcano":
         return [*volcano_objects(plan)]
+    if plan.controller == "jobset":
+        return [*jobset_objects(plan)]
     if plan.controller == "pytorch":
         return [*pytorch_objects(plan)]
     return [*indexed_objects(plan)]

@@ -7,7 +7,6 @@ from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
-_PRIORITY = names.QUEUE_PRIORITY_LABEL
 Spec = dict[str, Json]
 
 
@@ -27,10 +26,12 @@ def metadata(plan: JobPlan, name: str | None = None) -> Spec:
 
 
 def workload_metadata(plan: JobPlan) -> Spec:
-    """Return the metadata of a workload, which task governance may suspend."""
+    """Return the metadata of a workload, which its queue may suspend."""
     queue = plan.local_queue
-    place = {} if queue is None or queue.priority is None else {_PRIORITY: queue.priority}
-    return {**metadata(plan), "labels": {**labels(plan), **_queue(plan), **place}}
+    place = {} if queue is None else {names.QUEUE_LABEL: queue.name}
+    if queue is not None and queue.priority is not None:
+        place[names.QUEUE_PRIORITY_LABEL] = queue.priority
+    return {**metadata(plan), "labels": {**labels(plan), **place}}
 
 
 def pod_template(
@@ -56,7 +57,6 @@ def pod_template(
     pod = role.pod
     return {
         "metadata": {
-            # Task governance refuses pods that name no queue, in the namespaces of its teams.
             "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
             **({"annotations": dict(pod.annotations)} if pod.annotations else {}),
         },
@@ -112,7 +112,8 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
 
 
 def _queue(plan: JobPlan) -> dict[str, str]:
-    return {} if plan.local_queue is None else {names.QUEUE_LABEL: plan.local_queue.name}
+    queue = plan.local_queue
+    return {names.QUEUE_LABEL: queue.name} if queue is not None and queue.on_pods else {}
 
 
 def _nodes(pod: PodPlan) -> Spec:

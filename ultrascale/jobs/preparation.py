@@ -74,6 +74,7 @@ class JobCluster:
             builds=self.plan.image_builds,
             account=account or self.cluster.account,
             teams=self.teams,
+            kueue=self.plan.kueue,
             template=template,
             tier=tier if tier in job.prefer else None,
             precompile=precompile,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale import config
-from ultrascale.catalog import kubeflow, volcano
+from ultrascale.catalog import jobset, kubeflow, volcano
 from ultrascale.plan import names
 
 Backend = Literal["c10d", "etcd", "etcd-v2"]
@@ -31,6 +31,7 @@ torchrun itself ends so where its options are wrong, and with 1 where its worker
 POD_IP = "POD_IP"
 POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"
+RUN = "RUN_UID"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
 _PATIENCE_SECONDS = 1800
@@ -155,9 +156,23 @@ def run_of_volcano(name: str, *, attempted: bool) -> str:
     return f"{run}-${{{ATTEMPT}:-0}}" if attempted else run
 
 
+def run_of_jobset(name: str) -> str:
+    """Return the same of the pods of one JobSet, whose restarts are numbered."""
+    return f"{name}-${{{RUN}}}-${{{ATTEMPT}}}"
+
+
 def indexed_fields() -> dict[str, str]:
     """Return the variables of a pod of Kubernetes' own Job whose values are fields of it."""
     return {POD_IP: "status.podIP"}
+
+
+def jobset_fields() -> dict[str, str]:
+    """Return the same of a JobSet, which gives each restart a number."""
+    return {
+        **indexed_fields(),
+        RUN: f"metadata.labels['{jobset.UID_LABEL}']",
+        ATTEMPT: f"metadata.labels['{jobset.RESTART_LABEL}']",
+    }
 
 
 def pytorch_fields() -> dict[str, str]:

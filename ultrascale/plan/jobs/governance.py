@@ -69,6 +69,7 @@ def queue_of(team: TeamPlan, priority: str | None) -> LocalQueuePlan:
     return LocalQueuePlan(
         name=names.team_queue(team.name),
         priority=None if priority is None else names.queue_priority(priority),
+        on_pods=True,
     )
 
 

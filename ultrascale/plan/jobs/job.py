@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ultrascale import config
-from ultrascale.catalog import kubeflow
+from ultrascale.catalog import jobset, kubeflow
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
 from ultrascale.plan.jobs.command import CachePlan, Meeting
@@ -45,6 +45,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from mistakes.image_can_be_pulled(request)
     yield from mistakes.image_knows_the_rendezvous(request)
     yield from mistakes.graphs_have_a_cache(request)
+    yield from mistakes.queue_is_named(request)
     if isinstance(job, config.TrainingJob):
         yield from mistakes.meets_anew(job, request.backend, gang=request.gang)
         yield from mistakes.elastic_job_is_one(job)
@@ -76,7 +77,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
         yield from mistakes.nodes_are_there(job, share, pools)
         yield from governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
-        gang, governed = request.gang, bool(request.teams)
+        gang, governed = request.engine != "none", bool(request.teams)
         yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
         yield from mistakes.efa_stays_in_its_pool(job, share, pools)
         if _controller(request, pools) == "pytorch":
@@ -175,9 +176,12 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     )
     host_list = request.gang and division.parts[0].host_list
     host = _first_pod(request, job, controller, host_list=host_list)
+    # A JobSet makes its own.
+    needs_service = job.nodes > 1 and not host_list and controller != "jobset"
     pod = plan_pod(request, pools, share)
     if job.script is not None:
-        meeting = _meeting(request, job, host=host, whole=len(division.parts) == 1)
+        whole = len(division.parts) == 1
+        meeting = _meeting(request, job, controller, host=host, whole=whole)
         pod = replace(pod, command=_command(request, job, share, meeting))
     elif job.nodes > 1:
         pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
@@ -199,7 +203,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
             ),
         ),
         parts=division.parts if request.gang else (),
-        service_port=command.RENDEZVOUS_PORT if job.nodes > 1 and not host_list else None,
+        service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
         local_queue=_local_queue(request),
         resumed=pytorch and governance.is_resumed(request),
@@ -223,6 +227,8 @@ def _topology(job: config.TrainingJob, placed: GangPlacement | None) -> Topology
 
 
 def _local_queue(request: JobRequest) -> LocalQueuePlan | None:
+    if (queue := request.kueue_queue) is not None:
+        return LocalQueuePlan(name=queue, priority=request.job.priority)
     team = request.team
     return governance.queue_of(team, request.job.priority) if team is not None else None
 
@@ -234,6 +240,8 @@ def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
         # Two schedulers on the same nodes would give out the same GPUs twice.
         return "volcano"
     training = isinstance(request.job, config.TrainingJob)
+    if request.engine == "kueue":
+        return "jobset" if training and request.pods > 1 else "indexed"
     # HyperPod resumes no job that may be elsewhere.
     fixed = not request.job.prefer or request.pods > 1
     return "pytorch" if training and fixed and nodes.on_hyperpod(pools) else "indexed"
@@ -260,6 +268,8 @@ def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan
 def _fields(controller: Controller) -> Mapping[str, str]:
     if controller == "volcano":
         return command.volcano_fields()
+    if controller == "jobset":
+        return command.jobset_fields()
     return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
 
 
@@ -281,7 +291,7 @@ def _least_pods(job: config.AnyJob) -> int:
 
 
 def _meeting(
-    request: JobRequest, job: config.TrainingJob, *, host: str, whole: bool
+    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host: str, whole: bool
 ) -> Meeting | None:
     if job.nodes == 1:
         return None
@@ -289,6 +299,8 @@ def _meeting(
     run = request.name
     if request.gang and whole:
         run = command.run_of_volcano(run, attempted=job.min_nodes is None)
+    if controller == "jobset":
+        run = command.run_of_jobset(run)
     if request.backend != "c10d":
         return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
     index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
@@ -303,6 +315,8 @@ def _first_pod(
     name = request.name
     if controller == "indexed":
         return f"{name}-0.{name}"
+    if controller == "jobset":
+        return jobset.host(name, job.role, 0)
     return f"{name}-{job.role}-0.{name}" if host_list else name
 
 

@@ -47,6 +47,17 @@ def program_is_named(job: config.AnyJob) -> Mistakes:
         yield _missing("command", "name the program")
 
 
+def queue_is_named(request: JobRequest) -> Mistakes:
+    """Yield a job that no queue of Kueue would take."""
+    if isinstance(request.job, config.ServiceJob) or request.engine != "kueue":
+        return
+    if request.kueue_queue is None:
+        queues = request.kueue.queues if request.kueue is not None else ()
+        known = ", ".join(queue.name for queue in queues)
+        wrong = f"{MISSING}, and scheduling.queues has several"
+        yield _missing("queue", f"name one of {known}", wrong)
+
+
 def _missing(key: str, todo: str, wrong: str = MISSING) -> config.Mistake:
     return config.refuse(key, wrong, todo, got="", code="missing")
 

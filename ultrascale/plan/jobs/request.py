@@ -4,11 +4,19 @@ from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import volcano
+from ultrascale.config.scheduling import Queueing
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
 from ultrascale.plan.jobs.command import Backend
-from ultrascale.plan.model import ClaimPlan, ImageBuildPlan, MountPlan, PoolPlan, TeamPlan
+from ultrascale.plan.model import (
+    ClaimPlan,
+    ImageBuildPlan,
+    KueuePlan,
+    MountPlan,
+    PoolPlan,
+    TeamPlan,
+)
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
@@ -27,6 +35,7 @@ class JobRequest:
         builds: Images that are built for the cluster's repositories.
         account: AWS account of the cluster's registry; None where nothing states it.
         teams: Teams of task governance.
+        kueue: Queues of Kueue; None where it does not run.
         template: Name of the template that it was made from; None where it was from none.
         tier: The one of the node types that it prefers that was chosen for it; None: none was.
         precompile: Whether it runs to have its graphs compiled.
@@ -40,6 +49,7 @@ class JobRequest:
     builds: tuple[ImageBuildPlan, ...]
     account: str | None
     teams: tuple[TeamPlan, ...] = ()
+    kueue: KueuePlan | None = None
     template: str | None = None
     tier: str | None = None
     precompile: bool = False
@@ -79,6 +89,19 @@ class JobRequest:
     def gang(self) -> bool:
         """Whether the cluster's scheduler starts all pods of a job together."""
         return self.cluster.scheduling.engine == "volcano"
+
+    @property
+    def engine(self) -> Queueing:
+        """The engine in whose queues jobs wait."""
+        return self.cluster.scheduling.engine
+
+    @property
+    def kueue_queue(self) -> str | None:
+        """The queue of Kueue that it waits in: the one it names, or the only one."""
+        if isinstance(self.job, config.ServiceJob) or self.engine != "kueue":
+            return None
+        queues = [queue.name for queue in self.kueue.queues] if self.kueue is not None else []
+        return self.job.queue or (queues[0] if len(queues) == 1 else None)
 
     @property
     def policies_of_jobs(self) -> bool:

@@ -43,10 +43,12 @@ class LocalQueuePlan:
     Attributes:
         name: Name of the queue, in the job's namespace.
         priority: WorkloadPriorityClass; None: the priority of its pods.
+        on_pods: Whether the pods name it too: task governance refuses those that do not.
     """
 
     name: str
     priority: str | None
+    on_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class JobPlan:
         service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
             PyTorchJob, or of a job without a host list, meet; None where there is none.
         queue: Volcano queue; None for other controllers.
-        local_queue: Queue of task governance; None where it is not governed.
+        local_queue: Queue of Kueue, or of task governance; None where nothing governs it.
         resumed: Whether HyperPod starts it anew when one of its nodes fails.
         restarts: Restarts of the job before it counts as failed.
         elastic: Whether it goes on with fewer nodes than it asks for.

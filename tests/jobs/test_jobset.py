@@ -1,0 +1,68 @@
+"""Training of several nodes under Kueue: a JobSet that its queue admits whole."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.support.job_rules import findings
+from tests.support.jobs import (
+    KUEUE,
+    environment,
+    job_cluster,
+    make_job,
+    objects,
+    pod_spec,
+    prepared,
+)
+from ultrascale.jobs import JobManifests
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+CLUSTER = job_cluster(scheduling=KUEUE)
+
+
+@pytest.fixture(scope="module")
+def sent() -> JobManifests:
+    return prepared(CLUSTER, make_job(queue="research", priority="high"))
+
+
+def jobset(job: JobManifests) -> Any:
+    (found,) = objects(job, "JobSet")
+    return found
+
+
+def test_several_nodes_are_one_jobset_that_waits_in_its_queue_by_its_priority(
+    sent: JobManifests,
+) -> None:
+    labels = jobset(sent)["metadata"]["labels"]
+
+    assert [each["kind"] for each in sent.objects] == ["JobSet"]
+    assert (labels[QUEUE], labels[PRIORITY]) == ("research", "high")
+    assert (sent.local_queue, sent.queue) == ("research", None)
+    assert findings(sent) == []
+
+
+def test_the_pods_meet_at_the_first_one_by_the_name_that_jobset_gives_it(
+    sent: JobManifests,
+) -> None:
+    (role,) = jobset(sent)["spec"]["replicatedJobs"]
+    script = pod_spec(sent)["containers"][0]["command"][2]
+    name = f"{sent.name}-{role['name']}-0-0.{sent.name}"
+
+    assert f"--rdzv-endpoint={name}:29500" in script
+    assert "declare -i index=JOB_COMPLETION_INDEX" in script
+    assert jobset(sent)["spec"]["network"] == {
+        "enableDNSHostnames": True,
+        "publishNotReadyAddresses": True,
+    }
+
+
+def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
+    run = re.search(r'--rdzv-id="([^"]*)"', pod_spec(sent)["containers"][0]["command"][2])
+    fields = environment(sent)
+
+    assert run is not None
+    assert run[1] == "tune-${RUN_UID}-${ATTEMPT}"
+    assert fields["ATTEMPT"] == "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
+    assert fields["RUN_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"

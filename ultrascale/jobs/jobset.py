@@ -1,0 +1,79 @@
+"""JobSets: all pods of a job restart together, and Kueue admits all of them or none.
+
+Sources:
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/api/jobset/v1alpha2/jobset_types.go
+    https://github.com/kubernetes-sigs/jobset/tree/v0.12.0/site/static/examples/failure-policy
+"""
+
+from collections.abc import Iterator
+
+from ultrascale.catalog import jobset
+from ultrascale.documents import Json
+from ultrascale.jobs.pod_template import pod_template, workload_metadata
+from ultrascale.plan.model import JobPlan, RolePlan
+
+API_VERSION = "jobset.x-k8s.io/v1alpha2"
+_POD_FAILURE = "PodFailurePolicy"
+
+
+def jobset_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
+    """Yield the JobSet, which makes the Service of its pods' names itself."""
+    yield {
+        "apiVersion": API_VERSION,
+        "kind": "JobSet",
+        "metadata": workload_metadata(plan),
+        "spec": {
+            # Pods look for the first one before it is ready.
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            "failurePolicy": {
+                "maxRestarts": plan.restarts,
+                # The next pods find no node while those before them hold it.
+                "restartStrategy": "BlockingRecreate",
+                "rules": [*_rules(plan)],
+            },
+            "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
+            "replicatedJobs": [
+                {"name": role.name, "replicas": 1, "template": {"spec": _job(plan, role)}}
+                for role in plan.roles
+            ],
+        },
+    }
+
+
+def _rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
+    """Yield what becomes of the job with a pod; the first that fits counts.
+
+    Any other failure restarts the job, and is counted.
+    """
+    disrupted: dict[str, Json] = {
+        "name": "disrupted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": [_POD_FAILURE],
+    }
+    if all(role.mistake_exit_code is None for role in plan.roles):
+        yield disrupted
+        return
+    yield {**disrupted, "onJobFailureMessagePatterns": [jobset.DISRUPTED]}
+    yield {"name": "mistake", "action": "FailJobSet", "onJobFailureReasons": [_POD_FAILURE]}
+
+
+def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
+    return {
+        "completionMode": "Indexed",
+        "completions": role.pods,
+        "parallelism": role.pods,
+        # The Job would replace single pods, whose peers wait for nobody.
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [*_pod_rules(role)]},
+        "podReplacementPolicy": "Failed",
+        "template": pod_template(plan, role, spec={"restartPolicy": "Never"}),
+    }
+
+
+def _pod_rules(role: RolePlan) -> Iterator[dict[str, Json]]:
+    # A node that is drained or taken by EC2 is no fault of the program's.
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    yield {"action": "FailJob", "onPodConditions": [disrupted]}
+    if role.mistake_exit_code is not None:
+        codes = {"operator": "In", "values": [role.mistake_exit_code]}
+        yield {"action": "FailJob", "onExitCodes": codes}
