@@ -17,7 +17,8 @@ class Addon(Construct):
 
     def __init__(self, scope: Construct, id: str, *, plan: AddonPlan, cluster_name: str) -> None:
         super().__init__(scope, id)
-        eks.CfnAddon(
+        role = self._role(plan, cluster_name)
+        addon = eks.CfnAddon(
             self,
             "Resource",
             addon_name=plan.name,
@@ -26,20 +27,29 @@ class Addon(Construct):
             configuration_values=json.dumps(plan.configuration, sort_keys=True)
             if plan.configuration
             else None,
-            pod_identity_associations=self._identity(plan, cluster_name),
+            pod_identity_associations=_associations(plan, role),
             # What the file says wins over what was changed by hand or installed by Helm.
             resolve_conflicts="OVERWRITE",
         )
+        if role is not None and plan.association_namespace is not None:
+            association = eks.CfnPodIdentityAssociation(
+                self,
+                "Association",
+                cluster_name=cluster_name,
+                namespace=plan.association_namespace,
+                service_account=plan.service_account or "",
+                role_arn=role.role_arn,
+            )
+            # A pod that is older than its association has no credentials.
+            addon.add_resource_dependency(association)
 
-    def _identity(
-        self, plan: AddonPlan, cluster_name: str
-    ) -> list[eks.CfnAddon.PodIdentityAssociationProperty] | None:
+    def _role(self, plan: AddonPlan, cluster_name: str) -> iam.Role | None:
         if plan.service_account is None:
             return None
         role = iam.Role(
             self,
             "Role",
-            assumed_by=pods_of(cluster_name, plan.service_account),
+            assumed_by=pods_of(cluster_name, plan.service_account, plan.association_namespace),
             managed_policies=[aws_policy(plan.managed_policy)] if plan.managed_policy else None,
         )
         if plan.managed_policy is not None:
@@ -47,8 +57,16 @@ class Addon(Construct):
                 role,
                 {plan.managed_policy: "AWS keeps it in step with what the add-on's pods call"},
             )
-        return [
-            eks.CfnAddon.PodIdentityAssociationProperty(
-                role_arn=role.role_arn, service_account=plan.service_account
-            )
-        ]
+        return role
+
+
+def _associations(
+    plan: AddonPlan, role: iam.Role | None
+) -> list[eks.CfnAddon.PodIdentityAssociationProperty] | None:
+    if role is None or plan.service_account is None or plan.association_namespace is not None:
+        return None
+    return [
+        eks.CfnAddon.PodIdentityAssociationProperty(
+            role_arn=role.role_arn, service_account=plan.service_account
+        )
+    ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack
+from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -106,6 +106,7 @@ class HyperPodCluster(Construct):
                 subnets=[cluster.private_subnet_ids[0]],
             ),
             instance_groups=[instance_group(group) for group in plan.groups],
+            tags=[CfnTag(key=key, value=value) for key, value in plan.tags.items()] or None,
         )
         resource.node.add_dependency(role, lifecycle, efa)
         self.arn = resource.attr_cluster_arn

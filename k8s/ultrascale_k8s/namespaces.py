@@ -7,9 +7,16 @@ import cdk8s_plus_27 as kplus
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.plan.model import NamespacePlan
-from ultrascale.plan.names import ETCD_SERVER_SERVICE, SYSTEM_NAMESPACE, TRAINING_LABEL
+from ultrascale.plan.model import IngressPlan, NamespacePlan
+from ultrascale.plan.names import (
+    ETCD_SERVER_SERVICE,
+    JOB_LABEL,
+    SYSTEM_NAMESPACE,
+    TRAINING_LABEL,
+)
 from ultrascale_k8s._pods import NAME_LABEL, selector
+
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
 class NamespacesChart(cdk8s.Chart):
@@ -51,6 +58,9 @@ class NamespacesChart(cdk8s.Chart):
             _deny_ingress(self, plan, selects_all=selects_all)
             if plan.training:
                 _allow_same_namespace(self, plan, selects_all=selects_all)
+            # Without a policy that selects them, the pods of jobs are open anyway.
+            for ingress in plan.reached_from if selects_all else ():
+                _allow_from(self, plan, ingress)
 
 
 def namespace_labels(plan: NamespacePlan, kubernetes_version: str) -> dict[str, str]:
@@ -113,5 +123,35 @@ def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_al
             ]
             if selects_all
             else [],
+        ),
+    )
+
+
+def _allow_from(chart: cdk8s.Chart, plan: NamespacePlan, ingress: IngressPlan) -> None:
+    kube.KubeNetworkPolicy(
+        chart,
+        f"{plan.name}-allow-{ingress.namespace}",
+        metadata=kube.ObjectMeta(name=f"allow-{ingress.namespace}", namespace=plan.name),
+        spec=kube.NetworkPolicySpec(
+            pod_selector=kube.LabelSelector(
+                match_expressions=[kube.LabelSelectorRequirement(key=JOB_LABEL, operator="Exists")]
+            ),
+            policy_types=["Ingress"],
+            ingress=[
+                kube.NetworkPolicyIngressRule(
+                    from_=[
+                        kube.NetworkPolicyPeer(
+                            namespace_selector=kube.LabelSelector(
+                                match_labels={_NAMESPACE_LABEL: ingress.namespace}
+                            )
+                        )
+                    ],
+                    ports=[
+                        kube.NetworkPolicyPort(
+                            port=kube.IntOrString.from_number(ingress.port), protocol="TCP"
+                        )
+                    ],
+                )
+            ],
         ),
     )

@@ -226,6 +226,10 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 charts=charts.teams,
                 placeholders=cluster.placeholders("storage", "image-cache"),
             )
+        case "training-operator":
+            from ultrascale_stacks.training_operator import TrainingOperatorStack
+
+            return TrainingOperatorStack(app, name, plan=plan)
         case "hyperpod-metrics":
             from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
 

@@ -11,6 +11,7 @@ from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.addon import Addon
 
 ADDON = "AWS::EKS::Addon"
+ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 CNI = AddonPlan(
     name="vpc-cni",
     version="v1.23.1-eksbuild.1",
@@ -106,3 +107,16 @@ class TestPodIdentity:
     def test_what_calls_no_aws_api_has_no_role(self, plain: Template) -> None:
         plain.resource_count_is("AWS::IAM::Role", 0)
         plain.has_resource_properties(ADDON, {"PodIdentityAssociations": Match.absent()})
+
+    def test_where_eks_takes_no_association_with_the_add_on_it_is_there_before(self) -> None:
+        template = synthesize(replace(CNI, association_namespace="aws-hyperpod"))
+        (association,) = template.find_resources(ASSOCIATION)
+        (addon,) = template.find_resources(ADDON).values()
+
+        assert addon["DependsOn"] == [association]
+        assert "PodIdentityAssociations" not in addon["Properties"]
+        found = the(template, ASSOCIATION)
+        assert (found["Namespace"], found["ServiceAccount"]) == ("aws-hyperpod", "aws-node")
+        (statement,) = the(template, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
+        tags = statement["Condition"]["StringEquals"]
+        assert tags["aws:RequestTag/kubernetes-namespace"] == "aws-hyperpod"

@@ -27,6 +27,12 @@ def team(name: str = "research", **changes: Any) -> dict[str, Any]:
 
 
 BAD = {
+    "operator without a node that takes its controller": (
+        hyperpod_document() | {"hyperpod": {"training_operator": True}},
+        "hyperpod.training_operator: its controller runs on HyperPod's nodes and tolerates no "
+        "taint, which all of them have, got true; "
+        "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then",
+    ),
     "type that HyperPod does not have": (
         hyperpod_document(instance_types=["trn2u.48xlarge"]),
         "pools[hp].instance_types[0]: a type that HyperPod does not have, got 'trn2u.48xlarge'; "

@@ -1,12 +1,13 @@
 """Namespaces: pod security and who may reach whom."""
 
+from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
 
 from tests.support.kubernetes_schemas import findings
-from ultrascale.plan.model import NamespacePlan
+from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.names import ETCD_SERVER_SERVICE, TRAINING_LABEL
 from ultrascale_k8s.namespaces import NamespacesChart
 
@@ -135,3 +136,26 @@ class TestLargeClusters:
         self, closed: dict[str, dict[str, Any]], documents: list[dict[str, Any]]
     ) -> None:
         assert closed.keys() == policies(documents, "training").keys()
+
+
+def test_a_controller_that_calls_the_pods_of_jobs_reaches_them_at_its_port_alone() -> None:
+    operator = IngressPlan(namespace="aws-hyperpod", port=8080)
+    documents = render(replace(TRAINING, reached_from=(operator,)))
+
+    policy = policies(documents, "training")["allow-aws-hyperpod"]
+    assert findings(documents) == []
+    assert policy["podSelector"] == {
+        "matchExpressions": [{"key": "ultrascale.dev/job", "operator": "Exists"}]
+    }
+    assert policy["ingress"] == [
+        {
+            "from": [
+                {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": "aws-hyperpod"}
+                    }
+                }
+            ],
+            "ports": [{"port": 8080, "protocol": "TCP"}],
+        }
+    ]

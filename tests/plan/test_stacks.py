@@ -70,7 +70,7 @@ def test_a_layer_outlives_layers_of_its_step_that_do_not_wait_for_it(layer: Laye
 def test_layers_whose_nodes_are_paid_for_stop_nothing_but_what_needs_their_nodes() -> None:
     waiting = {id for id in LAYERS if any(LAYERS[other].costs_nodes for other in earlier(id))}
 
-    assert waiting == {"governance", "teams", "hyperpod-metrics"}
+    assert waiting == {"governance", "teams", "training-operator", "hyperpod-metrics"}
 
 
 def test_stacks_that_need_nodes_are_not_due_while_a_training_plan_is_not_there() -> None:

@@ -51,6 +51,7 @@ class Addon:
         namespace: Where its pods run.
         service_account: The service account that takes AWS permissions, if any.
         managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
+        own_association: Whether EKS takes the association of that account with the add-on.
         needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
         daemon_sets: Its DaemonSets, each with a pod on the nodes that it is placed on.
@@ -67,6 +68,7 @@ class Addon:
     namespace: str = "kube-system"
     service_account: str | None = None
     managed_policy: str | None = None
+    own_association: bool = True
     needs_schedulable_node: bool
     daemon_sets: tuple[str, ...] = ()
     serves: str = ""

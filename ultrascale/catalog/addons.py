@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import date
 from types import MappingProxyType
 
-from ultrascale.catalog import upgrades
+from ultrascale.catalog import training_operator, upgrades
 from ultrascale.catalog._addon import (
     CAPACITY_ORCHESTRATOR,
     CLUSTER_136,
@@ -31,10 +31,12 @@ from ultrascale.errors import CatalogError
 
 __all__ = [
     "ADDONS",
+    "CERT_MANAGER",
     "CLOUDWATCH_OBSERVABILITY",
     "EBS_VOLUME_PROVISIONER",
     "GOVERNANCE_ADDON",
     "HYPERPOD_OBSERVABILITY",
+    "TRAINING_OPERATOR",
     "Addon",
     "AddonVersion",
     "Release",
@@ -47,6 +49,8 @@ __all__ = [
 GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
 HYPERPOD_OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
+TRAINING_OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
+CERT_MANAGER = "cert-manager"
 
 # Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
 EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"
@@ -302,6 +306,43 @@ _HYPERPOD_OBSERVABILITY = Addon(
     versions=MappingProxyType({}),
 )
 
+# A community add-on, which the training operator needs for the certificates of its webhooks.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
+_CERT_MANAGER = Addon(
+    name=CERT_MANAGER,
+    namespace="cert-manager",
+    needs_schedulable_node=True,
+    serves="certificates of webhooks, without which the API server refuses jobs",
+    versions=MappingProxyType({"1.35": pin("v1.19.3-eksbuild.2", READ)}),
+)
+
+# EKS refuses an association of the add-on's own for 1.2.1, whose metadata say that it needs no
+# rights. Its controller chooses HyperPod's nodes, and AWS names no value for tolerations.
+# Sources:
+#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
+#     https://github.com/awslabs/awsome-distributed-ai/pull/1076
+_TRAINING_OPERATOR = Addon(
+    name=TRAINING_OPERATOR,
+    namespace=training_operator.NAMESPACE,
+    service_account=training_operator.SERVICE_ACCOUNT,
+    managed_policy="AmazonSageMakerHyperPodTrainingOperatorAccess",
+    own_association=False,
+    needs_schedulable_node=True,
+    serves="HyperPodPyTorchJobs, which run no further without it",
+    # The first with elastic training.
+    # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-elastic-training.html
+    floor=(1, 2, 0),
+    versions=MappingProxyType(
+        {
+            "1.35": pin(
+                "v1.2.1-eksbuild.1",
+                date(2026, 5, 1),
+                "https://github.com/awslabs/awsome-distributed-ai/pull/1076",
+            )
+        }
+    ),
+)
+
 ADDONS: Mapping[str, Addon] = MappingProxyType(
     {
         addon.name: addon
@@ -318,6 +359,8 @@ ADDONS: Mapping[str, Addon] = MappingProxyType(
             _TASK_GOVERNANCE,
             _CLOUDWATCH_OBSERVABILITY,
             _HYPERPOD_OBSERVABILITY,
+            _CERT_MANAGER,
+            _TRAINING_OPERATOR,
         )
     }
 )

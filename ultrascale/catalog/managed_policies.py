@@ -33,6 +33,7 @@ _ALLOWED: Mapping[str, str] = MappingProxyType(
         "AmazonElasticContainerRegistryPublicReadOnly": "ecr-public:* sts:GetServiceBearerToken",
         "AmazonSSMManagedInstanceCore": "ec2messages:* ssm:* ssmmessages:*",
         "AmazonSageMakerClusterInstanceRolePolicy": "cloudwatch:* logs:* s3:* ssmmessages:*",
+        "AmazonSageMakerHyperPodTrainingOperatorAccess": "sagemaker:*",
         "CloudWatchAgentServerPolicy": "cloudwatch:* ec2:* logs:* ssm:* xray:*",
     }
 )

@@ -48,6 +48,12 @@ class HyperPod(Section):
     node_recovery: Literal["automatic", "none"] = "automatic"
     """`automatic`: HyperPod reboots and replaces faulty nodes."""
 
+    training_operator: bool = False
+    """Install HyperPod's training operator, with the add-on cert-manager, and send training jobs on
+    HyperPod as `HyperPodPyTorchJob` in place of Kubeflow's `PyTorchJob`. Their images need the
+    package `hyperpod-elastic-agent`.
+    """
+
     task_governance: TaskGovernance | None = None
     """Sharing of nodes between teams by quotas. Not beside Volcano, and only in Regions where
     CloudFormation has it.

@@ -20,6 +20,22 @@ def hyperpod_has_nodes(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
 
 
 @rule
+def training_operator_has_a_node(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
+    """Yield that no node takes the operator's controller, so that the add-on's stack would fail.
+
+    It runs on HyperPod's nodes alone, and AWS names no value by which it would bear a taint.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
+    """
+    own = [pool for pool in pools if pool.is_hyperpod]
+    if settings.training_operator and own and not any(_is_open(pool) for pool in own):
+        wrong = "its controller runs on HyperPod's nodes and tolerates no taint, which all of them"
+        wrong += " have"
+        todo = "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then"
+        yield refuse("training_operator", wrong, todo)
+
+
+@rule
 def governance_is_in_the_region(governance: TaskGovernance, identity: Identity) -> Mistakes:
     """Yield a Region in which a part of task governance would be missing.
 
@@ -107,6 +123,10 @@ def _nodes(pools: Iterable[Pool]) -> Mapping[str, int]:
         for pool in pools
         if _is_hyperpod(pool) and pool.nodes.are_counted
     }
+
+
+def _is_open(pool: Pool) -> bool:
+    return pool.deep_health_checks and not pool.taints
 
 
 def _is_hyperpod(pool: Pool) -> bool:

@@ -101,7 +101,7 @@ def addons_can_be_installed(
     wanted = [
         *_node_names(cluster),
         *_workload_names(cluster),
-        *_governance_names(cluster),
+        *_hyperpod_names(cluster),
         *_observability_names(cluster),
     ]
     for name in wanted:
@@ -198,6 +198,16 @@ def governance_addon(cluster: config.Cluster) -> AddonPlan:
     return _plan(cluster, addons.GOVERNANCE_ADDON, {})
 
 
+def training_operator_addon(cluster: config.Cluster) -> AddonPlan | None:
+    """Return the add-on of HyperPod's training operator; None where the file leaves it out.
+
+    Raises:
+        CatalogError: `addons_can_be_installed` has a mistake to tell.
+    """
+    wanted = cluster.hyperpod.training_operator
+    return _plan(cluster, addons.TRAINING_OPERATOR, {}) if wanted else None
+
+
 def installed_addon(
     cluster: config.Cluster, name: str, settings: Mapping[str, object]
 ) -> AddonPlan:
@@ -237,8 +247,10 @@ def _observability_names(cluster: config.Cluster) -> list[str]:
     return [addons.CLOUDWATCH_OBSERVABILITY, *own]
 
 
-def _governance_names(cluster: config.Cluster) -> list[str]:
-    return [addons.GOVERNANCE_ADDON] if cluster.hyperpod.task_governance is not None else []
+def _hyperpod_names(cluster: config.Cluster) -> list[str]:
+    settings = cluster.hyperpod
+    governance = [addons.GOVERNANCE_ADDON] if settings.task_governance is not None else []
+    return [*governance, *([addons.TRAINING_OPERATOR] if settings.training_operator else [])]
 
 
 def _node_names(cluster: config.Cluster) -> list[str]:
@@ -248,7 +260,8 @@ def _node_names(cluster: config.Cluster) -> list[str]:
 def _workload_names(cluster: config.Cluster) -> list[str]:
     lustre = [_LUSTRE_ADDON] if cluster.storage.lustre else []
     buckets = [_MOUNTPOINT_ADDON] if mounts_buckets(cluster) else []
-    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets]
+    certificates = [addons.CERT_MANAGER] if cluster.hyperpod.training_operator else []
+    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets, *certificates]
 
 
 def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:
@@ -337,4 +350,5 @@ def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) ->
         # otherwise ask the instance metadata service, one hop out of its reach.
         service_account=addon.service_account,
         managed_policy=addon.managed_policy,
+        association_namespace=None if addon.own_association else addon.namespace,
     )

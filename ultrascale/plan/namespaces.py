@@ -1,8 +1,12 @@
 """The namespaces of the platform, and which of them jobs run in."""
 
 from ultrascale import config
+from ultrascale.catalog import training_operator
 from ultrascale.plan import names
-from ultrascale.plan.model import NamespacePlan
+from ultrascale.plan.model import IngressPlan, NamespacePlan
+
+# The operator starts and watches the processes of a job through the agent in each of its pods.
+_AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
@@ -11,7 +15,7 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     Those of teams are not: `plan_team_namespaces` returns them.
     """
     teams = team_namespaces(cluster)
-    plans = [_training(name) for name in training_namespaces(cluster) if name not in teams]
+    plans = [_training(cluster, name) for name in training_namespaces(cluster) if name not in teams]
     if cluster.scheduling.engine == "volcano":
         plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
@@ -27,7 +31,7 @@ def plan_team_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     They are applied after it: whether it takes over a namespace that is there already, its
     documents do not say.
     """
-    return tuple(_training(name) for name in team_namespaces(cluster))
+    return tuple(_training(cluster, name) for name in team_namespaces(cluster))
 
 
 def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
@@ -63,5 +67,8 @@ def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     return tuple(names.team_namespace(team.name) for team in governance.teams) if governance else ()
 
 
-def _training(name: str) -> NamespacePlan:
-    return NamespacePlan(name=name, pod_security="baseline", training=True)
+def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
+    reached_from = (_AGENTS,) if cluster.hyperpod.training_operator else ()
+    return NamespacePlan(
+        name=name, pod_security="baseline", training=True, reached_from=reached_from
+    )

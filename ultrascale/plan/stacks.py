@@ -33,6 +33,7 @@ LayerId = Literal[
     "node-groups",
     "governance",
     "teams",
+    "training-operator",
     "hyperpod-metrics",
 ]
 Phase = Literal[
@@ -90,6 +91,10 @@ def _hyperpod_pools(plan: ClusterPlan) -> Sequence[PoolPlan]:
 
 def _is_governed(plan: ClusterPlan) -> bool:
     return plan.hyperpod is not None and plan.hyperpod.governance is not None
+
+
+def _is_operated(plan: ClusterPlan) -> bool:
+    return plan.hyperpod is not None and plan.hyperpod.training_operator is not None
 
 
 def _has_lustre(plan: ClusterPlan) -> bool:
@@ -222,6 +227,13 @@ LAYERS: Mapping[LayerId, Layer] = {
     "teams": Layer(
         exists=_is_governed,
         after=("network", "cluster", "hyperpod-groups", "governance"),
+        runs_on=_hyperpod_pools,
+        taken_down_in="hyperpod",
+    ),
+    "training-operator": Layer(
+        exists=_is_operated,
+        after=("addons", "hyperpod-groups"),
+        after_if={"governance": _is_governed},
         runs_on=_hyperpod_pools,
         taken_down_in="hyperpod",
     ),

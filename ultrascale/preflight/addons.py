@@ -50,6 +50,8 @@ def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
     addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
     if plan.hyperpod is not None and plan.hyperpod.governance is not None:
         addons.append(plan.hyperpod.governance.addon)
+    if plan.hyperpod is not None and plan.hyperpod.training_operator is not None:
+        addons.append(plan.hyperpod.training_operator)
     if plan.observability is not None:
         addons.append(plan.observability.addon)
         if plan.observability.hyperpod_addon is not None:

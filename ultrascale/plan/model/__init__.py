@@ -106,6 +106,7 @@ from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, Plac
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
     EtcdPlan,
+    IngressPlan,
     NamespacePlan,
     NeuronSchedulerExtensionPlan,
     PodSecurity,
@@ -203,6 +204,7 @@ __all__ = [
     "ImageBuilderPlan",
     "ImageCachePlan",
     "ImageCacheRule",
+    "IngressPlan",
     "InstanceCapacity",
     "InstanceGroupPlan",
     "InterfaceCleanerPlan",

@@ -14,6 +14,8 @@ class AddonPlan:
         configuration: Configuration values, as the add-on's JSON schema has them.
         service_account: Service account that takes AWS permissions; None where it needs none.
         managed_policy: AWS managed policy of that service account.
+        association_namespace: Namespace of that service account where the association is a
+            resource of its own; None where it is part of the add-on.
     """
 
     name: str
@@ -21,3 +23,4 @@ class AddonPlan:
     configuration: Mapping[str, object]
     service_account: str | None
     managed_policy: str | None
+    association_namespace: str | None = None

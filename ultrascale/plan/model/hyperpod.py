@@ -1,7 +1,7 @@
 """SageMaker HyperPod: its cluster, instance groups and task governance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ultrascale.plan.model.addons import AddonPlan
@@ -93,9 +93,13 @@ class HyperPodPlan:
         node_recovery: ``Automatic``, or ``None`` as text.
         groups: Its instance groups.
         governance: Sharing between teams; None leaves it out.
+        training_operator: The EKS add-on of the training operator; None leaves it out.
+        tags: Tags beside those of the stack.
     """
 
     name: str
     node_recovery: str
     groups: tuple[InstanceGroupPlan, ...]
     governance: GovernancePlan | None
+    training_operator: AddonPlan | None = None
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])

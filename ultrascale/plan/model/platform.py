@@ -11,6 +11,19 @@ PodSecurity = Literal["privileged", "baseline", "restricted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IngressPlan:
+    """Another namespace whose pods may reach those of a namespace.
+
+    Attributes:
+        namespace: Its name.
+        port: TCP port.
+    """
+
+    namespace: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamespacePlan:
     """A namespace that the platform creates.
 
@@ -18,11 +31,13 @@ class NamespacePlan:
         name: Its name.
         pod_security: Pod Security Standard that the API server enforces in it.
         training: Training jobs run here and may reach the rendezvous server.
+        reached_from: Controllers that call the pods of jobs.
     """
 
     name: str
     pod_security: PodSecurity
     training: bool = False
+    reached_from: tuple[IngressPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import hyperpod
+from ultrascale.catalog import hyperpod, training_operator
 from ultrascale.plan import names
-from ultrascale.plan.addons import governance_addon
+from ultrascale.plan.addons import governance_addon, training_operator_addon
 from ultrascale.plan.model import (
     GovernancePlan,
     HyperPodPlan,
@@ -36,6 +36,8 @@ def plan_hyperpod(
         node_recovery=hyperpod.NODE_RECOVERY[cluster.hyperpod.node_recovery],
         groups=tuple(_group(cluster, network, pool) for pool in own),
         governance=_governance(cluster),
+        training_operator=training_operator_addon(cluster),
+        tags=dict([training_operator.CLUSTER_TAG]) if cluster.hyperpod.training_operator else {},
     )
 
 

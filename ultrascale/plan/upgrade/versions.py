@@ -53,6 +53,8 @@ def _addons(plan: ClusterPlan) -> Iterator[AddonPlan]:
     yield from plan.control_plane.workload_addons
     if plan.hyperpod is not None and plan.hyperpod.governance is not None:
         yield plan.hyperpod.governance.addon
+    if plan.hyperpod is not None and plan.hyperpod.training_operator is not None:
+        yield plan.hyperpod.training_operator
     if plan.observability is not None:
         yield plan.observability.addon
         if plan.observability.hyperpod_addon is not None:
