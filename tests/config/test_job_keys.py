@@ -60,7 +60,12 @@ TRAINING: dict[str, Any] = {
     "compile_cache": {"model": "bert"},
     "ttl_seconds_after_finished": 60,
 }
-ONE_BATCH: dict[str, Any] = {"queue": "b", "retries": 1, "ttl_seconds_after_finished": 60}
+ONE_BATCH: dict[str, Any] = {
+    "queue": "b",
+    "retries": 1,
+    "array": {"size": 3},
+    "ttl_seconds_after_finished": 60,
+}
 SERVING: dict[str, Any] = {
     "replicas": 2,
     "port": 80,

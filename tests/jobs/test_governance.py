@@ -18,6 +18,13 @@ PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py"}
 JOB = {"name": "tune", **PROGRAM}
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
+ARRAY: dict[str, Any] = {
+    "name": "shards",
+    "kind": "batch",
+    "image": IMAGE,
+    "command": ["python3", "shard.py"],
+    "array": {"size": 50, "parallelism": 5},
+}
 RESUME = "sagemaker.amazonaws.com/enable-job-auto-resume"
 
 
@@ -194,6 +201,24 @@ def test_what_task_governance_could_not_run_is_refused(
     hybrid: JobCluster, changes: dict[str, Any], line: str
 ) -> None:
     assert line in refusals(hybrid, JOB, **changes)
+
+
+def test_an_array_takes_its_turn_with_as_many_pods_as_run_at_once(hybrid: JobCluster) -> None:
+    changes = {"team": "research", "priority": "critical", "array": {"parallelism": 4}}
+    sent = prepare(hybrid, ARRAY, changes=changes)
+
+    (found,) = objects(sent, "Job")
+    assert found["metadata"]["labels"][QUEUE] == "hyperpod-ns-research-localqueue"
+    assert (found["spec"]["completions"], found["spec"]["parallelism"]) == (50, 4)
+
+
+def test_an_array_of_more_pods_at_once_than_its_team_may_borrow_is_refused(
+    hybrid: JobCluster,
+) -> None:
+    assert refusals(hybrid, ARRAY, team="research", priority="critical") == [
+        "array.parallelism: more than team research may ever use: 4 nodes, 3 of them its own, "
+        "got 5; ask for less, or raise hyperpod.task_governance.teams"
+    ]
 
 
 def test_a_teams_job_elsewhere_is_not_told_of_quotas_too(

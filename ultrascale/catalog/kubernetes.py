@@ -15,6 +15,12 @@ RESERVED_PRIORITY_CLASS_PREFIX = "system-"
 # Source: https://aws.amazon.com/blogs/containers/amazon-eks-enables-ultra-scale-ai-ml-workloads-with-support-for-100k-nodes-per-cluster/
 NODES_PER_CLUSTER = 100_000
 
+COMPLETION_INDEX = "JOB_COMPLETION_INDEX"
+"""Variable in which each pod of an Indexed Job finds its index.
+
+Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+"""
+
 # Indexes of a Job that counts failures by index, and pods of it at the same time.
 # Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/apis/batch/validation/validation.go
 MOST_INDEXES = 100_000

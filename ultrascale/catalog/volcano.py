@@ -27,6 +27,15 @@ POD_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 Source: as above.
 """
 
+# Of pods that no Job of Volcano makes: the queue of the PodGroup that the controllers make for
+# them, one for all pods of an owner.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/podgroup/pg_controller_handler.go
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+# The scheduler tries pods of a task that it found no node for once in a round, not each of them.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/api/job_info.go
+TASK_ANNOTATION = "volcano.sh/task-spec"
+SCHEDULER = "volcano"
+
 PODS_PER_TASK = 2_500
 """Most pods of a task."""
 

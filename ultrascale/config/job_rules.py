@@ -4,7 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import image_references, kueue, runtime_environment, volcano
+from ultrascale.catalog import (
+    image_references,
+    kueue,
+    runtime_environment,
+    volcano,
+)
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
@@ -200,6 +205,16 @@ def job_image_is_known(job: Job, images: Images) -> Mistakes:
         todo = near(reference.repository, images.repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
+
+
+@rule
+def array_can_end(job: BatchJob) -> Mistakes:
+    if job.array is None:
+        return
+    size, most = job.array.size, job.array.max_failed
+    if most > size:
+        todo = f"write at most {size}"
+        yield refuse("array.max_failed", f"more than the {size} pods of the array", todo)
 
 
 @rule

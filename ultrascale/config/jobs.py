@@ -221,10 +221,10 @@ class TopologyLayer(Model):
     """A layer of AWS's network in one group of which the nodes of a job are to be."""
 
     required: NetworkLayer | None = None
-    """Layer of which the job waits for one group. Default: none is required."""
+    """Layer of which the job waits for one group."""
 
     preferred: NetworkLayer | None = None
-    """Layer of which one group comes first. Default: none is preferred."""
+    """Layer of which one group comes first."""
 
 
 class Job(Model):
@@ -365,10 +365,12 @@ class TrainingJob(Job):
     """
 
     topology: Literal["any", "preferred", "required"] | TopologyLayer | None = None
-    """Closeness in AWS's network: `required` waits for one group of the lowest layer that holds the
-    job, `preferred` takes close nodes first. Or a layer: `{required: layer-2}`.
+    """Closeness of its nodes in AWS's network: `required` waits for one group of the lowest layer
+    that holds the job by the plan, `preferred` takes close nodes first, `any` asks for nothing. A
+    layer may be named: `{required: layer-2}`.
 
-    Default: `preferred` with `scheduling.topology_aware` or a queue's `topology`, else `any`.
+    Default: `preferred` with `scheduling.topology_aware` or in a queue with `topology`, for sizes
+    that were shown to work.
     """
 
     roles: Mapping[Role, RoleSpec] = Field(default_factory=dict[str, RoleSpec])
@@ -385,10 +387,10 @@ class TrainingJob(Job):
 
 
 class BatchJob(Job):
-    """One pod, or an array of them, that runs until its end."""
+    """One pod, or an array of them, that runs until its program ends."""
 
     kind: Literal["batch"] = "batch"
-    """One pod, or an array of them, that runs until its end."""
+    """One pod, or an array of them, that runs until its program ends."""
 
     array: Array | None = None
     """The same pod many times, each with an index of its own. Default: one pod."""

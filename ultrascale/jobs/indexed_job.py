@@ -1,4 +1,4 @@
-"""Indexed Jobs of Kubernetes, for clusters without a queueing engine.
+"""Indexed Jobs of Kubernetes: single pods, arrays, and several nodes without a gang scheduler.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
@@ -33,10 +33,10 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
         "metadata": workload_metadata(plan),
         "spec": {
             "completionMode": "Indexed",
-            "completions": plan.pods,
+            "completions": plan.pods if plan.array is None else plan.array.size,
             "parallelism": plan.pods,
             "backoffLimitPerIndex": plan.restarts,
-            "maxFailedIndexes": 0,
+            "maxFailedIndexes": 0 if plan.array is None else plan.array.max_failed,
             "podFailurePolicy": {"rules": [*_failure_rules(plan)]},
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,

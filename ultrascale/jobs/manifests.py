@@ -15,6 +15,7 @@ from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano_job import volcano_objects
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.model import JobPlan
+from ultrascale.plan.model.jobs import ArrayPlan
 
 Manifest = JsonObject
 
@@ -29,7 +30,7 @@ class JobManifests:
         namespace: Their namespace.
         kind: `training` and `batch` end by themselves, a `service` does not.
         objects: The objects, in the order in which they are sent.
-        pods: Number of its pods.
+        pods: Number of its pods; of an array those of the same time.
         container: Name of the container that runs the program, in each of them.
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
@@ -38,6 +39,7 @@ class JobManifests:
         service_account: Service account of its pods; None for the namespace's own.
         notes: Notes for the user, each a sentence.
         launches: Whether nodes are launched because its pods wait for them.
+        array: Its pods as an array; None where it is none.
     """
 
     name: str
@@ -53,6 +55,7 @@ class JobManifests:
     service_account: str | None
     notes: tuple[str, ...]
     launches: bool = False
+    array: ArrayPlan | None = None
 
 
 def render(plan: JobPlan) -> JobManifests:
@@ -72,6 +75,7 @@ def render(plan: JobPlan) -> JobManifests:
         service_account=plan.pod.service_account,
         notes=plan.notes,
         launches=plan.launches,
+        array=plan.array,
     )
 
 

@@ -77,6 +77,8 @@ def _spec(pod: PodPlan) -> Spec:
         "terminationGracePeriodSeconds": pod.grace_period_seconds,
         "affinity": {"nodeAffinity": _nodes(pod)},
     }
+    if pod.scheduler is not None:
+        spec["schedulerName"] = pod.scheduler
     if pod.tolerations:
         spec["tolerations"] = [_toleration(toleration) for toleration in pod.tolerations]
     if pod.priority_class is not None:

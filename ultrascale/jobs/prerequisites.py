@@ -88,6 +88,8 @@ def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     kinds = {kind_of(manifest) for manifest in job.objects}
+    if job.queue is not None:
+        kinds.add(VOLCANO_JOB)  # Pods of other Jobs may wait in its queues too.
     for kind, remedy in _INSTALLED_BY.items():
         if kind in kinds and cluster.find(kind.group_path) is None:
             yield f"the cluster serves no {kind.resource}, so {remedy}"
@@ -322,10 +324,14 @@ def demand(manifests: Iterable[Object]) -> Mapping[str, Decimal]:
     """Return what the gangs of Volcano jobs need at once, by resource.
 
     Of each task it counts what must run: `minAvailable` pods, all without it; and of a job in one
-    task, what the job's own `minAvailable` says.
+    task, what the job's own `minAvailable` says. Of an array it counts one pod.
     """
     needs: dict[str, Decimal] = defaultdict(Decimal)
     for manifest in manifests:
+        if kind_of(manifest) == INDEXED_JOB:
+            for container in objects(manifest, "spec", "template", "spec", "containers"):
+                for resource, requested in requests_of(container).items():
+                    needs[resource] += requested
         if kind_of(manifest) != VOLCANO_JOB:
             continue
         tasks = objects(manifest, "spec", "tasks")

@@ -45,7 +45,9 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         return
     asked = _requests(spec)
     fitting = sum(_fitting(node, pods[name(node)], asked) for node in nodes)
-    if fitting >= job.pods:
+    # Pods of an array start one by one, unless a queue of Kueue admits them together.
+    wanted = 1 if job.array is not None and job.local_queue is None else job.pods
+    if fitting >= wanted:
         return
     held = [name(node) for node in nodes if not _fitting(node, pods[name(node)], asked)]
     holders = sorted({holder for node in held for pod in pods[node] if (holder := _holder(pod))})
@@ -54,7 +56,7 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     known, more = ", ".join(holders[:_MOST_HOLDERS]), len(holders) - _MOST_HOLDERS
     launched = ", or for nodes that are launched for it" if job.launches else ""
     yield (
-        f"{min(fitting, job.pods)} of its {job.pods} pods fit on the {len(nodes)} nodes that it "
+        f"{fitting} of its {job.pods} pods fit on the {len(nodes)} nodes that it "
         f"may run on: it waits for {known}{f' and {more} more' if more > 0 else ''}{launched}"
     )
 

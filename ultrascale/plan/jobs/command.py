@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow, volcano
+from ultrascale.catalog import jobset, kubeflow, kubernetes, volcano
 from ultrascale.plan import names
 
 Backend = Literal["c10d", "etcd", "etcd-v2"]
@@ -22,7 +22,7 @@ RANK_ZERO_HOST = "RANK_ZERO_HOST"
 """Variable of the pods of several nodes whose program is not torchrun's: host of the first one."""
 # Variables of the shell, joined by `+`, that sum up to the index of a pod.
 VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
-INDEXED_INDEX = "JOB_COMPLETION_INDEX"
+INDEXED_INDEX = kubernetes.COMPLETION_INDEX
 MISTAKE_EXIT_CODE = 2
 """Exit code of a script for a fault that no restart cures, such as a cold cache of graphs.
 

@@ -57,11 +57,12 @@ def quota_holds(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare
     nodes = sum(team.nodes.get(name, 0) for name in types)
     most = nodes * (100 + (team.borrow_limit_percent or 0)) // 100
     devices = max(pool.accelerators_per_node for pool in pools)
-    if request.pods * share.accelerators > most * devices:
+    if request.admitted_pods * share.accelerators > most * devices:
         wrong = f"more than team {team.name} may ever use: {most} nodes, {nodes} of them its own"
-        key = "nodes" if request.pods > 1 else "team"
+        several = "nodes" if request.pods > 1 else "array.parallelism"
+        key = several if request.admitted_pods > 1 else "team"
         todo = "ask for less, or raise hyperpod.task_governance.teams"
-        yield config.refuse(key, wrong, todo, got=str(request.pods))
+        yield config.refuse(key, wrong, todo, got=str(request.admitted_pods))
 
 
 def queue_of(team: TeamPlan, priority: str | None) -> LocalQueuePlan:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow
+from ultrascale.catalog import jobset, kubeflow, volcano
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
 from ultrascale.plan.jobs.command import CachePlan, Meeting
@@ -14,7 +14,14 @@ from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import GangPlacement, JobPlan, PoolPlan, ServingPlan
-from ultrascale.plan.model.jobs import Controller, LocalQueuePlan, RolePlan, TopologyPlan
+from ultrascale.plan.model.jobs import (
+    ArrayPlan,
+    Controller,
+    LocalQueuePlan,
+    PodPlan,
+    RolePlan,
+    TopologyPlan,
+)
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
 _RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
@@ -138,11 +145,14 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
 
 
 def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
-    """Plan a batch job: one pod that runs to its end."""
+    """Plan a batch job: one pod, or an array of them, that runs to its end."""
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = _controller(request, pools)
     division = divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
+    pod = plan_pod(request, pools, share)
+    if controller == "indexed" and request.queue is not None:
+        pod = _in_volcano_queue(pod, request.queue)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
@@ -151,15 +161,16 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
         roles=(
             RolePlan(
                 name=_CONTAINER,
-                pods=1,
+                pods=request.admitted_pods,
                 container=_CONTAINER,
-                pod=plan_pod(request, pools, share),
+                pod=pod,
             ),
         ),
-        parts=division.parts if request.gang else (),
+        parts=division.parts if controller == "volcano" else (),
         queue=request.queue,
         local_queue=_local_queue(request),
-        restarts=_retries(request, job, pools),
+        array=_array(request, job),
+        restarts=_retries(job, controller, pools),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=tuple(notes_of(request, pools, share, controller)),
     )
@@ -218,6 +229,22 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     )
 
 
+def _array(request: JobRequest, job: config.BatchJob) -> ArrayPlan | None:
+    if job.array is None:
+        return None
+    return ArrayPlan(
+        size=job.array.size,
+        parallelism=request.admitted_pods,
+        max_failed=job.array.max_failed,
+    )
+
+
+def _in_volcano_queue(pod: PodPlan, queue: str) -> PodPlan:
+    """Return pods that Volcano places one by one, although no Job of Volcano makes them."""
+    place = {volcano.QUEUE_ANNOTATION: queue, volcano.TASK_ANNOTATION: _CONTAINER}
+    return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
+
+
 def _topology(job: config.TrainingJob, placed: GangPlacement | None) -> TopologyPlan | None:
     if placed is None or not placed.aware:
         return None
@@ -236,6 +263,9 @@ def _local_queue(request: JobRequest) -> LocalQueuePlan | None:
 def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if isinstance(request.job, config.ServiceJob):
         return "deployment"
+    if isinstance(request.job, config.BatchJob) and request.job.array is not None:
+        # A Job of Volcano makes all of its pods at once, and knows no limit of failed ones.
+        return "indexed"
     if request.gang:
         # Two schedulers on the same nodes would give out the same GPUs twice.
         return "volcano"
@@ -257,12 +287,12 @@ def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> boo
     return grows and replicas < nodes.most_pods(pools, share)
 
 
-def _retries(request: JobRequest, job: config.BatchJob, pools: Sequence[PoolPlan]) -> int:
+def _retries(job: config.BatchJob, controller: Controller, pools: Sequence[PoolPlan]) -> int:
     if job.retries is not None:
         return job.retries
     # Volcano counts the loss of a node too; Kubernetes' own Job does not.
     spot = any(pool.capacity_type == "spot" for pool in pools)
-    return _RESTARTS_ON_SPOT if spot and request.gang else _RETRIES
+    return _RESTARTS_ON_SPOT if spot and controller == "volcano" else _RETRIES
 
 
 def _fields(controller: Controller) -> Mapping[str, str]:

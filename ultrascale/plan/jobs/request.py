@@ -76,6 +76,12 @@ class JobRequest:
         return self.job.nodes if isinstance(self.job, config.TrainingJob) else 1
 
     @property
+    def admitted_pods(self) -> int:
+        """Pods that a queue of Kueue admits together: of an array those of the same time."""
+        array = self.job.array if isinstance(self.job, config.BatchJob) else None
+        return self.pods if array is None else min(array.size, array.parallelism or array.size)
+
+    @property
     def nodes(self) -> tuple[PoolPlan, ...]:
         """The pools, or their shards, that it may run on."""
         pools = self.pools

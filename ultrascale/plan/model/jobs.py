@@ -96,6 +96,7 @@ class PodPlan:
         secrets: Environment variables with the Secret that holds each, under the variable's name.
         scratch: Local NVMe; None where it has none.
         init: Command that runs before the program, in the same image; empty without.
+        scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
     """
 
     image: str
@@ -116,6 +117,7 @@ class PodPlan:
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     scratch: ScratchPlan | None = None
     init: tuple[str, ...] = ()
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,7 @@ class ArrayPlan:
 
     Attributes:
         size: Pods in all.
-        parallelism: Most pods at the same time.
+        parallelism: Most pods at the same time, no more than there are.
         max_failed: Indexes that may fail before the job does.
     """
 
@@ -238,7 +240,7 @@ class JobPlan:
         parts: Volcano Jobs; empty for other controllers.
         service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
             PyTorchJob, or of a job without a host list, meet; None where there is none.
-        queue: Volcano queue; None for other controllers.
+        queue: Volcano queue; None where Volcano does not schedule it.
         local_queue: Queue of Kueue, or of task governance; None where nothing governs it.
         resumed: Whether HyperPod starts it anew when one of its nodes fails.
         restarts: Restarts of the job before it counts as failed.
