@@ -12,7 +12,7 @@ from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
-from ultrascale.jobs import prepare, tiers
+from ultrascale.jobs import JobManifests, prepare, tiers
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.request import JobRequest
@@ -223,8 +223,8 @@ def submit(stub: StubApiServer, folder: Path, **options: Any) -> ultrascale.Subm
     return ultrascale.submit(HYBRID, JOB, kubeconfig=known, **options)
 
 
-def tier_of(job: Any) -> list[str]:
-    affinity = pod_spec(job.manifests)["affinity"]["nodeAffinity"]
+def tier_of(job: JobManifests) -> list[str]:
+    affinity = pod_spec(job)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return term["matchExpressions"][0]["values"]
 
@@ -237,7 +237,7 @@ def test_submit_asks_the_cluster_and_requires_the_tier_that_it_tells(
 
     job = submit(stub, tmp_path)
 
-    assert tier_of(job) == [SPOT]
+    assert tier_of(job.manifests) == [SPOT]
     assert job.notes[0] == f"It runs on {SPOT}: 2 of its nodes are free, and it needs 2."
 
 
@@ -246,7 +246,7 @@ def test_submit_says_that_it_may_not_see_what_is_free(stub: StubApiServer, tmp_p
 
     job = submit(stub, tmp_path)
 
-    assert tier_of(job) == [HYPERPOD]
+    assert tier_of(job.manifests) == [HYPERPOD]
     assert job.notes[0] == (
         "It runs on hyperpod: what is free may not be read (nodes is forbidden), and it comes "
         "first; --tier chooses another."
@@ -265,7 +265,7 @@ def test_a_tier_that_somebody_chose_is_taken_unasked(stub: StubApiServer, tmp_pa
 
     job = submit(stub, tmp_path, tier=ON_DEMAND)
 
-    assert tier_of(job) == [ON_DEMAND]
+    assert tier_of(job.manifests) == [ON_DEMAND]
     asked = [each.query["labelSelector"] for each in stub.asked("GET", "/api/v1/nodes")]
     # Whether it has room there, and nothing of the other tiers.
     assert all(f"ultrascale.dev/pool={ON_DEMAND}" in each for each in asked)
@@ -331,3 +331,33 @@ def test_weights_fall_for_as_many_tiers_as_there_are() -> None:
 
     assert found == sorted(set(found), reverse=True)
     assert (found[0], found[-1] >= 1) == (100, True)
+
+
+QUEUED: dict[str, Any] = {"name": "burst", **PROGRAM, "queue": "foundation", "volumes": []}
+
+
+@pytest.mark.parametrize(
+    ("tier", "pools"), [(None, ["burst", "reserved", "spot"]), ("spot", ["spot"])]
+)
+def test_kueue_chooses_among_the_pools_of_its_queue_unless_a_tier_pins_the_job(
+    tier: str | None, pools: list[str]
+) -> None:
+    """Two submitters who look at once see the same free nodes; Kueue gives them to one."""
+    llm = read_cluster(HYBRID.with_name("llm-kueue.yaml"))
+
+    def choose(*_: object) -> Choice:
+        raise AssertionError("nobody looks at free nodes")
+
+    assert tier_of(prepare(llm, QUEUED, choose=choose, tier=tier)) == pools
+
+
+def test_a_tier_that_the_queue_does_not_have_is_refused() -> None:
+    llm = read_cluster(HYBRID.with_name("llm-kueue.yaml"))
+
+    with pytest.raises(ConfigError) as error:
+        prepare(llm, QUEUED, tier="cpu")
+
+    assert str(error.value) == (
+        "job: prefer: a tier that queue foundation does not have, got cpu; "
+        "use reserved, burst, spot"
+    )

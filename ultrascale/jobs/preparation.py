@@ -20,7 +20,7 @@ from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.tiers import Choice, Tier
+from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
@@ -65,7 +65,7 @@ class JobCluster:
         precompile: bool = False,
     ) -> JobRequest:
         """Return the request to plan ``job`` in this cluster."""
-        return JobRequest(
+        request = JobRequest(
             name=name,
             job=job,
             cluster=self.cluster,
@@ -76,9 +76,9 @@ class JobCluster:
             teams=self.teams,
             kueue=self.plan.kueue,
             template=template,
-            tier=tier if tier in job.prefer else None,
             precompile=precompile,
         )
+        return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
 
 
 def read_cluster(cluster_file: Path) -> JobCluster:
@@ -136,7 +136,7 @@ def prepare(
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
-    unchosen = job_tiers.tier_is_preferred(tier, reading.job)
+    unchosen = job_tiers.tier_can_be_chosen(tier, request)
     mistakes = (
         *_account(account),
         *reading.mistakes,
@@ -305,7 +305,7 @@ def check_templates(cluster: JobCluster) -> None:
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     nodes = request.nodes
     # Where several pools fit, the job names one.
-    unnamed = [*nodes_are_named(request.job, nodes, request.pools)]
+    unnamed = [*nodes_are_named(request, nodes)]
     left_open = unnamed if nodes else []
     for mistake in plan_jobs.mistakes_of(request):
         if mistake not in left_open and mistake.code != "missing":

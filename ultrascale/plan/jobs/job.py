@@ -6,7 +6,7 @@ from dataclasses import replace
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, volcano
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, tiers
+from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, queueing, tiers
 from ultrascale.plan.jobs.command import CachePlan, Meeting
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of, placement_of
@@ -59,7 +59,10 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if not _OF_NODES.isdisjoint(wrong):
         return
     yield from governance.mistakes_of(request, request.nodes)
-    unnamed = [*mistakes.nodes_are_named(job, request.nodes, request.pools)]
+    if tiers.lacks_queue(request):
+        return
+    of_queue = [*queueing.mistakes_of(request)]
+    unnamed = of_queue or [*mistakes.nodes_are_named(request, request.nodes)]
     yield from unnamed
     if not unnamed:
         # Tiers may have a mistake in common.
@@ -81,16 +84,19 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
     if "nodes" not in wrong:
-        yield from mistakes.nodes_are_there(job, share, pools)
+        if request.cluster_queue is None:
+            yield from mistakes.nodes_are_there(job, share, pools)
         yield from governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
         gang, governed = request.engine != "none", bool(request.teams)
         yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
-        yield from mistakes.efa_stays_in_its_pool(job, share, pools)
+        if request.cluster_queue is None:
+            yield from mistakes.efa_stays_in_its_pool(job, share, pools)
         if _controller(request, pools) == "pytorch":
             yield from mistakes.pytorch_job_is_plain(job)
     requests = nodes.requests_of(job, share)
     yield from mistakes.queue_holds(request, requests, _least_pods(job))
+    yield from queueing.mistakes_on(request, pools, share, requests, _least_pods(job))
 
 
 def plan_job(request: JobRequest) -> JobPlan:

@@ -355,15 +355,22 @@ def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> 
                 yield config.refuse("queue", wrong, todo, got=queue.name)
 
 
-def nodes_are_named(
-    job: config.AnyJob, pools: Sequence[PoolPlan], every: Sequence[PoolPlan]
-) -> Mistakes:
-    """Yield that none of ``every`` pool, or more than one, fits what the job says of its nodes."""
+def nodes_are_named(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield that no pool, or more than one, fits what the job says of its nodes.
+
+    Args:
+        request: The job.
+        pools: The pools that fit.
+    """
+    job, every = request.job, request.pools
     fitting = sorted({pool.pool for pool in pools})
     if not fitting:
         unknown = [*_labels_of_no_pool(job, every)]
         none = config.refuse("pool", "no pool has what the job asks for", "name one", got="")
         yield from unknown or [none]
+    if request.cluster_queue is not None:
+        # Kueue gives each kind of pods nodes of one pool.
+        return
     named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
     anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
     if len(fitting) > 1 and not named and not anywhere:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import volcano_placement
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs import governance, nodes
+from ultrascale.plan.jobs import governance, nodes, queueing
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import GangPlacement, PoolPlan
@@ -34,6 +34,7 @@ def notes_of(
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)
         yield from _of_placement(request, pools)
+    yield from queueing.notes_of(request, pools)
 
 
 def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacement | None:
@@ -133,10 +134,10 @@ def _of_training(
             f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
             "TCP, many times slower."
         )
-    spot = any(pool.capacity_type == "spot" for pool in pools)
+    spot = " and ".join(sorted({pool.pool for pool in pools if pool.capacity_type == "spot"}))
     if not job.min_nodes and spot and job.nodes > 1:
         yield (
-            f"EC2 takes Spot nodes of {where} one by one, and the job restarts with each; "
+            f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each; "
             "min_nodes lets it go on with fewer."
         )
     if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
@@ -147,7 +148,7 @@ def _of_training(
             f"too and wait for a new one{way_out}."
         )
     launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
-    if job.prefer and job.nodes > 1 and launched and not request.gang:
+    if job.prefer and job.nodes > 1 and launched and request.engine == "none":
         yield (
             f"Nodes of {where} are launched one by one, and those that come first are paid for "
             "while the job waits for the others: nothing starts its pods together there."

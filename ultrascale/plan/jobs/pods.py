@@ -100,7 +100,7 @@ def _preferences(request: JobRequest, pools: Sequence[PoolPlan]) -> tuple[Prefer
             return ()
         passed = Requirement(key=hyperpod.DEEP_HEALTH_STATUS, values=(hyperpod.DEEP_HEALTHY,))
         return (PreferencePlan(weight=_MOST_WEIGHT, nodes=passed),)
-    if request.tier is not None:
+    if request.tier is not None or request.cluster_queue is not None:
         return ()
     return tuple(
         PreferencePlan(weight=weight, nodes=Requirement(key=names.NODE_TYPE_LABEL, values=(tier,)))

@@ -11,6 +11,7 @@ from ultrascale.plan.jobs import nodes as job_nodes
 from ultrascale.plan.jobs.command import Backend
 from ultrascale.plan.model import (
     ClaimPlan,
+    ClusterQueuePlan,
     ImageBuildPlan,
     KueuePlan,
     MountPlan,
@@ -88,6 +89,8 @@ class JobRequest:
         if self.team is not None and not namespaces.says_where(self.job):
             # Quotas of teams are of HyperPod's nodes.
             pools = tuple(pool for pool in pools if pool.is_hyperpod)
+        if (queue := self.cluster_queue) is not None:
+            pools = tuple(pool for pool in pools if pool.pool in queue.pools)
         tiers = () if self.tier is None else (self.tier,)
         return job_nodes.nodes_of(self.job, pools, tiers=tiers)
 
@@ -108,6 +111,12 @@ class JobRequest:
             return None
         queues = [queue.name for queue in self.kueue.queues] if self.kueue is not None else []
         return self.job.queue or (queues[0] if len(queues) == 1 else None)
+
+    @property
+    def cluster_queue(self) -> ClusterQueuePlan | None:
+        """The same queue with its pools and quotas; None where the file has none of that name."""
+        queues = self.kueue.queues if self.kueue is not None else ()
+        return next((queue for queue in queues if queue.name == self.kueue_queue), None)
 
     @property
     def policies_of_jobs(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 from ultrascale import config
-from ultrascale.plan import capacity
+from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import nodes_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
@@ -72,6 +72,9 @@ class Choice:
 
 def needs_one(request: JobRequest) -> bool:
     """Return whether one tier must be chosen for a job before it is sent."""
+    if request.cluster_queue is not None:
+        # Kueue tries the pools of its queue in their order.
+        return False
     return bool(request.job.prefer) and request.tier is None and request.pods > 1
 
 
@@ -126,12 +129,40 @@ def weights(tiers: Sequence[str]) -> Mapping[str, int]:
     return dict(zip(tiers, chain(_WEIGHTS, repeat(_LEAST_WEIGHT)), strict=False))
 
 
-def tier_is_preferred(tier: str | None, job: config.AnyJob) -> config.Mistake | None:
-    """Return what is wrong with the ``tier`` that somebody chose for ``job``."""
-    if tier is None or tier in job.prefer:
+def lacks_queue(request: JobRequest) -> bool:
+    """Return whether a job names no queue of Kueue that is there: its nodes are not known then."""
+    waits = request.engine == "kueue" and not isinstance(request.job, config.ServiceJob)
+    return waits and request.cluster_queue is None
+
+
+def tiers_of_queue(request: JobRequest) -> tuple[str, ...]:
+    """Return the node types of the pools that a job's queue of Kueue has, best first.
+
+    Without such a queue there are none.
+    """
+    if (queue := request.cluster_queue) is None:
+        return ()
+    types = {pool.pool: pool.labels[names.NODE_TYPE_LABEL] for pool in request.pools}
+    return tuple(dict.fromkeys(types[name] for name in queue.pools))
+
+
+def tiers_to_choose(request: JobRequest) -> tuple[str, ...]:
+    """Return the node types of which one may be chosen: those a job prefers, or its queue has."""
+    job = request.job
+    if job.prefer or job.pool is not None:
+        return job.prefer
+    return tiers_of_queue(request)
+
+
+def tier_can_be_chosen(tier: str | None, request: JobRequest) -> config.Mistake | None:
+    """Return what is wrong with the ``tier`` that somebody chose for a job."""
+    known = tiers_to_choose(request)
+    if tier is None or tier in known or lacks_queue(request):
         return None
-    if not job.prefer:
+    if not known:
         wrong = "a tier for a job that prefers none"
         return config.refuse("prefer", wrong, "leave --tier out, or name pool", got=tier)
-    known = ", ".join(job.prefer)
-    return config.refuse("prefer", "a tier that it does not prefer", f"use {known}", got=tier)
+    wrong = "a tier that it does not prefer"
+    if not request.job.prefer:
+        wrong = f"a tier that queue {request.kueue_queue} does not have"
+    return config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)

@@ -1,0 +1,118 @@
+"""Under Kueue the queue says which pools a job gets, in which order, and how many nodes at most."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.jobs import IMAGE, pod_spec, prepared, refusals
+
+JOB: dict[str, Any] = {
+    "name": "tune",
+    "queue": "foundation",
+    "nodes": 4,
+    "image": IMAGE,
+    "script": "train.py",
+    "volumes": [],
+}
+MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "cpu"])
+
+
+@cache
+def llm() -> dict[str, Any]:
+    document = yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
+    document["scheduling"]["queues"] += [{"name": name, "prefer": pools} for name, pools in MIXED]
+    return document
+
+
+def pools_of(**changes: Any) -> list[str]:
+    """Return the pools on which Kueue may place the job's pods."""
+    manifests = prepared(llm(), JOB, **changes)
+    affinity = pod_spec(manifests)["affinity"]["nodeAffinity"]
+    assert [*affinity] == ["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (pool,) = (each for each in term["matchExpressions"] if each["key"] == "ultrascale.dev/pool")
+    return pool["values"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "pools"),
+    [
+        ({}, ["burst", "reserved", "spot"]),
+        ({"pool": "burst"}, ["burst"]),
+        ({"prefer": ["reserved", "spot"]}, ["reserved", "spot"]),
+        ({"nodes": 1, "prefer": ["reserved", "spot"]}, ["reserved", "spot"]),
+    ],
+)
+def test_a_job_is_left_to_the_order_of_its_queue_among_the_pools_that_it_names(
+    changes: dict[str, Any], pools: list[str]
+) -> None:
+    assert pools_of(**changes) == pools
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"prefer": ["spot", "reserved"]},
+            "job: prefer: another order than that of queue foundation, by which Kueue tries its "
+            "pools, got [spot, reserved]; write prefer: [reserved, spot], or use a queue of that "
+            "order",
+        ),
+        (
+            {"prefer": ["reserved", "cpu"]},
+            "job: prefer: not a node type of queue foundation, which has reserved, burst, spot, "
+            "got cpu; leave it out, or use another queue",
+        ),
+        (
+            {"pool": "cpu"},
+            "job: pool: not a pool of queue foundation, which has reserved, burst, spot, got "
+            "'cpu'; choose one of them, or add it to prefer of scheduling.queues[foundation]",
+        ),
+        (
+            {"queue": "gpu"},
+            "job: pool: several pools in queue gpu whose EFA interfaces differ; name one of "
+            "reserved, serving-large",
+        ),
+        (
+            {"queue": "all", "nodes": 1},
+            "job: pool: several pools in queue all whose accelerators and processors differ; name "
+            "one of cpu, reserved",
+        ),
+        (
+            {"queue": "applied", "nodes": 8},
+            "job: queue: 64 nvidia.com/gpu at once, which queue applied never has in one pool "
+            "(56 of reserved, 32 of spot); ask for less, or use another queue",
+        ),
+    ],
+)
+def test_what_the_queue_never_gives_a_job_is_refused_before_it_waits_for_ever(
+    changes: dict[str, Any], line: str
+) -> None:
+    assert refusals(llm(), JOB, **changes) == [line]
+
+
+def test_a_job_of_a_queue_of_mixed_pools_runs_on_the_one_that_it_names() -> None:
+    assert pools_of(queue="gpu", pool="serving-large") == ["serving-large"]
+
+
+def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends() -> None:
+    """Kueue admits by quota, and EC2 may have fewer nodes: those that came are paid for."""
+    notes = prepared(llm(), JOB).notes
+
+    # 4 nodes x $63.296 an hour x 20 minutes.
+    assert notes[-2:] == (
+        "Nodes of burst and spot are launched once Kueue has admitted it. Where they are not all "
+        "ready after 20 minutes, it goes back into queue foundation and is tried again, 10 times "
+        "at most; such a try costs at most $84 (4 nodes at $63.30 an hour).",
+        "Kueue tries reserved, burst, spot in this order, at each try from the first: where EC2 "
+        "has no nodes of a pool that has quota, the same pool comes again. To move the job, "
+        "cancel it and submit it with --tier (reserved, burst, spot).",
+    )
+
+
+@pytest.mark.parametrize("changes", [{"pool": "reserved"}, {"queue": "racks"}, {"nodes": 1}])
+def test_a_job_that_no_node_is_launched_for_is_told_of_no_cost(changes: dict[str, Any]) -> None:
+    assert [note for note in prepared(llm(), JOB, **changes).notes if "launched" in note] == []
