@@ -70,7 +70,7 @@ def test_how_far_a_pytorchjob_is_is_what_its_conditions_say(
 def test_a_job_that_its_teams_quota_holds_back_says_which_queue_it_waits_in() -> None:
     state = read_workload(PYTORCH_JOB, pytorch_job(queue=QUEUE, **conditions("Suspended")))
 
-    assert state.reason == f"waits in queue {QUEUE} until its team has quota for all of it"
+    assert state.reason == f"waits in queue {QUEUE} for quota for all of it"
 
 
 def test_its_pods_are_in_the_order_of_their_index(stub: StubApiServer, cluster: Cluster) -> None:

@@ -10,6 +10,10 @@ VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs"
 INDEXED_JOBS = "/apis/batch/v1/namespaces/training/jobs"
 PYTORCH_JOBS = "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/training/deployments"
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets"
+WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/workloads"
+CLUSTER_QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
+LOCAL_QUEUES = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/localqueues"
 SERVICES = f"{NAMESPACE}/services"
 PODS = f"{NAMESPACE}/pods"
 CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
@@ -66,6 +70,71 @@ def indexed_job(name: str = "bert", *, pods: int = 2) -> Object:
         "kind": "Job",
         "metadata": _metadata(name, name),
         "spec": {"completions": pods, "parallelism": pods, "completionMode": "Indexed"},
+    }
+
+
+def jobset(name: str = "bert", *, pods: int = 2, suspend: bool = False, **status: Any) -> Object:
+    """Return a JobSet of one role, in the queue `research`."""
+    metadata = _metadata(name, name)
+    metadata["labels"]["kueue.x-k8s.io/queue-name"] = "research"
+    role = {"name": "worker", "replicas": 1, "template": {"spec": {"parallelism": pods}}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": metadata,
+        "spec": {
+            "suspend": suspend,
+            "failurePolicy": {"maxRestarts": 10},
+            "replicatedJobs": [role],
+        },
+        "status": status,
+    }
+
+
+def jobset_pod(name: str, *, index: int, of: str, job: str = "bert", **changes: Any) -> Object:
+    """Return a pod of a JobSet of the UID ``of``."""
+    labels = {
+        JOB_LABEL: job,
+        "jobset.sigs.k8s.io/jobset-name": job,
+        "jobset.sigs.k8s.io/jobset-uid": of,
+        "jobset.sigs.k8s.io/replicatedjob-name": "worker",
+        "batch.kubernetes.io/job-name": f"{job}-worker-0",
+        "batch.kubernetes.io/job-completion-index": str(index),
+    }
+    owners = [{"kind": "Job", "name": f"{job}-worker-0", "uid": "of-the-job"}]
+    found = pod(name, job, **changes)
+    return {**found, "metadata": {"name": name, "labels": labels, "ownerReferences": owners}}
+
+
+def workload(*conditions: Object, of: str = "", active: bool = True, **status: Any) -> Object:
+    """Return Kueue's Workload of a job of the UID ``of``, in the queue `research`."""
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {
+            "name": "jobset-bert",
+            "namespace": "training",
+            "labels": {"kueue.x-k8s.io/job-uid": of},
+            "creationTimestamp": "2026-11-21T12:00:00Z",
+        },
+        "spec": {
+            "queueName": "research",
+            "active": active,
+            "priority": 100,
+            "podSets": [{"name": "worker", "count": 2, "template": {"spec": {"containers": []}}}],
+        },
+        "status": {**status, "conditions": [*conditions]},
+    }
+
+
+def holding(kind: str, reason: str = "", message: str = "", *, status: bool = True) -> Object:
+    """Return a condition."""
+    return {
+        "type": kind,
+        "status": str(status),
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-11-21T12:01:00Z",
     }
 
 

@@ -37,6 +37,8 @@ _GROUPS = frozenset(
         "/apis/apps/v1",
         "/apis/batch/v1",
         "/apis/batch.volcano.sh/v1alpha1",
+        "/apis/jobset.x-k8s.io/v1alpha2",
+        "/apis/kueue.x-k8s.io/v1beta2",
         "/apis/networking.k8s.io/v1",
         "/apis/policy/v1",
         "/apis/scheduling.k8s.io/v1",

@@ -17,6 +17,7 @@ POD_SUFFIX_CHARACTERS = 6
 """Characters behind the name of a pod's Job and its index; the whole name has at most 63."""
 
 # On every Job and pod, as label and as annotation.
+NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"
 UID_LABEL = "jobset.sigs.k8s.io/jobset-uid"
 ROLE_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"

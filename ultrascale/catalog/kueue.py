@@ -15,6 +15,12 @@ VERSION = "0.19.14"
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/README.md
 CHART = "oci://registry.k8s.io/kueue/charts/kueue"
 
+JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
+"""On every Workload: the UID of its job.
+
+Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/constants/constants.go
+"""
+
 DEFAULT_LOCAL_QUEUE = "default"
 """Name of the LocalQueue that takes the jobs of its namespace which name none.
 

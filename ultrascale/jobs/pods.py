@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.catalog import kubeflow
-from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.catalog import jobset, kubeflow
+from ultrascale.cluster_api.kinds import INDEXED_JOB, JOBSET, PYTORCH_JOB, VOLCANO_JOB, Kind
 from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 
@@ -45,9 +45,10 @@ class Pod:
     Attributes:
         name: Its name.
         uid: Id that differs from an earlier pod of the same name.
-        owner: The Volcano, PyTorch or Indexed Job that created it; empty for other pods.
+        owner: The Volcano, PyTorch or Indexed Job, or the JobSet, that it is of; empty for other
+            pods.
         owner_uid: UID of that job; empty for other pods.
-        task: Task of a Volcano job; empty without Volcano.
+        task: Task of a Volcano job, or role of a JobSet; empty for others.
         index: Its number within the task or the job; None where it has none.
         state: State.
         container: Its first container.
@@ -86,8 +87,10 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         name=name(manifest),
         uid=uid(manifest),
         owner_uid=_owner_uid(manifest),
-        owner=_first_label(manifest, (_VOLCANO_JOB, kubeflow.JOB_NAME, _INDEXED_JOB)),
-        task=label(manifest, _TASK),
+        owner=_first_label(
+            manifest, (_VOLCANO_JOB, kubeflow.JOB_NAME, jobset.NAME_LABEL, _INDEXED_JOB)
+        ),
+        task=_first_label(manifest, (_TASK, jobset.ROLE_LABEL)),
         index=int(index) if index.isdecimal() else None,
         state=state,
         container=first,
@@ -132,8 +135,9 @@ def made_by(pods: Iterable[Pod], workloads: Iterable[Object]) -> Iterator[Pod]:
 def by_rank(pods: Iterable[Pod], made: Iterable[tuple[Kind, Object]]) -> list[Pod]:
     """Return the pods in the order of their index in the whole job, which starts at 0.
 
-    In a Volcano Job the index runs through the tasks in their order. In a job of several Volcano
-    Jobs it runs through these, by the numbers at the end of their names.
+    In a Volcano Job the index runs through the tasks in their order, and in a JobSet through the
+    roles. In a job of several Volcano Jobs it runs through these, by the numbers at the end of
+    their names.
 
     Args:
         pods: All pods of the job.
@@ -168,22 +172,31 @@ def place_of(index: int, made: Iterable[tuple[Kind, Object]]) -> Mapping[str, st
     left = index
     for owner, task, replicas in _tasks(workloads):
         if left < replicas:
+            if JOBSET in kinds:
+                return {jobset.ROLE_LABEL: task, _COMPLETION_INDEX: str(left)}
             return {_VOLCANO_JOB: owner, _TASK: task, _TASK_INDEX: str(left)}
         left -= replicas
-    if VOLCANO_JOB in kinds:
+    if kinds & {VOLCANO_JOB, JOBSET}:
         raise LookupError(index)
     return {}
 
 
 def _tasks(made: Iterable[tuple[Kind, Object]]) -> Iterator[tuple[str, str, int]]:
-    """Yield job, name and size of each Volcano task, in the order of the pods' indexes."""
-    jobs = [manifest for kind, manifest in made if kind == VOLCANO_JOB]
+    """Yield job, name and size of each task or role, in the order of the pods' indexes."""
+    workloads = tuple(made)
+    for manifest in (manifest for kind, manifest in workloads if kind == JOBSET):
+        for role in objects(manifest, "spec", "replicatedJobs"):
+            pods = number(role, "template", "spec", "parallelism", default=1)
+            yield name(manifest), text(role, "name"), pods
+    jobs = [manifest for kind, manifest in workloads if kind == VOLCANO_JOB]
     for manifest in sorted(jobs, key=lambda job: (len(name(job)), name(job))):
         for task in objects(manifest, "spec", "tasks"):
             yield name(manifest), text(task, "name"), number(task, "replicas", default=1)
 
 
 def _owner_uid(manifest: Object) -> str:
+    if jobset_uid := label(manifest, jobset.UID_LABEL):
+        return jobset_uid
     owners = objects(manifest, "metadata", "ownerReferences")
     return next((text(owner, "uid") for owner in owners if text(owner, "kind") in _JOB_KINDS), "")
 

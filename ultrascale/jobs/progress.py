@@ -11,12 +11,15 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.admission import reason_of
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
 
-# Seconds between two looks at what has changed, and between two lists of warnings.
+# Seconds between two looks at what has changed, between two at Kueue's Workloads, and between two
+# lists of warnings.
 _TICK = 0.5
+_WORKLOADS_EVERY = 5.0
 _EVENTS_EVERY = 15.0
 _MOST_REASONS = 4
 # Volcano's message begins so for a pod that fits on a node, and waits for the rest of its gang.
@@ -77,6 +80,8 @@ class _View:
         self._listed: set[str] = set()
         self._warnings: Counter[str] = Counter()
         self._warned = 0.0
+        self._reasons: list[str] = []
+        self._asked = 0.0
         self._sources = {kind.resource: kind for kind in (POD, POD_GROUP, *job.kinds)}
         self.gone = False
 
@@ -150,11 +155,24 @@ class _View:
                 "(with Karpenter their NodeClaims), so that all are launched together"
             )
         lines += _group_reasons(self._own_groups())
-        if state.reason and not state.result:
-            lines.append(state.reason)
+        if not state.result:
+            told = self._held_back() or [state.reason]
+            lines += filter(None, told)
         if not pods:
             lines += self._warned_of()
         return tuple(dict.fromkeys(lines))
+
+    def _held_back(self) -> list[str]:
+        """Return why Kueue lets the workloads wait."""
+        now = time.monotonic()
+        if now - self._asked >= _WORKLOADS_EVERY:
+            self._asked = now
+            reasons = [
+                reason_of(self._cluster, self._job.namespace, workload)
+                for workload in self._workloads.values()
+            ]
+            self._reasons = [*dict.fromkeys(filter(None, reasons))]
+        return self._reasons
 
     def _own_groups(self) -> Iterator[Object]:
         """Yield the PodGroups of the job, without those of a deleted one of the same name."""

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ultrascale.cluster_api.kinds import POD, Kind
@@ -10,6 +10,7 @@ from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
+from ultrascale.jobs.admission import reason_of
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
@@ -29,7 +30,7 @@ class JobStatus:
         name: Its name.
         namespace: Where it is.
         kind: What makes its pods, such as `Job.batch.volcano.sh`.
-        queue: Queue of Volcano or of task governance; empty without.
+        queue: Queue of Volcano, Kueue or task governance; empty without.
         state: How far that is.
         created: When it was submitted.
         pods: Its pods, in the order of their index; those that have ended are missing where all
@@ -116,7 +117,13 @@ def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple
 def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:
     query = {"labelSelector": f"{JOB_LABEL}={job}"}
     pods = [read_pod(manifest) for manifest in cluster.items(POD.path(namespace), query)]
-    return _status(namespace, job, made, pods)
+    status = _status(namespace, job, made, pods)
+    if status.state.up or status.state.result is not None:
+        return status
+    reasons = [reason_of(cluster, namespace, manifest) for _, manifest in made]
+    if told := "; ".join(dict.fromkeys(filter(None, reasons))):
+        return replace(status, state=replace(status.state, reason=told))
+    return status
 
 
 def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:

@@ -1,16 +1,23 @@
-"""State of workloads: Volcano Jobs, PyTorchJobs, Indexed Jobs and Deployments."""
+"""State of workloads: Volcano Jobs, JobSets, PyTorchJobs, Indexed Jobs and Deployments."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.cluster_api.kinds import DEPLOYMENT, INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import (
+    DEPLOYMENT,
+    INDEXED_JOB,
+    JOBSET,
+    PYTORCH_JOB,
+    VOLCANO_JOB,
+    Kind,
+)
 from ultrascale.cluster_api.objects import Object, condition, label
-from ultrascale.documents import mapping, number, objects, text
+from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.plan.names import QUEUE_LABEL
 
 # Kinds that create pods, and so have a state of their own.
-WORKLOADS = (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
+WORKLOADS = (VOLCANO_JOB, JOBSET, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
 
 Result = Literal["succeeded", "failed"]
 
@@ -124,6 +131,47 @@ def _pytorch(manifest: Object) -> WorkloadState:
     )
 
 
+def _jobset(manifest: Object) -> WorkloadState:
+    """Return the state of a JobSet; restarts by lost nodes count towards no limit.
+
+    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
+    """
+    roles = objects(manifest, "spec", "replicatedJobs")
+    wanted = sum(map(_pods_of_role, roles))
+    states = objects(manifest, "status", "replicatedJobsStatus")
+    jobs = sum(number(role, "replicas", default=1) for role in roles)
+    up = sum(number(state, "ready") + number(state, "succeeded") for state in states) >= jobs
+    counted = number(manifest, "status", "restartsCountTowardsMax")
+    uncounted = number(manifest, "status", "restarts") - counted
+    phase, result = "Running" if up else "Pending", None
+    if told := condition(manifest, "Completed"):
+        phase, result = "Completed", "succeeded"
+    elif told := condition(manifest, "Failed"):
+        phase, result = "Failed", "failed"
+    elif look_up(manifest, "spec", "suspend") is True:
+        phase, up = "Suspended", False
+    elif told := condition(manifest, "RestartingJobSet"):
+        phase, up = "Restarting", False
+    reason = "" if result == "succeeded" else _told(told)
+    if not reason and result is None and uncounted:
+        reason = f"restarted {uncounted} times for pods that were evicted or lost their nodes"
+    return WorkloadState(
+        phase=phase,
+        result=result,
+        up=result == "succeeded" or up,
+        wanted=wanted,
+        least=wanted,
+        retries=counted,
+        most_retries=number(manifest, "spec", "failurePolicy", "maxRestarts"),
+        reason=_held_back(manifest) if phase == "Suspended" else reason,
+    )
+
+
+def _pods_of_role(role: Object) -> int:
+    job = mapping(role, "template", "spec")
+    return number(role, "replicas", default=1) * number(job, "parallelism", default=1)
+
+
 def _indexed(manifest: Object) -> WorkloadState:
     wanted = number(manifest, "spec", "completions", default=1)
     least = min(wanted, number(manifest, "spec", "parallelism", default=1))
@@ -186,7 +234,7 @@ def _held_back(manifest: Object) -> str:
     """Return why a suspended workload waits. Kueue keeps more about it in an object of its own."""
     queue = label(manifest, QUEUE_LABEL)
     suspended = _told(condition(manifest, "Suspended"))
-    return f"waits in queue {queue} until its team has quota for all of it" if queue else suspended
+    return f"waits in queue {queue} for quota for all of it" if queue else suspended
 
 
 def _told(manifest: Object) -> str:
@@ -195,6 +243,7 @@ def _told(manifest: Object) -> str:
 
 _READERS = {
     VOLCANO_JOB: _volcano,
+    JOBSET: _jobset,
     PYTORCH_JOB: _pytorch,
     INDEXED_JOB: _indexed,
     DEPLOYMENT: _deployment,

@@ -1,0 +1,216 @@
+"""Status of jobs under Kueue: how far a JobSet is, and why it waits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import job_manifests as given
+from tests.support.job_manifests import holding, workload
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import Object, Refusal, StubApiServer
+from ultrascale.cluster_api.kinds import JOBSET
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs import admission
+from ultrascale.jobs.cancellation import cancel, objects_of
+from ultrascale.jobs.pods import place_of
+from ultrascale.jobs.progress import Followed, follow
+from ultrascale.jobs.status import job_status, jobs_in
+from ultrascale.jobs.workloads import read_workload
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    with serve(StubApiServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
+    return Cluster.connected(kubeconfig(tmp_path, stub.url))
+
+
+def roles(**state: int) -> list[Object]:
+    return [{"name": "worker", **state}]
+
+
+STATES: list[tuple[Object, str, str | None, bool]] = [
+    (given.jobset(), "Pending", None, False),
+    (given.jobset(suspend=True), "Suspended", None, False),
+    (given.jobset(replicatedJobsStatus=roles(active=1)), "Pending", None, False),
+    (given.jobset(replicatedJobsStatus=roles(ready=1)), "Running", None, True),
+    # What the status says of the pods before is not yet taken back.
+    (
+        given.jobset(
+            replicatedJobsStatus=roles(ready=1),
+            conditions=[holding("RestartingJobSet", "DefaultFailurePolicy")],
+        ),
+        "Restarting",
+        None,
+        False,
+    ),
+    (given.jobset(conditions=[holding("Completed")]), "Completed", "succeeded", True),
+    (given.jobset(conditions=[holding("Failed", "ReachedMaxRestarts")]), "Failed", "failed", False),
+]
+
+
+@pytest.mark.parametrize(("found", "phase", "result", "up"), STATES)
+def test_a_jobset_is_as_far_as_its_controller_says(
+    found: Object, phase: str, result: str | None, up: bool
+) -> None:
+    state = read_workload(JOBSET, found)
+
+    assert (state.phase, state.result, state.up, state.wanted) == (phase, result, up, 2)
+
+
+def test_restarts_by_lost_nodes_are_told_and_count_towards_no_limit() -> None:
+    state = read_workload(JOBSET, given.jobset(restarts=7, restartsCountTowardsMax=3))
+
+    assert (state.retries, state.most_retries) == (3, 10)
+    assert "restarted 4 times" in state.reason
+
+
+LATE = holding("Evicted", "PodsReadyTimeout", "Exceeded the PodsReady timeout")
+PENDING = holding("QuotaReserved", "Pending", "8 more needed", status=False)
+ADMITTED: dict[str, Any] = {
+    "admission": {
+        "clusterQueue": "research",
+        "podSetAssignments": [{"name": "worker", "flavors": {"nvidia.com/gpu": "burst"}}],
+    }
+}
+NOT_READY = holding("PodsReady", "WaitForStart", status=False)
+REASONS: dict[str, tuple[Object, tuple[str, ...]]] = {
+    "too little quota": (workload(PENDING), ("waits in queue research: 8 more needed",)),
+    "not looked at yet": (workload(), ("waits in queue research",)),
+    "stock-out": (
+        workload(holding("Admitted"), NOT_READY, **ADMITTED),
+        ("admitted on burst at 2026-11-21T12:01:00Z", "paid for", "tries the same nodes again"),
+    ),
+    "a lost node": (
+        workload(
+            holding("Admitted"), holding("PodsReady", "WaitForRecovery", status=False), **ADMITTED
+        ),
+        ("runs on burst, and waits for pods that it has lost",),
+    ),
+    "put back by a stock-out": (
+        workload(LATE, PENDING, requeueState={"count": 3, "requeueAt": "2026-11-21T12:09:00Z"}),
+        ("put back 3 times", "nodes did not come", "again from 2026-11-21T12:09:00Z", "8 more"),
+    ),
+    "preempted": (
+        workload(
+            holding("Evicted", "Preempted"),
+            holding("Preempted", "InCohortReclamation", "for workload x"),
+            PENDING,
+        ),
+        ("was put back (InCohortReclamation: for workload x)", "8 more needed"),
+    ),
+    "given up": (
+        workload(
+            holding("Evicted", "DeactivatedDueToRequeuingLimitExceeded"), PENDING, active=False
+        ),
+        ("given it up (DeactivatedDueToRequeuingLimitExceeded)", "spec.active"),
+    ),
+    "checks": (
+        workload(
+            holding("QuotaReserved"),
+            admissionChecks=[
+                {"name": "budget", "state": "Pending"},
+                {"name": "x", "state": "Ready"},
+            ],
+        ),
+        ("has its quota in queue research, and waits for budget",),
+    ),
+    "none": (workload(holding("Admitted"), holding("PodsReady"), **ADMITTED), ()),
+    "ended": (workload(holding("Finished"), PENDING), ()),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_a_job_tells_why_kueue_lets_it_wait(case: str) -> None:
+    found, words = REASONS[case]
+
+    said = admission.reason(found)
+
+    assert all(word in said for word in words)
+    assert bool(said) == bool(words)
+
+
+def put(stub: StubApiServer, found: Object) -> str:
+    """Put a JobSet, and return its UID."""
+    path = f"{given.JOBSETS}/bert"
+    stub.put(path, found)
+    return str(stub.objects[path]["metadata"]["uid"])
+
+
+def test_status_shows_the_reason_of_the_jobs_own_workload(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    uid = put(stub, given.jobset(suspend=True))
+    stub.put(f"{given.WORKLOADS}/a", workload(PENDING, of=uid))
+    stub.put(f"{given.WORKLOADS}/b", workload(LATE, of="of-another"))
+
+    job = job_status(cluster, "training", "bert")
+
+    assert (job.kind, job.queue) == ("JobSet.jobset.x-k8s.io", "research")
+    assert job.state.reason == "waits in queue research: 8 more needed"
+
+
+def test_who_may_not_read_workloads_is_told_the_queue(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    put(stub, given.jobset(suspend=True))
+    stub.refuse("GET", "/workloads", Refusal(403, "workloads is forbidden"))
+
+    assert "waits in queue research" in job_status(cluster, "training", "bert").state.reason
+
+
+def test_pods_of_a_jobset_are_shown_by_index_and_those_of_a_deleted_one_are_not(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    uid = put(stub, given.jobset(pods=11, replicatedJobsStatus=roles(ready=1)))
+    for index in (10, 2, 0):
+        name = f"bert-worker-0-{index}-x"
+        stub.put(f"{given.PODS}/{name}", given.jobset_pod(name, index=index, of=uid))
+    stub.put(f"{given.PODS}/old", given.jobset_pod("old", index=1, of="of-the-old"))
+
+    shown = job_status(cluster, "training", "bert").pods
+
+    assert [pod.index for pod in shown] == [0, 2, 10]
+    assert [len(job.pods) for job in jobs_in(cluster, "training")] == [3]
+
+
+def test_the_log_of_a_pod_is_found_by_its_role_and_index() -> None:
+    made = [(JOBSET, given.jobset(pods=4))]
+
+    assert place_of(3, made) == {
+        "jobset.sigs.k8s.io/replicatedjob-name": "worker",
+        "batch.kubernetes.io/job-completion-index": "3",
+    }
+    with pytest.raises(LookupError):
+        place_of(4, made)
+
+
+def test_who_follows_a_job_reads_why_it_waits(stub: StubApiServer, cluster: Cluster) -> None:
+    uid = put(stub, given.jobset(suspend=True))
+    stub.put(f"{given.WORKLOADS}/a", workload(PENDING, of=uid))
+
+    progress = follow(
+        cluster,
+        Followed(name="bert", namespace="training", kinds=(JOBSET,)),
+        until=lambda progress: bool(progress.waiting),
+        report=lambda _: None,
+        timeout_seconds=20,
+    )
+
+    assert progress.waiting == ("waits in queue research: 8 more needed",)
+
+
+def test_cancelling_deletes_the_jobset_and_leaves_its_jobs_to_their_owner(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    put(stub, given.jobset())
+
+    deleted = cancel(cluster, "training", objects_of(cluster, "training", "bert"))
+
+    assert [str(each) for each in deleted] == ["JobSet bert"]
