@@ -1,9 +1,11 @@
 """Arrays: the same pod many times, on every engine."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.job_manifests import INDEXED_JOBS, PODS
 from tests.support.job_rules import findings
 from tests.support.jobs import (
     BATCH,
@@ -16,6 +18,13 @@ from tests.support.jobs import (
     refusals,
 )
 from tests.support.pools import SPOT, pool_document
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import StubApiServer
+from ultrascale.cli.job_views import job_document, print_job
+from ultrascale.cluster_api.kinds import INDEXED_JOB
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs.status import job_status
+from ultrascale.jobs.workloads import read_workload
 
 SWEEP: dict[str, Any] = BATCH | {"array": {"size": 100, "parallelism": 8, "max_failed": 5}}
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
@@ -83,3 +92,82 @@ def test_an_array_in_which_more_pods_may_fail_than_there_are_is_refused() -> Non
     assert refusals(CLUSTERS["none"], SWEEP, array={"size": 4}) == [
         "job: array.max_failed: more than the 4 pods of the array, got 5; write at most 4"
     ]
+
+
+# --- how far it is ------------------------------------------------------------------------------
+
+
+def sent(cluster: dict[str, Any], *conditions: tuple[str, str], **status: Any) -> Any:
+    """Return an array as the API server has it."""
+    (job,) = objects(prepared(cluster, SWEEP), "Job")
+    holding = [{"type": kind, "status": "True", "reason": why} for kind, why in conditions]
+    return {**job, "status": {**status, "conditions": holding}}
+
+
+def test_the_status_of_an_array_says_how_many_indexes_are_done_and_which_failed() -> None:
+    found = sent(
+        CLUSTERS["none"], active=8, ready=6, completedIndexes="0-2,4,9-10", failedIndexes="3,5-6"
+    )
+
+    state = read_workload(INDEXED_JOB, found)
+
+    assert str(state.array) == "6 completed, 3 failed, 6 running, 85 left of 100"
+    assert (state.phase, state.up, state.array and state.array.failed_indexes) == (
+        "Running",
+        True,
+        "3,5-6",
+    )
+
+
+ENDS = {
+    "all are done": ([("Complete", "CompletionsReached")], "Completed", "succeeded"),
+    "as many failed as may": ([("Failed", "FailedIndexes")], "Completed", "succeeded"),
+    "more failed": ([("Failed", "MaxFailedIndexesExceeded")], "Failed", "failed"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_array_succeeds_with_as_many_failed_indexes_as_may_fail(end: str) -> None:
+    conditions, phase, result = ENDS[end]
+
+    state = read_workload(INDEXED_JOB, sent(CLUSTERS["none"], *conditions))
+
+    assert (state.phase, state.result) == (phase, result)
+
+
+def test_an_array_is_up_with_its_first_pod_as_none_waits_for_another() -> None:
+    state = read_workload(INDEXED_JOB, sent(CLUSTERS["volcano"], active=8, ready=1))
+
+    assert (state.least, state.up) == (1, True)
+
+
+def test_status_shows_an_array_with_its_queue_and_the_pods_that_are_not_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stub = StubApiServer()
+    array = sent(CLUSTERS["volcano"], active=2, ready=1, completedIndexes="0-6", failedIndexes="7")
+    stub.put(f"{INDEXED_JOBS}/convert", array)
+    for index, phase in ((0, "Succeeded"), (7, "Failed"), (9, "Pending")):
+        labels = {
+            "ultrascale.dev/job": "convert",
+            "batch.kubernetes.io/job-name": "convert",
+            "batch.kubernetes.io/job-completion-index": str(index),
+        }
+        pod = {"metadata": {"name": f"convert-{index}", "labels": labels}, "spec": {}}
+        stub.put(f"{PODS}/convert-{index}", {"kind": "Pod", **pod, "status": {"phase": phase}})
+
+    with serve(stub):
+        status = job_status(
+            Cluster.connected(kubeconfig(tmp_path, stub.url)), "training", "convert"
+        )
+    print_job(status)
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert status.queue == "default"
+    assert status.indexes == (0, 7, 9)
+    assert "7 completed, 1 failed, 1 running, 91 left of 100" in shown
+    assert "at most 5 may fail; failed: 7" in shown
+    assert "7 convert-7 failed" in shown
+    assert "convert-0" not in shown
+    document: Any = job_document(status)
+    assert (document["array"]["completed"], document["array"]["left"]) == (7, 91)

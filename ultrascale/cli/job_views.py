@@ -1,7 +1,7 @@
 """Tables and JSON of jobs, queues and pools, and the progress of a job."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from ultrascale import plan
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
+from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queues import Queues
 from ultrascale.jobs.status import JobStatus
@@ -67,10 +68,21 @@ def print_job(job: JobStatus) -> None:
         say(f"  {job.state.reason}")
     table = Table("index", "pod", "state", "node", "restarts", "reason", box=SIMPLE)
     table.columns[1].no_wrap = True
-    for index, pod in enumerate(job.pods):
+    if array := job.state.array:
+        say(f"  at most {array.max_failed} may fail; failed: {array.failed_indexes or 'none'}")
+    for index, pod in _indexed(job):
+        if array and pod.state == "succeeded":
+            continue
         cells = (str(index), pod.name, pod.state, pod.node, str(pod.restarts), pod.reason)
         table.add_row(*cells)
-    console.print(table)
+    if table.rows:
+        console.print(table)
+
+
+def _indexed(job: JobStatus) -> Iterator[tuple[int | None, Pod]]:
+    """Yield the pods with their indexes, of which those of an array say their own."""
+    for place, pod in enumerate(job.pods):
+        yield pod.index if job.state.array else place, pod
 
 
 def print_queues(queues: Queues) -> None:
@@ -109,9 +121,10 @@ def job_document(job: JobStatus) -> Mapping[str, object]:
         "queue": job.queue,
         "created": job.created,
         **asdict(job.state),
+        "array": None if (array := job.state.array) is None else _array_document(array),
         "counts": job.counts,
         "nodes": job.nodes,
-        "pods": [_pod_document(index, pod) for index, pod in enumerate(job.pods)],
+        "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
     }
 
 
@@ -120,9 +133,13 @@ def queues_document(queues: Queues) -> Mapping[str, object]:
     return asdict(queues)
 
 
-def _pod_document(index: int, pod: Pod) -> Mapping[str, object]:
+def _pod_document(index: int | None, pod: Pod) -> Mapping[str, object]:
     document = asdict(pod)
     return {**document, "index": index}
+
+
+def _array_document(array: ArrayState) -> Mapping[str, object]:
+    return {**asdict(array), "left": array.left}
 
 
 def _plain(value: object) -> str:
@@ -131,6 +148,8 @@ def _plain(value: object) -> str:
 
 
 def _pods(job: JobStatus) -> str:
+    if job.state.array:
+        return str(job.state.array)
     counts = [f"{job.counts[state]} {state}" for state in STATES if job.counts[state]]
     return f"{', '.join(counts) or '0'} of {job.state.wanted}"
 
@@ -233,5 +252,7 @@ def _lines(progress: Progress) -> list[str]:
 def _counts(progress: Progress) -> str:
     pods = progress.pods
     shown = [f"{each} {pods[each]}" for each in _SHOWN]
+    if progress.state.array:
+        return f"{' · '.join(shown)}; {progress.state.array}"
     shown += [f"{each} {pods[each]}" for each in _PASSING if pods[each]]
     return f"{' · '.join(shown)} of {progress.state.wanted}"

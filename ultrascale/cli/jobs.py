@@ -209,10 +209,8 @@ def logs(
         *(reading.Choice(pod=name, previous=previous, tail=tail) for name in pod or ()),
     ]
     if every:
-        count = len(job_status(cluster, namespace, job).pods)
-        choices = [
-            reading.Choice(index=index, previous=previous, tail=tail) for index in range(count)
-        ]
+        indexes = job_status(cluster, namespace, job).indexes
+        choices = [reading.Choice(index=index, previous=previous, tail=tail) for index in indexes]
     choices = choices or [reading.Choice(previous=previous, tail=tail)]
     if len(choices) == 1:
         print_lines(reading.lines(cluster, namespace, job, choices[0], follow=follow))

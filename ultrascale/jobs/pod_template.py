@@ -15,7 +15,7 @@ def labels(plan: JobPlan) -> dict[str, str]:
     return {
         names.JOB_LABEL: plan.name,
         "app.kubernetes.io/name": plan.name,
-        "app.kubernetes.io/component": plan.kind,
+        names.COMPONENT_LABEL: plan.kind,
         "app.kubernetes.io/managed-by": "ultrascale",
     }
 

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from ultrascale.catalog import volcano
 from ultrascale.cluster_api.kinds import POD, Kind
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
-from ultrascale.documents import text
+from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.admission import reason_of
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
@@ -50,6 +51,13 @@ class JobStatus:
         """Pods in each state."""
         counts = Counter(pod.state for pod in self.pods)
         return {state: counts[state] for state in STATES}
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """Indexes of its pods in the job; an array may have none or several of one."""
+        if self.state.array is None:
+            return tuple(range(len(self.pods)))
+        return tuple(sorted({pod.index for pod in self.pods if pod.index is not None}))
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -132,11 +140,18 @@ def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
         name=job,
         namespace=namespace,
         kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
-        queue=text(first, "spec", "queue") or label(first, QUEUE_LABEL),
+        queue=_queue(first),
         state=together(read_workload(workload, manifest) for workload, manifest in made),
         created=_when(text(first, "metadata", "creationTimestamp")),
         pods=tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made)),
     )
+
+
+def _queue(workload: Object) -> str:
+    """Return the queue that a workload or its pods name; empty without one."""
+    annotations = mapping(workload, "spec", "template", "metadata", "annotations")
+    of_pods = text(annotations, volcano.QUEUE_ANNOTATION)
+    return text(workload, "spec", "queue") or label(workload, QUEUE_LABEL) or of_pods
 
 
 def _when(stamp: str) -> datetime:

@@ -14,6 +14,7 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
 
 # Kinds that create pods, and so have a state of their own.
@@ -53,6 +54,7 @@ class WorkloadState:
         retries: Restarts of all its pods (Volcano), or of failed pods (others).
         most_retries: Limit of restarts; None without a limit.
         reason: Reason of the phase; empty where none is known.
+        array: Progress of an array; None where it is none.
     """
 
     phase: str
@@ -63,6 +65,7 @@ class WorkloadState:
     retries: int
     most_retries: int | None
     reason: str
+    array: ArrayState | None = None
 
 
 def read_workload(kind: Kind, manifest: Object) -> WorkloadState:
@@ -89,6 +92,7 @@ def together(states: Iterable[WorkloadState]) -> WorkloadState:
         retries=max(state.retries for state in every),
         most_retries=max(limits) if limits else None,
         reason=first.reason,
+        array=first.array,
     )
 
 
@@ -174,14 +178,20 @@ def _pods_of_role(role: Object) -> int:
 
 def _indexed(manifest: Object) -> WorkloadState:
     wanted = number(manifest, "spec", "completions", default=1)
-    least = min(wanted, number(manifest, "spec", "parallelism", default=1))
+    array = read_array(manifest)
+    # Pods of an array start one by one.
+    parallel = 1 if array else number(manifest, "spec", "parallelism", default=1)
+    least = min(wanted, parallel)
     # The server makes this limit endless where it is told another for each pod.
     of_all = number(manifest, "spec", "backoffLimit", default=6)
+    retries = number(manifest, "spec", "backoffLimitPerIndex", default=of_all)
     phase, result, told = "Pending", None, condition(manifest, "Suspended")
     if complete := condition(manifest, "Complete"):
         phase, result, told = "Completed", "succeeded", complete
     elif failed := condition(manifest, "Failed"):
         phase, result, told = "Failed", "failed", failed
+        if array and text(failed, "reason") == WITHIN_LIMIT:
+            phase, result = "Completed", "succeeded"
     elif told:
         phase = "Suspended"
     elif number(manifest, "status", "active"):
@@ -196,8 +206,10 @@ def _indexed(manifest: Object) -> WorkloadState:
         wanted=wanted,
         least=least,
         retries=number(manifest, "status", "failed"),
-        most_retries=number(manifest, "spec", "backoffLimitPerIndex", default=of_all),
+        # Each index of an array has its own.
+        most_retries=None if array else retries,
         reason=reason,
+        array=array,
     )
 
 

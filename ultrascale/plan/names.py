@@ -34,6 +34,7 @@ EFA_LABEL = "ultrascale.dev/efa"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 # On every object and pod of a job: its name.
 JOB_LABEL = "ultrascale.dev/job"
+COMPONENT_LABEL = "app.kubernetes.io/component"
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Marks the namespaces whose pods may reach the rendezvous server.
