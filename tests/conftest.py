@@ -125,3 +125,11 @@ def ultra(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "ultra-100k.yaml", tmp_path_factory.mktemp("ultra"))
+
+
+@pytest.fixture(scope="session")
+def llm(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/llm-kueue.yaml becomes."""
+    from tests.support.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "llm-kueue.yaml", tmp_path_factory.mktemp("llm"))

@@ -18,6 +18,7 @@ AT = "2026-12-15T00:00Z"
 STATUSES: Mapping[str, int] = {
     "auto-mode": 1,
     "hybrid-hyperpod": 0,
+    "llm-kueue": 0,
     "mixed-capacity": 1,
     "trainium-bert": 0,
     "ultra-100k": 2,

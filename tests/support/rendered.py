@@ -15,7 +15,14 @@ from tests.support.assembly import Assembly, synthesize
 from tests.support.folders import ROOT
 from ultrascale.deploy.assembly import read_assembly
 
-FILES = ("auto-mode", "hybrid-hyperpod", "mixed-capacity", "trainium-bert", "ultra-100k")
+FILES = (
+    "auto-mode",
+    "hybrid-hyperpod",
+    "llm-kueue",
+    "mixed-capacity",
+    "trainium-bert",
+    "ultra-100k",
+)
 
 # They follow from the bytes of our own sources: of an asset, of an image, of a function's code.
 _MASKED = (
