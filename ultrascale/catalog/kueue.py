@@ -6,7 +6,7 @@ Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/config/v1beta2/configuration_types.go
 """
 
-# The chart and the CRDs of 0.19.2 were read; releases of a minor change neither.
+# The chart and the CRDs of 0.19.2 were read.
 # Before 0.19.14 the wait after a check's Retry kept the quota of a job that was evicted:
 # https://github.com/kubernetes-sigs/kueue/pull/18785
 VERSION = "0.19.14"
@@ -38,3 +38,6 @@ TOPOLOGY_LEVELS = 16
 """Most levels of a Topology."""
 POD_SETS = 18
 """Most kinds of pods of a Workload."""
+
+TOPOLOGY_SUFFIX = "-topology"
+"""Our ending of the name of a flavor whose pods are placed by topology, behind its pool's."""

@@ -11,6 +11,7 @@ from ultrascale.config import (
     job_rules,
     pool_rules,
     purchase_rules,
+    queue_rules,
     repair_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
@@ -73,6 +74,7 @@ from ultrascale.config.purchase import (
     Spot,
     TrainingPlan,
 )
+from ultrascale.config.queue_rules import is_accelerated
 from ultrascale.config.releases import Release, install_command, may_read, release_of
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling, older_keys
 from ultrascale.config.schema import Kind as SchemaKind
@@ -92,7 +94,7 @@ from ultrascale.config.storage import (
 from ultrascale.ejected import read_ejected
 
 # An import of a module registers its rules.
-_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules, repair_rules)
+_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules, queue_rules, repair_rules)
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
     "requires": True,
@@ -181,6 +183,7 @@ __all__ = [
     "has_default_claims",
     "has_efa",
     "install_command",
+    "is_accelerated",
     "is_account_id",
     "is_cluster_path",
     "load",

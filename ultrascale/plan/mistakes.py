@@ -13,6 +13,11 @@ from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import autoscaler_takes_the_fleet, labels_fit_group_tags
+from ultrascale.plan.queue_rules import (
+    flavors_hold_the_taints,
+    pool_divides_between_queues,
+    topology_has_its_nodes,
+)
 from ultrascale.plan.stack_sizes import (
     administrators_fit,
     pools_fit,
@@ -103,4 +108,7 @@ _RULES = config.Rules(
     addons_can_be_installed,
     templates_suit_the_teams,
     claims_of_templates_exist,
+    topology_has_its_nodes,
+    pool_divides_between_queues,
+    flavors_hold_the_taints,
 )

@@ -36,8 +36,6 @@ COHORT = "fleet"
 """Name of the cohort of all queues."""
 
 CPU = "cpu"
-TOPOLOGY_SUFFIX = "-topology"
-"""Behind a pool's name, the name of its flavor in queues that place pods by topology."""
 
 # Users pay idle nodes while pods of a job wait for the last of them. A node of many GPUs boots and
 # pulls a large image in less.
@@ -146,9 +144,27 @@ class QueuedPool:
         return min(counts) if self.fixed else max(counts)
 
     @property
+    def placed(self) -> bool:
+        """Whether pods may be placed on it by topology: its nodes exist, and name their layers."""
+        return self.fixed and all(map(volcano.is_placed, self.shards[0].instance_types))
+
+    @property
     def layers(self) -> int:
         """Layers of AWS's network that the labels of each of its nodes name."""
         return min(map(volcano.network_layers, self.shards[0].instance_types))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueQuota:
+    """What a queue may use of a flavor, in units of the flavor's resource.
+
+    Attributes:
+        own: What it is guaranteed.
+        most: The most, with what others leave idle.
+    """
+
+    own: int
+    most: int
 
 
 def queued_pools(pools: Iterable[PoolPlan]) -> dict[str, QueuedPool]:
@@ -207,20 +223,16 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
     )
 
 
-def quota_for(
-    plan: KueuePlan, queue: ClusterQueuePlan, flavor: FlavorPlan
-) -> tuple[int, int] | None:
-    """Return what ``queue`` has of a flavor: its own, and the most with what it may borrow.
-
-    Both are in units of the flavor's resource; None where the queue does not have the flavor.
-    """
+def quota_of(queue: ClusterQueuePlan, flavor: FlavorPlan) -> QueueQuota | None:
+    """Return what ``queue`` may use of a flavor; None where it does not have the flavor."""
     for group in queue.groups:
         for quota in group.quotas:
             if quota.flavor == flavor.name:
+                limit = quota.borrowing_limit
                 most = flavor.quantity
-                if quota.borrowing_limit is not None:
-                    most = min(most, quota.nominal + quota.borrowing_limit)
-                return quota.nominal, most
+                if limit is not None:
+                    most = min(most, quota.nominal + limit)
+                return QueueQuota(own=quota.nominal, most=most)
     return None
 
 
@@ -250,7 +262,7 @@ def _flavors(
 
 def _flavor(pool: QueuedPool, *, nodes: int, placed: bool) -> FlavorPlan:
     return FlavorPlan(
-        name=f"{pool.name}{TOPOLOGY_SUFFIX}" if placed else pool.name,
+        name=f"{pool.name}{kueue.TOPOLOGY_SUFFIX}" if placed else pool.name,
         pool=pool.name,
         node_labels=_labels(pool, placed=placed),
         tolerated=pool.shards[0].taints,
@@ -277,13 +289,9 @@ def _labels(pool: QueuedPool, *, placed: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     for key in (*_FIRST_LABELS, *own):
         values = {value for shard in pool.shards for value in values_of(shard, key)}
-        if len(values) == 1 and not (key == names.CAPACITY_TYPE_LABEL and _spills(pool)):
+        if len(values) == 1:
             found[key] = values.pop()
     return dict([*found.items()][: kueue.FLAVOR_LABELS])
-
-
-def _spills(pool: QueuedPool) -> bool:
-    return any(each.reservation is not None and each.reservation.spill for each in pool.shards)
 
 
 def _topology(layers: int) -> TopologyLevelsPlan:

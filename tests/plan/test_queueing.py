@@ -1,0 +1,208 @@
+"""Quotas of Kueue's queues: what is guaranteed, what is borrowed, and that the sum is the fleet."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.pools import SPOT, pool_document
+from tests.support.queued_pools import (
+    BURST,
+    CPU,
+    NEURON,
+    POOLS,
+    RESERVED,
+    kueue_of,
+    mistakes_of,
+    planned,
+    queued_document,
+)
+from ultrascale.plan.model import KueuePlan
+from ultrascale.plan.queueing import quota_of
+
+RACKS: dict[str, Any] = {
+    "name": "racks",
+    "guarantee": {"reserved": 9},
+    "prefer": ["reserved"],
+    "topology": True,
+}
+FOUNDATION: dict[str, Any] = {
+    "name": "foundation",
+    "guarantee": {"reserved": 3},
+    "prefer": ["reserved", "burst", "spot"],
+}
+APPLIED: dict[str, Any] = {
+    "name": "applied",
+    "guarantee": {"reserved": 4},
+    "prefer": ["reserved", "spot"],
+    "limit": {"spot": 2},
+}
+MANY = (
+    *POOLS,
+    CPU,
+    NEURON,
+    pool_document(name="managed", nodes={"min": 4, "max": 4}),
+    pool_document(**BURST | {"name": "sharded", "shards": 3}),
+    pool_document(
+        **BURST | {"name": "mixed", "instance_types": ["g6.12xlarge", "g6.48xlarge"], "efa": "none"}
+    ),
+)
+
+
+def quotas(kueue: KueuePlan, name: str) -> dict[str, tuple[int, int | None]]:
+    """Return the quotas of a queue by flavor, in the order in which they are tried."""
+    (queue,) = (each for each in kueue.queues if each.name == name)
+    return {
+        quota.flavor: (quota.nominal, quota.borrowing_limit)
+        for group in queue.groups
+        for quota in group.quotas
+    }
+
+
+def shared(kueue: KueuePlan) -> dict[str, int]:
+    """Return what the cohort holds of each flavor for every queue."""
+    return {quota.flavor: quota.nominal for group in kueue.cohort.groups for quota in group.quotas}
+
+
+def test_a_guarantee_is_the_queues_own_and_what_is_left_stands_once_for_all() -> None:
+    kueue = kueue_of(RACKS, FOUNDATION, APPLIED)
+
+    assert quotas(kueue, "foundation") == {
+        "reserved": (24, None),
+        "burst": (0, None),
+        "spot": (0, None),
+    }
+    assert quotas(kueue, "applied") == {"reserved": (32, None), "spot": (0, 16)}
+    assert shared(kueue) == {"reserved-topology": 0, "reserved": 0, "burst": 64, "spot": 32}
+
+
+def test_a_pool_of_both_kinds_of_queues_counts_each_node_in_one_of_two_flavors() -> None:
+    kueue = kueue_of(RACKS, FOUNDATION, APPLIED)
+    placed, plain, *_ = kueue.flavors
+
+    assert (placed.name, placed.nodes, placed.topology) == ("reserved-topology", 9, "aws-3")
+    assert (plain.name, plain.nodes, plain.topology) == ("reserved", 7, None)
+    assert quotas(kueue, "racks") == {"reserved-topology": (72, None)}
+    # Its labels can never change, and nothing but the pool is in them.
+    assert placed.node_labels == {"ultrascale.dev/pool": "reserved", "node-type": "reserved"}
+    assert [each.levels[-1] for each in kueue.topologies] == ["kubernetes.io/hostname"]
+
+
+def test_without_queues_one_has_all_pools_with_accelerators_and_the_cheapest_first() -> None:
+    kueue = kueue_of(pools=(BURST, *POOLS[2:], RESERVED, CPU))
+    (queue,) = kueue.queues
+
+    assert queue.name == "default"
+    assert queue.pools == ("reserved", "spot", "burst")
+    assert shared(kueue) == {"burst": 64, "spot": 32, "reserved": 128}
+
+
+def test_devices_and_vcpus_are_counted_apart() -> None:
+    kueue = kueue_of(
+        {"name": "any"}, {"name": "data", "prefer": ["cpu"]}, pools=(RESERVED, NEURON, CPU)
+    )
+
+    assert [[group.resource for group in queue.groups] for queue in kueue.queues] == [
+        ["nvidia.com/gpu", "aws.amazon.com/neuron"],
+        ["cpu"],
+    ]
+    # Karpenter launches the largest type where that holds the pods that wait.
+    assert shared(kueue) == {"cpu": 16 * 64, "neuron": 2 * 16, "reserved": 128}
+    assert kueue.gated_resources == (
+        "aws.amazon.com/neuron",
+        "aws.amazon.com/neuroncore",
+        "aws.amazon.com/neurondevice",
+        "nvidia.com/gpu",
+    )
+
+
+def test_no_flavor_has_a_label_that_only_some_of_its_nodes_have() -> None:
+    falls_back = pool_document(
+        name="spot",
+        provisioner="karpenter",
+        purchase=SPOT | {"fallback": "on-demand"},
+        nodes={"max": 4},
+    )
+    sharded = pool_document(**BURST | {"shards": 2})
+    for flavor in kueue_of(pools=(falls_back, sharded)).flavors:
+        assert not flavor.node_labels.keys() & {"ultrascale.dev/shard"}
+        assert len(flavor.node_labels) <= 8
+        if flavor.pool == "burst":
+            assert flavor.nodes == 16
+        else:
+            assert "karpenter.sh/capacity-type" not in flavor.node_labels
+
+
+def test_a_namespace_of_services_alone_is_outside_the_queues() -> None:
+    claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
+    storage = {
+        "lustre": [
+            {
+                "name": "models",
+                "zone": "us-west-2b",
+                "capacity_gib": 1200,
+                "throughput_mbps_per_tib": 250,
+                "claim": claim,
+            }
+        ]
+    }
+    service = {"kind": "service", "namespace": "serving", "pool": "spot", "image": "a.io/b:1"}
+
+    def namespaces(**jobs: Any) -> tuple[str, ...]:
+        own = kueue_of({"name": "a", "prefer": ["burst"]}, storage=storage, jobs=jobs)
+        return own.namespaces
+
+    assert namespaces(chat=service) == ("training",)
+    assert namespaces() == ("serving", "training")
+
+
+@st.composite
+def files(draw: st.DrawFn) -> dict[str, Any]:
+    """Return a cluster file of random pools and queues, some of them wrong."""
+    pools = draw(st.lists(st.sampled_from(MANY), min_size=1, unique_by=lambda pool: pool["name"]))
+    names = st.sampled_from([pool["name"] for pool in pools])
+    counts = st.dictionaries(names, st.integers(0, 9), max_size=2)
+    queue = st.fixed_dictionaries(
+        {},
+        optional={
+            "prefer": st.lists(names, min_size=1, unique=True),
+            "guarantee": counts,
+            "limit": counts,
+            "topology": st.booleans(),
+        },
+    )
+    queues = draw(st.lists(queue, max_size=4))
+    named = [{"name": f"q{number}", **each} for number, each in enumerate(queues)]
+    return queued_document(*named, pools=tuple(pools))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(document=files())
+def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[str, Any]) -> None:
+    if wrong := mistakes_of(document):
+        assert all(line.startswith("scheduling.") for line in wrong)
+        return
+    plan = planned(document)
+    kueue = plan.kueue
+    assert kueue is not None
+
+    nodes: dict[str, int] = {}
+    for flavor in kueue.flavors:
+        nodes[flavor.pool] = nodes.get(flavor.pool, 0) + flavor.nodes
+        own = [quotas(kueue, queue.name).get(flavor.name, (0, None)) for queue in kueue.queues]
+        assert shared(kueue)[flavor.name] >= 0
+        assert sum(quota for quota, _ in own) + shared(kueue)[flavor.name] == flavor.quantity
+    queued = {name for queue in kueue.queues for name in queue.pools}
+    assert nodes == {
+        name: sum(pool.max_nodes for pool in plan.pools if pool.pool == name) for name in queued
+    }
+    for queue in kueue.queues:
+        own = {each.name: quota_of(queue, each) for each in kueue.flavors}
+        mine = [each for each in kueue.flavors if own[each.name] is not None]
+        assert {each.pool for each in mine} == {*queue.pools}
+        assert {each.topology is not None for each in mine} == {queue.topology}
+        for flavor in mine:
+            quota = own[flavor.name]
+            assert quota is not None
+            assert 0 < quota.most <= flavor.quantity
+            assert quota.own <= quota.most

@@ -1,0 +1,99 @@
+"""Rules of Kueue's queues that hang on what the pools become: nodes that exist, their labels."""
+
+from collections.abc import Iterator
+
+from ultrascale import config
+from ultrascale.catalog import kueue, volcano
+from ultrascale.plan import capacity
+
+Mistakes = Iterator[config.Mistake]
+
+
+def topology_has_its_nodes(
+    queue: config.Queue, scheduling: config.Scheduling, pools: config.Every[config.Pool]
+) -> Mistakes:
+    """Yield pools on which Kueue cannot place the pods of a queue by network layer.
+
+    It assigns a job to nodes that exist, and each must have the labels of all layers.
+
+    Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+    """
+    if scheduling.engine != "kueue" or not queue.topology:
+        return
+    known = {pool.name: pool for pool in pools}
+    for number, name in enumerate(queue.prefer):
+        pool = known.get(name)
+        if pool is None or not pool.nodes.are_counted or pool.role == "system":
+            continue  # a mistake of its own
+        if capacity.sized_by(pool) in capacity.SIZED_BY_PODS:
+            wrong = "a pool that grows: Kueue places by topology on nodes that exist"
+            todo = "name pools of a fixed size, or leave topology out"
+            yield config.refuse(f"prefer.{number}", wrong, todo)
+        elif not all(map(volcano.is_placed, pool.instance_types)):
+            types = ", ".join(pool.instance_types)
+            wrong = f"a pool whose nodes may not name their network layers: {types}"
+            todo = "choose another pool, or leave topology out"
+            yield config.refuse(f"prefer.{number}", wrong, todo)
+    if not queue.prefer and not any(map(_is_fixed, pools)):
+        wrong = "no pool with accelerators has a fixed number of nodes that name their layers"
+        yield config.refuse("topology", wrong, "leave it out")
+
+
+def pool_divides_between_queues(
+    scheduling: config.Scheduling, pools: config.Every[config.Pool]
+) -> Mistakes:
+    """Yield pools of which queues with a topology, or those without, have no node.
+
+    Nodes of a pool count for the first as far as they are guaranteed to them, and else for the
+    others.
+    """
+    if scheduling.engine != "kueue":
+        return
+    for pool in pools:
+        most = pool.nodes.highest * pool.shards if pool.nodes.are_counted else 0
+        own = [queue for queue in scheduling.queues if _has(queue, pool)]
+        placed = [queue for queue in own if queue.topology]
+        if not most or not placed or len(placed) == len(own):
+            continue
+        guaranteed = sum(queue.guarantee.get(pool.name, 0) for queue in placed)
+        names = ", ".join(queue.name for queue in placed)
+        others = ", ".join(queue.name for queue in own if not queue.topology)
+        if guaranteed == 0:
+            wrong = f"no node of pool {pool.name} for {names}, which {others} has as well"
+            todo = f"guarantee nodes of it to {names}"
+            yield config.refuse("queues", wrong, todo, got="")
+        elif guaranteed >= most:
+            wrong = f"no node of pool {pool.name} for {others}: all are guaranteed to {names}"
+            todo = f"guarantee fewer, or leave the pool out of {others}"
+            yield config.refuse("queues", wrong, todo, got="")
+
+
+def flavors_hold_the_taints(
+    queue: config.Queue, scheduling: config.Scheduling, pools: config.Every[config.Pool]
+) -> Mistakes:
+    """Yield pools with more taints than a flavor tolerates."""
+    if scheduling.engine != "kueue":
+        return
+    for pool in pools:
+        most = kueue.FLAVOR_LABELS - _OUR_TAINTS
+        if len(pool.taints) > most and _has(queue, pool):
+            wrong = f"pool {pool.name} with {len(pool.taints)} taints, of which Kueue takes {most}"
+            yield config.refuse("prefer", wrong, "leave taints out, or the pool", got="")
+
+
+# Of accelerators, and of Spot.
+_OUR_TAINTS = 2
+
+
+def _has(queue: config.Queue, pool: config.Pool) -> bool:
+    if queue.prefer:
+        return pool.name in queue.prefer
+    return config.is_accelerated(pool) and (not queue.topology or _is_fixed(pool))
+
+
+def _is_fixed(pool: config.Pool) -> bool:
+    """Return whether a queue with a topology has the pool by itself."""
+    if not config.is_accelerated(pool) or not pool.nodes.are_counted:
+        return False
+    sized_by_pods = capacity.sized_by(pool) in capacity.SIZED_BY_PODS
+    return not sized_by_pods and all(map(volcano.is_placed, pool.instance_types))
