@@ -21,7 +21,7 @@ from ultrascale.plan.jobs.nodes import NodeShare, efa_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterQueuePlan, FlavorPlan, KueuePlan, PoolPlan
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
-from ultrascale.plan.queueing import quota_for
+from ultrascale.plan.queueing import quota_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -104,9 +104,9 @@ def _beyond(
 ) -> Mistakes:
     """Yield pods that no flavor of the queue can hold together, whatever else runs."""
     most = {
-        flavor.pool: (flavor, quota[1])
+        flavor.pool: (flavor, quota.most)
         for flavor in _flavors(kueue, queue, pools)
-        if (quota := quota_for(kueue, queue, flavor)) is not None
+        if (quota := quota_of(queue, flavor)) is not None
     }
     needed = {
         pool: pods * amount(requests[flavor.resource])
