@@ -17,12 +17,14 @@ JOB: dict[str, Any] = {
     "script": "train.py",
     "volumes": [],
 }
-MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "cpu"])
+MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "neuron"])
 
 
 @cache
 def llm() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
+    (burst,) = (pool for pool in document["pools"] if pool["name"] == "burst")
+    document["pools"].append(burst | {"name": "neuron", "instance_types": ["trn2.48xlarge"]})
     document["scheduling"]["queues"] += [{"name": name, "prefer": pools} for name, pools in MIXED]
     return document
 
@@ -78,8 +80,8 @@ def test_a_job_is_left_to_the_order_of_its_queue_among_the_pools_that_it_names(
         ),
         (
             {"queue": "all", "nodes": 1},
-            "job: pool: several pools in queue all whose accelerators and processors differ; name "
-            "one of cpu, reserved",
+            "job: pool: several pools in queue all whose accelerators differ; name one of "
+            "neuron, reserved",
         ),
         (
             {"queue": "applied", "nodes": 8},
