@@ -14,7 +14,14 @@ from tests.support.rbac import Access, Rbac, accesses_of
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, StubApiServer
 from ultrascale import plan
-from ultrascale.cluster_api.kinds import INDEXED_JOB, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import (
+    INDEXED_JOB,
+    JOBSET,
+    LOCAL_QUEUE,
+    PYTORCH_JOB,
+    VOLCANO_JOB,
+    Kind,
+)
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.logs import Choice, lines
@@ -22,6 +29,7 @@ from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
 from ultrascale.plan.model import BackendPlan
+from ultrascale.plan.names import QUEUE_LABEL
 from ultrascale_backend.rendering import open_renderer
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 
@@ -57,6 +65,13 @@ def with_volcano() -> Rbac:
 
 
 @pytest.fixture(scope="module")
+def with_kueue() -> Rbac:
+    scheduling = {"queueing": "kueue", "queues": [{"name": "research"}]}
+    document = make_cluster(jobs=JOBS, backend=BACKEND, scheduling=scheduling)
+    return rights(backend_of(plan.plan_cluster(document)))
+
+
+@pytest.fixture(scope="module")
 def hybrid() -> Rbac:
     return rights(backend_of(plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml")))
 
@@ -65,7 +80,8 @@ def hybrid() -> Rbac:
 def stub() -> Iterator[StubApiServer]:
     server = StubApiServer()
     given.furnish(server)
-    server.groups.add(PYTORCH_JOB.group_path)
+    server.groups |= {PYTORCH_JOB.group_path, JOBSET.group_path, LOCAL_QUEUE.group_path}
+    server.put(LOCAL_QUEUE.path("training", "research"), {"spec": {"clusterQueue": "research"}})
     with serve(server):
         yield server
 
@@ -77,11 +93,16 @@ def life_of_a_job(stub: StubApiServer, folder: Path, kind: Kind) -> list[Access]
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "metadata": {"name": "bert", "labels": {given.JOB_LABEL: "bert"}},
-        "spec": {},
+        "spec": {"suspend": True} if kind == JOBSET else {},
     }
+    if kind == JOBSET:
+        workload["metadata"]["labels"][QUEUE_LABEL] = "research"
     headless, *_ = given.manifests().objects
     queue = "research" if kind == VOLCANO_JOB else None
-    job = given.manifests(objects=(headless, workload), queue=queue, service_account="trainer")
+    local = "research" if kind == JOBSET else None
+    job = given.manifests(
+        objects=(headless, workload), queue=queue, local_queue=local, service_account="trainer"
+    )
     stub.put(f"{given.NAMESPACE}/serviceaccounts/trainer", {"kind": "ServiceAccount"})
     send(cluster, job)
     stub.put(POD, given.pod("bert-0"))
@@ -110,16 +131,36 @@ def test_a_job_is_sent_followed_read_and_cancelled_where_volcano_runs(
     with_volcano: Rbac, life: Sequence[Access]
 ) -> None:
     # Kinds that are not installed: a refusal is taken for their absence.
-    absent = {"pytorchjobs"}
+    absent = {"pytorchjobs", "jobsets"}
 
     assert {each for each in refused(with_volcano, life) if each.resource not in absent} == set()
+
+
+@pytest.mark.parametrize("life", [JOBSET, INDEXED_JOB], indirect=True)
+def test_a_job_is_sent_followed_read_and_cancelled_where_kueue_runs(
+    with_kueue: Rbac, life: Sequence[Access]
+) -> None:
+    absent = {"batch.volcano.sh", "scheduling.volcano.sh", "kubeflow.org"}
+
+    assert {each for each in refused(with_kueue, life) if each.group not in absent} == set()
+
+
+@pytest.mark.parametrize("life", [JOBSET], indirect=True)
+def test_nothing_is_granted_under_kueue_that_no_job_takes(
+    with_kueue: Rbac, life: Sequence[Access]
+) -> None:
+    used = {(each.verb, each.group, each.resource) for each in life if each.namespace}
+    used |= {(verb, "batch", "jobs") for verb, _, kind in used if kind == "jobsets"}
+    used.add(("list", "", "events"))
+
+    assert with_kueue.granted("training") - used == set()
 
 
 @pytest.mark.parametrize("life", [PYTORCH_JOB, INDEXED_JOB], indirect=True)
 def test_a_job_is_sent_followed_read_and_cancelled_on_hyperpod(
     hybrid: Rbac, life: Sequence[Access]
 ) -> None:
-    absent = {"batch.volcano.sh", "scheduling.volcano.sh"}
+    absent = {"batch.volcano.sh", "scheduling.volcano.sh", "jobset.x-k8s.io"}
 
     assert {each for each in refused(hybrid, life) if each.group not in absent} == set()
 

@@ -156,9 +156,13 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         yield RightPlan(
             group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
         )
+    if cluster.scheduling.engine == "kueue":
+        yield RightPlan(group="jobset.x-k8s.io", resources=("jobsets",), verbs=_MAKE)
+        # Kueue makes a Workload of each job, which says why the job waits.
+        yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
     if any(pool.is_hyperpod for pool in pools):
         yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
-    if cluster.hyperpod.task_governance is not None:
+    if _has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
     services = ("create", "get", "list", "patch", "delete")
     yield RightPlan(group="", resources=("services",), verbs=services)
@@ -187,10 +191,18 @@ def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Itera
     )
     if cluster.scheduling.engine == "volcano":
         yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
+    if _has_kueue(cluster):
+        yield RightPlan(group="kueue.x-k8s.io", resources=("clusterqueues",), verbs=("get",))
     backend = cluster.backend
-    if backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to):
+    ordered = backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to)
+    if ordered and cluster.scheduling.engine != "kueue":
         # To choose the tier of a job of several pods, by the nodes that are free.
         yield RightPlan(group="", resources=("nodes", "pods"), verbs=("list",))
+
+
+def _has_kueue(cluster: config.Cluster) -> bool:
+    """Return whether jobs wait in queues of Kueue, be it that of task governance."""
+    return cluster.scheduling.engine == "kueue" or cluster.hyperpod.task_governance is not None
 
 
 def _application(
