@@ -189,7 +189,7 @@ def test_the_bound_is_the_lowest_tier_whose_groups_hold_the_job() -> None:
     ("cluster", "job", "told"),
     [
         (FIXED, {"nodes": 1}, "closeness of a single node"),
-        (job_cluster(), {"nodes": 2}, "Volcano does not place by the network"),
+        (job_cluster(), {"nodes": 2}, "no engine places by the network"),
         (
             job_cluster(scheduling=AWARE),
             {"nodes": 2},

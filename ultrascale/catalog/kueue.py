@@ -21,6 +21,11 @@ JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/constants/constants.go
 """
 
+# On a pod template, with the label of a Topology's level as value.
+# Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+
 DEFAULT_LOCAL_QUEUE = "default"
 """Name of the LocalQueue that takes the jobs of its namespace which name none.
 

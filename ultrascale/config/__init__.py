@@ -48,6 +48,7 @@ from ultrascale.config.jobs import (
     Restarts,
     ServiceJob,
     Toleration,
+    TopologyLayer,
     TrainingJob,
     Volume,
 )
@@ -169,6 +170,7 @@ __all__ = [
     "TaskGovernance",
     "Team",
     "Toleration",
+    "TopologyLayer",
     "TrainingJob",
     "TrainingPlan",
     "TranslatedJob",

@@ -21,6 +21,7 @@ from ultrascale.config.jobs import (
     Resources,
     ServiceJob,
     Toleration,
+    TopologyLayer,
     TrainingJob,
 )
 from ultrascale.config.pools import NODE_TYPE, Pool
@@ -215,6 +216,18 @@ def array_can_end(job: BatchJob) -> Mistakes:
     if most > size:
         todo = f"write at most {size}"
         yield refuse("array.max_failed", f"more than the {size} pods of the array", todo)
+
+
+@rule
+def topology_names_one_layer(job: TrainingJob) -> Mistakes:
+    if not isinstance(job.topology, TopologyLayer):
+        return
+    named = (job.topology.required, job.topology.preferred)
+    if sum(each is not None for each in named) != 1:
+        wrong = "required and preferred at once" if all(named) else "no layer"
+        yield refuse(
+            "topology", wrong, "write {required: layer-2}, or {preferred: layer-2}", got=""
+        )
 
 
 @rule

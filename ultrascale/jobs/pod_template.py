@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from ultrascale.catalog import kueue
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, TolerationPlan
@@ -55,10 +56,11 @@ def pod_template(
     """
     role = role or plan.roles[0]
     pod = role.pod
+    annotations = {**pod.annotations, **_topology(plan)}
     return {
         "metadata": {
             "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
-            **({"annotations": dict(pod.annotations)} if pod.annotations else {}),
+            **({"annotations": annotations} if annotations else {}),
         },
         "spec": {
             **_spec(pod),
@@ -66,6 +68,14 @@ def pod_template(
             **(spec or {}),
         },
     }
+
+
+def _topology(plan: JobPlan) -> dict[str, str]:
+    """Return the annotation by which Kueue places the pods of a role close to each other."""
+    if plan.topology is None or plan.topology.level is None:
+        return {}
+    key = kueue.REQUIRED_TOPOLOGY if plan.topology.mode == "hard" else kueue.PREFERRED_TOPOLOGY
+    return {key: plan.topology.level}
 
 
 def _spec(pod: PodPlan) -> Spec:

@@ -36,6 +36,7 @@ _LARGE_FLEET_NODES = 5_000
 _PERCENT = 1
 # Sizes that the table shows where no template says one.
 _EXAMPLES = (8, 64, 500)
+_LAST_TIER = 3
 
 
 def plan_node_scoring(
@@ -83,6 +84,8 @@ def plan_gang(
     pools: Sequence[PoolPlan],
     among: Sequence[PoolPlan],
     job: config.TrainingJob,
+    *,
+    tier: int | None = None,
 ) -> GangPlacement:
     """Return what a gang asks of the scheduler.
 
@@ -91,10 +94,16 @@ def plan_gang(
         pools: All of its pools.
         among: Those of them that the gang may run on.
         job: The gang, a pod for each of its nodes.
+        tier: Tier of groups of which one is to hold it, 1 the lowest; None: the lowest that does.
     """
     scale = plan_scale(cluster).volcano
     within = _among(pools, among, job)
-    return _gang("", job.nodes, among=within, nodes=known_nodes(pools), scale=scale)
+    return _gang("", job.nodes, among=within, nodes=known_nodes(pools), scale=scale, tier=tier)
+
+
+def smallest_tier(pods: int, among: int) -> int:
+    """Return the lowest tier of which a group holds ``pods`` nodes of ``among``, 1 the lowest."""
+    return next(tier for tier, size in _groups(among) if pods <= size or tier == _LAST_TIER)
 
 
 def _among(pools: Sequence[PoolPlan], among: Sequence[PoolPlan], job: config.TrainingJob) -> int:
@@ -139,8 +148,11 @@ def _nodes_of(pools: Sequence[PoolPlan], name: str) -> int:
     return sum(pool.max_nodes for pool in pools if pool.pool == name)
 
 
-def _gang(name: str, pods: int, *, among: int, nodes: int, scale: VolcanoScale) -> GangPlacement:
-    tier, size = _smallest_group(pods, among)
+def _gang(
+    name: str, pods: int, *, among: int, nodes: int, scale: VolcanoScale, tier: int | None = None
+) -> GangPlacement:
+    tier = tier or smallest_tier(pods, among)
+    size = dict(_groups(among)).get(tier, among)
     groups = max(1, math.ceil(among / size))
     cost = facts.placement_seconds(
         nodes=nodes, candidates=_candidates(scale, min(size, max(among, 1)))
@@ -162,13 +174,13 @@ def _gang(name: str, pods: int, *, among: int, nodes: int, scale: VolcanoScale) 
     )
 
 
-def _smallest_group(pods: int, among: int) -> tuple[int, int]:
-    """Return the lowest tier whose groups hold a gang, and the nodes of one of them."""
-    for tier, size in enumerate((facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES), start=1):
-        if pods <= size:
-            return tier, size
-    # How many nodes a group of a broader layer has nobody has said: one may hold them all.
-    return 3, max(among, 1)
+def _groups(among: int) -> tuple[tuple[int, int], ...]:
+    """Return each tier with the nodes of one of its groups, the lowest first.
+
+    How many nodes a group of a broader layer has nobody has said: one may hold them all.
+    """
+    sizes = (facts.SMALLEST_GROUP_NODES, facts.NEXT_GROUP_NODES, max(among, 1))
+    return tuple(enumerate(sizes, start=1))
 
 
 def _candidates(scale: VolcanoScale, nodes: int) -> int:

@@ -6,21 +6,30 @@ from dataclasses import replace
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, volcano
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import claims, command, governance, mistakes, nodes, queueing, tiers
+from ultrascale.plan.jobs import (
+    claims,
+    command,
+    governance,
+    mistakes,
+    nodes,
+    queueing,
+    tiers,
+    topology,
+)
 from ultrascale.plan.jobs.command import CachePlan, Meeting
 from ultrascale.plan.jobs.nodes import NodeShare
-from ultrascale.plan.jobs.notes import notes_of, placement_of
+from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import GangPlacement, JobPlan, PoolPlan, ServingPlan
+from ultrascale.plan.jobs.topology import topology_of
+from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
 from ultrascale.plan.model.jobs import (
     ArrayPlan,
     Controller,
     LocalQueuePlan,
     PodPlan,
     RolePlan,
-    TopologyPlan,
 )
 
 # EC2 takes Spot nodes at any time, and each of them restarts the job.
@@ -80,7 +89,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     if too_small:
         return
     yield from mistakes.nodes_take_its_pods(job, share, pools)
-    yield from mistakes.topology_can_be_had(request, pools)
+    yield from topology.mistakes_of(request, pools)
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
     if "nodes" not in wrong:
@@ -203,7 +212,6 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     elif job.nodes > 1:
         pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
     ends_at_once = job.script is not None and not pytorch
-    placed = placement_of(request, pools)
     notes = notes_of(request, pools, share, controller)
     return JobPlan(
         name=request.name,
@@ -229,7 +237,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
-        topology=_topology(job, placed),
+        topology=topology_of(request, pools),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(*(division.notes if request.gang else ()), *notes),
     )
@@ -249,14 +257,6 @@ def _in_volcano_queue(pod: PodPlan, queue: str) -> PodPlan:
     """Return pods that Volcano places one by one, although no Job of Volcano makes them."""
     place = {volcano.QUEUE_ANNOTATION: queue, volcano.TASK_ANNOTATION: _CONTAINER}
     return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
-
-
-def _topology(job: config.TrainingJob, placed: GangPlacement | None) -> TopologyPlan | None:
-    if placed is None or not placed.aware:
-        return None
-    if job.topology == "required":
-        return TopologyPlan(mode="hard", highest_tier=placed.tier)
-    return TopologyPlan(mode="soft", highest_tier=None)
 
 
 def _local_queue(request: JobRequest) -> LocalQueuePlan | None:

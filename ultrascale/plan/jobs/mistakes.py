@@ -10,13 +10,11 @@ from ultrascale.catalog import (
     quantities,
     runtime_environment,
     volcano,
-    volcano_placement,
 )
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import NodeShare, efa_of, may_have, most_pods, values_of
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.placement import MOST_SECONDS, plan_gang
 from ultrascale.plan.pools.isolation import is_isolated
 
 Mistakes = Iterator[config.Mistake]
@@ -271,38 +269,6 @@ def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes
     if job.nodes > volcano.PODS_PER_JOB:
         wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
         yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
-
-
-def topology_can_be_had(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
-    """Yield a closeness that nothing gives the job on ``pools``, or that never comes about."""
-    job = request.job
-    if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
-        return
-    if job.nodes == 1:
-        yield config.refuse("topology", "closeness of a single node", "leave it out")
-        return
-    if not request.cluster.scheduling.topology_aware:
-        wrong = "closeness where Volcano does not place by the network"
-        todo = "set scheduling.topology_aware: true, or leave it out"
-        yield config.refuse("topology", wrong, todo)
-        return
-    launched = sorted({pool.pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS})
-    if job.topology == "required" and launched:
-        wrong = (
-            f"one group for nodes that are still to be launched on {', '.join(launched)}: "
-            "their place is known once they are there"
-        )
-        yield config.refuse("topology", wrong, "write preferred, or name a pool of a fixed size")
-    placed = plan_gang(request.cluster, request.pools, pools, job)
-    if not placed.aware:
-        wrong = (
-            f"{placed.pods:,} pods in {placed.groups:,} groups, about {placed.seconds:,.0f} s for "
-            f"the scheduler; shown to work are gangs of up to {volcano_placement.MOST_GANG} "
-            f"within {MOST_SECONDS} s"
-        )
-        layer = names.network_layer_label(2)
-        todo = f"write any, and name a group: node_selector: {{{layer}: nn-...}}"
-        yield config.refuse("topology", wrong, todo)
 
 
 def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:

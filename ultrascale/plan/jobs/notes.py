@@ -8,9 +8,10 @@ from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import governance, nodes, queueing
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import GangPlacement, PoolPlan
+from ultrascale.plan.jobs.topology import is_required, placement_of, topology_of
+from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import Controller
-from ultrascale.plan.placement import MOST_SECONDS, plan_gang
+from ultrascale.plan.placement import MOST_SECONDS
 
 # Below it nobody asks why a job of so many nodes does not start.
 _LONG_SECONDS = 20
@@ -37,23 +38,14 @@ def notes_of(
     yield from queueing.notes_of(request, pools)
 
 
-def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacement | None:
-    """Return what a gang asks of the scheduler; None where it is not placed by topology.
-
-    Args:
-        request: The job.
-        pools: The pools that it may run on.
-    """
-    job = request.job
-    if not request.cluster.scheduling.topology_aware or not isinstance(job, config.TrainingJob):
-        return None
-    if job.nodes == 1 or job.topology == "any":
-        return None
-    return plan_gang(request.cluster, request.pools, pools, job)
-
-
 def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield how long the scheduler takes for a gang, where that is long or spared."""
+    """Yield the group that a gang waits for, and how long the scheduler takes for it."""
+    asked = topology_of(request, pools)
+    if asked is not None and asked.level is not None and asked.mode == "hard":
+        yield (
+            f"Kueue admits it once the nodes of one group ({asked.level}) have room for all of its "
+            "pods, and spreads it over no other."
+        )
     placed = placement_of(request, pools)
     if placed is None:
         return
@@ -65,7 +57,7 @@ def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[st
             "groups of nodes that are in use. To keep them in one group, name it: node_selector: "
             f"{{{names.network_layer_label(2)}: nn-...}}."
         )
-    elif isinstance(request.job, config.TrainingJob) and request.job.topology == "required":
+    elif isinstance(request.job, config.TrainingJob) and is_required(request.job):
         yield (
             f"It waits for one group of {placed.groups:,} of tier {placed.tier} that has "
             f"{placed.pods:,} nodes free, and spreads over no other (tried in each: about "

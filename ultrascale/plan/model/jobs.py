@@ -216,15 +216,18 @@ class ServingPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyPlan:
-    """Closeness in which Volcano places the pods of a gang.
+    """Closeness in which Volcano or Kueue places the pods of a gang.
 
     Attributes:
         mode: `soft` takes close nodes first, `hard` waits for them.
-        highest_tier: Tier of HyperNodes of which one must hold them all; None without such a bound.
+        highest_tier: Tier of HyperNodes of which one must hold them all; None without such a bound,
+            and for Kueue.
+        level: Label whose value nodes of one group share, for Kueue; None for Volcano.
     """
 
     mode: Literal["soft", "hard"]
-    highest_tier: int | None
+    highest_tier: int | None = None
+    level: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +249,7 @@ class JobPlan:
         restarts: Restarts of the job before it counts as failed.
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
-        topology: How close Volcano is asked to place its pods; None: not at all.
+        topology: How close its pods are to be placed; None: nothing is asked for.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.

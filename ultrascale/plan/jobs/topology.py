@@ -1,0 +1,168 @@
+"""Closeness of a job's nodes in AWS's network, as its engine is asked for it.
+
+Volcano counts tiers from the lowest layer up, and holds gangs to a tier. Kueue places pods by the
+label of a layer, on the fixed pools of a queue that does so.
+
+Sources:
+    https://volcano.sh/en/docs/network_topology_aware_scheduling/
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import volcano_placement
+from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import GangPlacement, PoolPlan
+from ultrascale.plan.model.jobs import TopologyPlan
+from ultrascale.plan.placement import (
+    MOST_SECONDS,
+    known_nodes,
+    plan_gang,
+    smallest_tier,
+    topology_layers,
+)
+
+Mistakes = Iterator[config.Mistake]
+
+
+def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan | None:
+    """Return how close the nodes of a job are asked to be; None where nothing is asked for.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.topology == "any":
+        return None
+    mode = "hard" if is_required(job) else "soft"
+    if request.engine == "volcano":
+        placed = placement_of(request, pools)
+        if placed is None or not placed.aware:
+            return None
+        tier = placed.tier if mode == "hard" else None
+        return TopologyPlan(mode=mode, highest_tier=tier)
+    if request.cluster_queue is None or not request.cluster_queue.topology:
+        return None
+    return TopologyPlan(mode=mode, level=names.network_layer_label(_layer(job, pools)))
+
+
+def is_required(job: config.TrainingJob) -> bool:
+    """Return whether a job waits for nodes of one group."""
+    if isinstance(job.topology, config.TopologyLayer):
+        return job.topology.required is not None
+    return job.topology == "required"
+
+
+def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacement | None:
+    """Return what a gang asks of Volcano; None where it is not placed by topology.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    job = request.job
+    if not request.cluster.scheduling.topology_aware or not isinstance(job, config.TrainingJob):
+        return None
+    if job.nodes == 1 or job.topology == "any":
+        return None
+    layer = _named_layer(job)
+    tier = None if layer is None else topology_layers(request.pools) - layer + 1
+    return plan_gang(request.cluster, request.pools, pools, job, tier=tier)
+
+
+def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield a closeness that nothing gives the job on ``pools``, or that never comes about."""
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
+        return
+    if job.nodes == 1:
+        yield config.refuse("topology", "closeness of a single node", "leave it out")
+        return
+    missing = [*_engine_places(request)]
+    yield from missing
+    if missing:
+        return
+    unknown = [*_layer_is_there(request, job, pools)]
+    yield from unknown
+    if not unknown and request.engine == "volcano":
+        yield from _volcano_places(request, job, pools)
+
+
+def _engine_places(request: JobRequest) -> Mistakes:
+    """Yield a closeness where nothing places jobs by the network."""
+    if request.engine == "kueue":
+        queue = request.cluster_queue
+        if queue is not None and not queue.topology:
+            queues = request.kueue.queues if request.kueue is not None else ()
+            placing = ", ".join(each.name for each in queues if each.topology)
+            wrong = f"closeness in queue {queue.name}, which does not place by the network"
+            todo = (
+                f"use queue {placing}" if placing else "give a queue of fixed pools topology: true"
+            )
+            yield config.refuse("topology", wrong, f"{todo}, or leave it out")
+    elif not request.cluster.scheduling.topology_aware:
+        wrong = "closeness where no engine places by the network"
+        todo = (
+            "set scheduling.topology_aware: true with Volcano, use a queue of Kueue with "
+            "topology: true, or leave it out"
+        )
+        yield config.refuse("topology", wrong, todo)
+
+
+def _layer_is_there(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    """Yield a layer that nodes of the job's pools, or of all of Volcano's, do not name."""
+    layer = _named_layer(job)
+    among = request.pools if request.engine == "volcano" else pools
+    known = topology_layers(among)
+    if layer is not None and layer > known:
+        where = "every pool" if among is request.pools else _listed(pools)
+        key = "topology.required" if is_required(job) else "topology.preferred"
+        wrong = f"a layer that nodes of {where} do not name: they have layers 1 to {known}"
+        yield config.refuse(key, wrong, f"use layer-{known}, the closest, or a broader one")
+
+
+def _volcano_places(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Mistakes:
+    launched = [pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS]
+    if is_required(job) and launched:
+        wrong = (
+            f"one group for nodes that are still to be launched on {_listed(launched)}: "
+            "their place is known once they are there"
+        )
+        yield config.refuse("topology", wrong, "write preferred, or name a pool of a fixed size")
+    placed = placement_of(request, pools)
+    if placed is not None and not placed.aware:
+        wrong = (
+            f"{placed.pods:,} pods in {placed.groups:,} groups, about {placed.seconds:,.0f} s for "
+            f"the scheduler; shown to work are gangs of up to {volcano_placement.MOST_GANG} "
+            f"within {MOST_SECONDS} s"
+        )
+        layer = names.network_layer_label(2)
+        todo = f"write any, and name a group: node_selector: {{{layer}: nn-...}}"
+        yield config.refuse("topology", wrong, todo)
+
+
+def _layer(job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
+    """Return the layer that a job names, or the lowest that holds it by the plan; 1 is broadest."""
+    named = _named_layer(job)
+    if named is not None:
+        return named
+    layers = topology_layers(pools)
+    return max(1, layers - smallest_tier(job.nodes, known_nodes(pools)) + 1)
+
+
+def _named_layer(job: config.TrainingJob) -> int | None:
+    if not isinstance(job.topology, config.TopologyLayer):
+        return None
+    named = job.topology.required or job.topology.preferred
+    return None if named is None else int(named.removeprefix("layer-"))
+
+
+def _listed(pools: Sequence[PoolPlan]) -> str:
+    return ", ".join(sorted({pool.pool for pool in pools}))
