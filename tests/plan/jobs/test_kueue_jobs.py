@@ -17,6 +17,14 @@ JOB: dict[str, Any] = {
     "script": "train.py",
     "volumes": [],
 }
+SERVICE: dict[str, Any] = {
+    "name": "chat",
+    "kind": "service",
+    "pool": "serving",
+    "namespace": "serving",
+    "image": IMAGE,
+    "volumes": [],
+}
 MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "neuron"])
 
 
@@ -94,6 +102,41 @@ def test_what_the_queue_never_gives_a_job_is_refused_before_it_waits_for_ever(
     changes: dict[str, Any], line: str
 ) -> None:
     assert refusals(llm(), JOB, **changes) == [line]
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({}, []),
+        (
+            {"pool": "burst"},
+            [
+                "job: pool: a service on nodes of pool burst, all of which count for jobs of "
+                "foundation; give services a pool that no queue prefers"
+            ],
+        ),
+        (
+            {"namespace": "training"},
+            [
+                "job: namespace: a service that asks for nvidia.com/gpu in namespace training, "
+                "whose accelerators go to jobs of queues alone; give services a namespace of "
+                "their own, such as one in which a claim is"
+            ],
+        ),
+        ({"namespace": "training", "resources": {"gpu": 0, "cpu": "1", "memory": "1Gi"}}, []),
+    ],
+)
+def test_a_service_takes_no_nodes_that_queues_promise_to_jobs(
+    changes: dict[str, Any], lines: list[str]
+) -> None:
+    assert refusals(llm(), SERVICE, **changes) == lines
+
+
+def test_a_job_where_no_queue_takes_any_is_refused() -> None:
+    assert refusals(llm(), JOB, namespace="serving") == [
+        "job: namespace: a namespace of services, of which no queue takes jobs, got 'serving'; "
+        "use training"
+    ]
 
 
 def test_a_job_of_a_queue_of_mixed_pools_runs_on_the_one_that_it_names() -> None:

@@ -33,6 +33,10 @@ def mistakes_of(request: JobRequest) -> Mistakes:
     queue, job = request.cluster_queue, request.job
     if queue is None:
         return
+    if request.namespace not in queue.namespaces:
+        wrong = "a namespace of services, of which no queue takes jobs"
+        todo = f"use {' or '.join(queue.namespaces)}"
+        yield config.refuse("namespace", wrong, todo)
     if job.pool is not None and job.pool not in queue.pools:
         wrong = f"not a pool of queue {queue.name}, which has {', '.join(queue.pools)}"
         todo = f"choose one of them, or add it to prefer of scheduling.queues[{queue.name}]"
@@ -65,10 +69,38 @@ def mistakes_on(
         requests: What each of them requests.
         pods: How many must be admitted together.
     """
-    if request.kueue is None or (queue := request.cluster_queue) is None:
+    if request.kueue is None:
+        return
+    if isinstance(request.job, config.ServiceJob):
+        yield from _beside_queues(request, request.kueue, pools, requests)
+    if (queue := request.cluster_queue) is None:
         return
     yield from _unlike(request, queue, pools, share)
     yield from _beyond(request.kueue, queue, pools, requests, pods)
+
+
+def _beside_queues(
+    request: JobRequest,
+    kueue: KueuePlan,
+    pools: Sequence[PoolPlan],
+    requests: Mapping[str, str],
+) -> Mistakes:
+    """Yield a service whose pods are refused, or take nodes that queues count.
+
+    A service would hold quota for good, so it is in no queue.
+    """
+    gated = sorted({*kueue.gated_resources} & requests.keys())
+    if gated and request.namespace in kueue.namespaces:
+        wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, whose "
+        wrong += "accelerators go to jobs of queues alone"
+        todo = "give services a namespace of their own, such as one in which a claim is"
+        yield config.refuse("namespace", wrong, todo, got="")
+    counted = {flavor.pool for flavor in kueue.flavors if flavor.resource in requests}
+    for name in sorted({pool.pool for pool in pools} & counted):
+        owners = ", ".join(queue.name for queue in kueue.queues if name in queue.pools)
+        wrong = f"a service on nodes of pool {name}, all of which count for jobs of {owners}"
+        todo = "give services a pool that no queue prefers"
+        yield config.refuse("pool", wrong, todo, got="")
 
 
 def _unlike(
