@@ -9,7 +9,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
+from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, JOBSET, LOCAL_QUEUE
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.prerequisites import check
@@ -23,7 +23,7 @@ JOB = given.manifests(objects=(given.indexed_job(),), queue=None, local_queue=QU
 @pytest.fixture
 def stub() -> Iterator[StubApiServer]:
     server = StubApiServer()
-    server.groups.add(LOCAL_QUEUE.group_path)
+    server.groups = {group for group in server.groups if "volcano" not in group}
     given.furnish(server)
     with serve(server) as running:
         yield running
@@ -95,3 +95,23 @@ def test_a_cluster_without_kueue_is_told_apart_from_a_missing_queue(
 
     with pytest.raises(ClusterError, match="Kueue is not installed"):
         check(cluster, JOB)
+
+
+def test_a_service_of_somebody_else_would_leave_the_pods_of_a_jobset_without_names(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """JobSet takes a Service of its name for its own, whatever pods that selects."""
+    put_queues(stub)
+    jobset = given.indexed_job() | {"apiVersion": JOBSET.api_version, "kind": JOBSET.kind}
+    job = given.manifests(objects=(jobset,), queue=None, local_queue=QUEUE)
+    assert check(cluster, job) == ()
+
+    stub.put(f"{given.SERVICES}/bert", {"kind": "Service", "metadata": {"name": "bert"}})
+
+    with pytest.raises(ClusterError, match="Service bert exists already"):
+        check(cluster, job)
+
+    stub.groups.discard(JOBSET.group_path)
+
+    with pytest.raises(ClusterError, match="JobSet is not installed"):
+        check(cluster, job)

@@ -9,7 +9,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, Request, StubApiServer
-from ultrascale.cluster_api.kinds import VOLCANO_JOB, Kind
+from ultrascale.cluster_api.kinds import JOBSET, LOCAL_QUEUE, VOLCANO_JOB, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.submission import send
@@ -18,6 +18,8 @@ from ultrascale.jobs.submission import send
 @pytest.fixture
 def stub() -> Iterator[StubApiServer]:
     server = StubApiServer()
+    # A cluster with Volcano has neither.
+    server.groups -= {JOBSET.group_path, LOCAL_QUEUE.group_path}
     given.furnish(server)
     with serve(server):
         yield server

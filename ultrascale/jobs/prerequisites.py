@@ -9,6 +9,7 @@ from ultrascale.cluster_api.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
     INDEXED_JOB,
+    JOBSET,
     LOCAL_QUEUE,
     NAMESPACE,
     PRIORITY_CLASS,
@@ -32,6 +33,9 @@ _INSTALLED_BY = {
     VOLCANO_JOB: (
         "Volcano is not installed; deploy the cluster file's stacks with "
         "scheduling.queueing: volcano"
+    ),
+    JOBSET: (
+        "JobSet is not installed; deploy the cluster file's stacks with scheduling.queueing: kueue"
     ),
     PYTORCH_JOB: (
         "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "
@@ -260,45 +264,45 @@ def _names(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 
 def _services(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield a Service that has the name of one that Volcano would create.
+    """Yield a Service that has the name of one that Volcano or JobSet would create.
 
-    Volcano would take it for its own: the pods would find no names there, and the first restart of
-    the job would delete it.
+    The pods would find no names there, and the first restart of a Volcano job would delete it.
 
-    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+    Sources:
+        https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+        https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/jobset_controller.go
     """
     for manifest in job.objects:
-        if "svc" not in mapping(manifest, "spec", "plugins"):
+        kind = kind_of(manifest)
+        if kind != JOBSET and "svc" not in mapping(manifest, "spec", "plugins"):
             continue
         existing = cluster.find(SERVICE.path(job.namespace, name(manifest)))
         if existing is None:
             continue
-        owner = cluster.find(VOLCANO_JOB.path(job.namespace, name(manifest)))
+        owner = cluster.find(kind.path(job.namespace, name(manifest)))
         if owner is not None and owned_by(existing, owner):
             continue  # The job itself is in the way, and has been named.
-        if _left_by_a_job(existing, name(manifest)):
+        if _left_by_a_job(existing, kind, name(manifest)):
             gone = f"Service {name(existing)} of a deleted job is still there"
             yield f"{gone}; submit once it is gone"
             continue
         yield _taken(SERVICE, existing, job, ours=False)
 
 
-def _left_by_a_job(service: Object, job: str) -> bool:
-    """Return whether a Volcano job of that name, which is gone, made a Service: it goes as well."""
+def _left_by_a_job(service: Object, kind: Kind, job: str) -> bool:
+    """Return whether a job of that name, which is gone, made a Service: it goes as well."""
     owners = objects(service, "metadata", "ownerReferences")
-    return any(
-        text(owner, "kind") == VOLCANO_JOB.kind and text(owner, "name") == job for owner in owners
-    )
+    return any(text(owner, "kind") == kind.kind and text(owner, "name") == job for owner in owners)
 
 
 def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     """Yield workloads of another kind that already carry the job's name as label."""
     sent = {kind_of(manifest) for manifest in job.objects}
     for kind in (INDEXED_JOB, *(workload for workload in WORKLOADS if workload != INDEXED_JOB)):
-        if kind in sent or (kind in _INSTALLED_BY and cluster.find(kind.group_path) is None):
+        if kind in sent:
             continue
-        selector = {"labelSelector": f"{JOB_LABEL}={job.name}", "limit": "1"}
-        for existing in objects(cluster.get(kind.path(job.namespace), selector), "items"):
+        selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+        for existing in cluster.collection(kind, job.namespace, selector)[:1]:
             yield _taken(kind, existing, job, ours=True)
 
 
