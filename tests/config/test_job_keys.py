@@ -45,6 +45,12 @@ COMMON: dict[str, Any] = {
     "env": {"A": "1"},
     "service_account": "reads-s3",
     "volumes": [],
+    "secrets": {"HF_TOKEN": "hub"},
+    "deadline_hours": 2,
+    "scratch": "/scratch",
+    "annotations": {"example.com/owner": "ml"},
+    "init": ["fetch"],
+    "patch": {"Job": {"spec": {"maxRetry": 1}}},
     "grace_period_seconds": 60,
 }
 TRAINING: dict[str, Any] = {

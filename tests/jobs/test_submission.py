@@ -129,6 +129,11 @@ MISSING: list[tuple[str, dict[str, Any], list[str]]] = [
     ("account", {"service_account": "s3"}, ["service account s3 does not exist", "training"]),
     ("priority", {"priority_class": "top"}, ["priority class top does not exist", "high"]),
     (
+        "secret",
+        {"secrets": {"hub": ("HF_TOKEN",)}},
+        ["secret hub does not exist in namespace training", "--from-literal=HF_TOKEN=..."],
+    ),
+    (
         "all",
         {"claims": ("a",), "queue": "q", "priority_class": "p"},
         ["claim a", "queue q", "priority class p"],
@@ -356,6 +361,30 @@ def test_a_service_never_takes_over_what_is_not_its_own(
         send(cluster, given.service())
 
     assert stub.asked("PATCH") == []
+
+
+def test_a_secret_without_the_variables_key_is_refused_and_its_values_stay_unsaid(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.put(f"{given.NAMESPACE}/secrets/hub", {"kind": "Secret", "data": {"token": "c2VjcmV0"}})
+
+    with pytest.raises(ClusterError) as error:
+        send(cluster, given.manifests(secrets={"hub": ("HF_TOKEN",)}))
+
+    assert "secret hub has no key HF_TOKEN, only token" in str(error.value)
+    assert "c2VjcmV0" not in str(error.value)
+
+
+def test_a_user_who_may_not_read_secrets_is_told_that_nobody_looked(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    told = 'secrets "hub" is forbidden: User "me" cannot get resource "secrets"'
+    stub.refuse("GET", "/secrets/hub", Refusal(403, told, "Forbidden"))
+
+    (unchecked,) = send(cluster, given.manifests(secrets={"hub": ("HF_TOKEN",)}))
+
+    assert unchecked == f"not checked before sending: {told}"
+    assert f"{given.VOLCANO_JOBS}/bert" in made(stub)
 
 
 def test_a_user_who_may_not_read_queues_can_still_submit(

@@ -28,3 +28,9 @@ MOST_PARALLEL_INDEXES = 100_000
 
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LABEL_VALUE_CHARACTERS = 63
+
+ANNOTATION_BYTES = 256 * 1024
+"""Bytes of all keys and values of an object's annotations.
+
+Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
+"""

@@ -174,17 +174,40 @@ _INTERFACES = "NCCL_SOCKET_IFNAME"
 _POD_IDENTITY_LINK = "pod-id-link0"
 
 
+# Nobody can look at the value of a variable in a Secret before it breaks a job.
+_SETTINGS = re.compile(r"(NCCL|OFI_NCCL|FI|NEURON|CUDA|CCOM|RDMAV|TORCH_NCCL|TORCH_ELASTIC)_.*")
+_NO_SECRET = Refusal(
+    wrong="a setting of NCCL, EFA, torch or a device's runtime, which nobody could check there",
+    todo="write it under env",
+)
+
+
 def why_not(name: str, value: str) -> Refusal | None:
     """Return why a job may not set the variable ``name`` to ``value``; None where it may."""
-    for pattern, wrong, todo in REFUSED:
-        if re.fullmatch(pattern, name):
-            return Refusal(wrong=wrong, todo=todo)
+    if (why := _why_never(name)) is not None:
+        return why
     if hides_devices(name, value):
         wrong = "by that word CUDA sees no device, and the job would run on CPUs"
         return Refusal(wrong=wrong, todo="leave it out: a container sees the GPUs it asks for")
     if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
         wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
         return Refusal(wrong=wrong, todo=f"write {VARIABLES['nvidia'][_INTERFACES].value}")
+    return None
+
+
+def why_no_secret(name: str) -> Refusal | None:
+    """Return why a job may not take the variable ``name`` from a Secret; None where it may."""
+    if (why := _why_never(name)) is not None:
+        return why
+    ours = any(name in variables for variables in VARIABLES.values())
+    return _NO_SECRET if ours or _SETTINGS.fullmatch(name) else None
+
+
+def _why_never(name: str) -> Refusal | None:
+    """Return why no job may set the variable ``name``, whatever its value."""
+    for pattern, wrong, todo in REFUSED:
+        if re.fullmatch(pattern, name):
+            return Refusal(wrong=wrong, todo=todo)
     return None
 
 

@@ -8,6 +8,7 @@ import pydantic.main
 from ultrascale import yaml_writer
 from ultrascale.config import (
     hyperpod_rules,
+    job_pod_rules,
     job_rules,
     pool_rules,
     purchase_rules,
@@ -95,7 +96,15 @@ from ultrascale.config.storage import (
 from ultrascale.ejected import read_ejected
 
 # An import of a module registers its rules.
-_RULES = (hyperpod_rules, job_rules, pool_rules, purchase_rules, queue_rules, repair_rules)
+_RULES = (
+    hyperpod_rules,
+    job_pod_rules,
+    job_rules,
+    pool_rules,
+    purchase_rules,
+    queue_rules,
+    repair_rules,
+)
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
     "requires": True,

@@ -6,7 +6,14 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import labels, metadata, pod_template, workload_metadata
+from ultrascale.jobs.pod_template import (
+    deadline,
+    labels,
+    metadata,
+    mistake_codes,
+    pod_template,
+    workload_metadata,
+)
 from ultrascale.plan.model import JobPlan
 
 
@@ -40,6 +47,7 @@ def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
             "podFailurePolicy": {"rules": [*_failure_rules(plan)]},
             "podReplacementPolicy": "Failed",
             "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
+            **deadline(plan),
             "template": pod_template(plan, spec=spec),
         },
     }
@@ -49,6 +57,7 @@ def _failure_rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
     # A node that is drained or taken by EC2 is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "Ignore", "onPodConditions": [disrupted]}
-    if plan.roles[0].mistake_exit_code is not None:
-        codes = {"operator": "In", "values": [plan.roles[0].mistake_exit_code]}
+    role = plan.roles[0]
+    if role.mistake_exit_code is not None:
+        codes = mistake_codes(role, role.mistake_exit_code)
         yield {"action": "FailJob", "onExitCodes": codes}

@@ -9,7 +9,12 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import jobset
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import pod_template, workload_metadata
+from ultrascale.jobs.pod_template import (
+    deadline,
+    mistake_codes,
+    pod_template,
+    workload_metadata,
+)
 from ultrascale.plan.model import JobPlan, RolePlan
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -45,6 +50,9 @@ def _rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
     Any other failure restarts the job, and is counted.
     """
+    if plan.deadline_seconds is not None:
+        late = {"action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]}
+        yield {"name": "deadline", **late}
     disrupted: dict[str, Json] = {
         "name": "disrupted",
         "action": "RestartJobSetAndIgnoreMaxRestarts",
@@ -64,6 +72,7 @@ def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
         "parallelism": role.pods,
         # The Job would replace single pods, whose peers wait for nobody.
         "backoffLimit": 0,
+        **deadline(plan),
         "podFailurePolicy": {"rules": [*_pod_rules(role)]},
         "podReplacementPolicy": "Failed",
         "template": pod_template(plan, role, spec={"restartPolicy": "Never"}),
@@ -75,5 +84,5 @@ def _pod_rules(role: RolePlan) -> Iterator[dict[str, Json]]:
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     yield {"action": "FailJob", "onPodConditions": [disrupted]}
     if role.mistake_exit_code is not None:
-        codes = {"operator": "In", "values": [role.mistake_exit_code]}
+        codes = mistake_codes(role, role.mistake_exit_code)
         yield {"action": "FailJob", "onExitCodes": codes}

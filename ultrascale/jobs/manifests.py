@@ -1,7 +1,7 @@
 """Manifests of a job: its objects, their kinds and their YAML."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ultrascale import yaml_writer
@@ -10,6 +10,7 @@ from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.jobs.indexed_job import indexed_objects
 from ultrascale.jobs.jobset import jobset_objects
+from ultrascale.jobs.patches import notes_of, patched
 from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano_job import volcano_objects
@@ -38,6 +39,7 @@ class JobManifests:
         priority_class: PriorityClass of its pods; None for the cluster's default.
         service_account: Service account of its pods; None for the namespace's own.
         notes: Notes for the user, each a sentence.
+        secrets: Secrets that its pods read, with the keys of each.
         launches: Whether nodes are launched because its pods wait for them.
         array: Its pods as an array; None where it is none.
     """
@@ -54,6 +56,7 @@ class JobManifests:
     priority_class: str | None
     service_account: str | None
     notes: tuple[str, ...]
+    secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     launches: bool = False
     array: ArrayPlan | None = None
 
@@ -65,7 +68,7 @@ def render(plan: JobPlan) -> JobManifests:
         name=plan.name,
         namespace=plan.namespace,
         kind=plan.kind,
-        objects=tuple(_objects(plan)),
+        objects=tuple(patched(rendered_objects(plan), plan.patch)),
         pods=plan.pods,
         container=plan.container,
         claims=tuple(claims),
@@ -73,13 +76,23 @@ def render(plan: JobPlan) -> JobManifests:
         local_queue=plan.local_queue.name if plan.local_queue is not None else None,
         priority_class=plan.pod.priority_class,
         service_account=plan.pod.service_account,
-        notes=plan.notes,
+        secrets=_secrets(plan),
+        notes=(*plan.notes, *notes_of(plan.patch)),
         launches=plan.launches,
         array=plan.array,
     )
 
 
-def _objects(plan: JobPlan) -> list[dict[str, Json]]:
+def _secrets(plan: JobPlan) -> dict[str, tuple[str, ...]]:
+    keys: dict[str, dict[str, None]] = {}
+    for role in plan.roles:
+        for variable, secret in role.pod.secrets.items():
+            keys.setdefault(secret, {})[variable] = None
+    return {secret: tuple(found) for secret, found in keys.items()}
+
+
+def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:
+    """Return the objects of ``plan`` before any patch of the user's."""
     if plan.serving is not None:
         return [*service_objects(plan, plan.serving)]
     if plan.controller == "volcano":

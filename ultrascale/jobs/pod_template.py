@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 
-from ultrascale.catalog import kueue
+from ultrascale.catalog import kueue, object_keys
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, TolerationPlan
 
 _SHARED_MEMORY = "shared-memory"
+_SCRATCH = "scratch"
+_INIT = "before-program"
 Spec = dict[str, Json]
 
 
@@ -32,7 +34,22 @@ def workload_metadata(plan: JobPlan) -> Spec:
     place = {} if queue is None else {names.QUEUE_LABEL: queue.name}
     if queue is not None and queue.priority is not None:
         place[names.QUEUE_PRIORITY_LABEL] = queue.priority
+    if queue is not None and queue.most_seconds is not None:
+        place[object_keys.MOST_EXECUTION_SECONDS] = str(queue.most_seconds)
     return {**metadata(plan), "labels": {**labels(plan), **place}}
+
+
+def deadline(plan: JobPlan) -> Spec:
+    """Return the field that bounds a workload's wall-clock time; none where nothing does."""
+    seconds = plan.deadline_seconds
+    return {} if seconds is None else {"activeDeadlineSeconds": seconds}
+
+
+def mistake_codes(role: RolePlan, code: int) -> Spec:
+    """Return the exit codes of a role's program after which no restart helps."""
+    codes: Spec = {"operator": "In", "values": [code]}
+    # The rule would hold for the command before the program as well.
+    return {"containerName": role.container, **codes} if role.pod.init else codes
 
 
 def pod_template(
@@ -64,6 +81,7 @@ def pod_template(
         },
         "spec": {
             **_spec(pod),
+            **_init(role, env or {}),
             "containers": [{**_container(role, env or {}), **(container or {})}],
             **(spec or {}),
         },
@@ -100,6 +118,20 @@ def _spec(pod: PodPlan) -> Spec:
     return spec
 
 
+def _init(role: RolePlan, env: Mapping[str, str]) -> Spec:
+    """Return the container that runs before the program.
+
+    It asks for what the program does: a pod counts the larger of both, and the kubelet gives the
+    program the devices that the other had. A name of its own with ``-`` is no role's.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    """
+    if not role.pod.init:
+        return {}
+    container = {**_container(role, env), "name": _INIT, "command": list(role.pod.init)}
+    return {"initContainers": [container]}
+
+
 def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
     pod = role.pod
     container: Spec = {
@@ -111,6 +143,10 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
             *(
                 {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
                 for name, path in pod.fields.items()
+            ),
+            *(
+                {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": name}}}
+                for name, secret in pod.secrets.items()
             ),
         ],
         "resources": {"requests": dict(pod.requests), "limits": dict(pod.limits)},
@@ -157,6 +193,8 @@ def _volumes(pod: PodPlan) -> Iterator[Spec]:
     if pod.shared_memory is not None:
         memory = {"medium": "Memory", "sizeLimit": pod.shared_memory}
         yield {"name": _SHARED_MEMORY, "emptyDir": memory}
+    if pod.scratch is not None:
+        yield {"name": _SCRATCH, "emptyDir": {}}
 
 
 def _mounts(pod: PodPlan) -> Iterator[Spec]:
@@ -166,6 +204,8 @@ def _mounts(pod: PodPlan) -> Iterator[Spec]:
         yield {**volume_mount, "readOnly": True} if mount.read_only else volume_mount
     if pod.shared_memory is not None:
         yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
+    if pod.scratch is not None:
+        yield {"name": _SCRATCH, "mountPath": pod.scratch}
 
 
 def _names(pod: PodPlan) -> Mapping[str, str]:

@@ -12,8 +12,9 @@ from ultrascale.catalog import volcano
 from ultrascale.documents import JsonObject
 from ultrascale.ejected import ejected_notes, ejected_warnings
 from ultrascale.errors import Diagnostic
+from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
-from ultrascale.jobs.manifests import JobManifests, render
+from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.delivery.package import release_notes, release_warnings
 from ultrascale.plan.jobs import job as plan_jobs
@@ -148,7 +149,10 @@ def prepare(
     if mistakes or not reading.is_sound:
         raise reading.refusal(mistakes)
     request, why = _with_tier(request, choose, now)
-    manifests = render(plan_jobs.plan_job(request))
+    planned = plan_jobs.plan_job(request)
+    if spoiled := [*patches.mistakes_of(rendered_objects(planned), planned.patch)]:
+        raise reading.refusal(tuple(spoiled))
+    manifests = render(planned)
     notes = (*reading.notes, *why, *manifests.notes, *_windows_ahead(request, now))
     manifests = replace(manifests, notes=notes)
     if too_large := [*_too_large(manifests)]:
@@ -307,6 +311,10 @@ def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     # Where several pools fit, the job names one.
     unnamed = [*nodes_are_named(request, nodes)]
     left_open = unnamed if nodes else []
-    for mistake in plan_jobs.mistakes_of(request):
+    found = [*plan_jobs.mistakes_of(request)]
+    for mistake in found:
         if mistake not in left_open and mistake.code != "missing":
             yield mistake
+    if request.job.patch and not found:
+        planned = plan_jobs.plan_job(_with_tier(request, None, None)[0])
+        yield from patches.mistakes_of(rendered_objects(planned), planned.patch)

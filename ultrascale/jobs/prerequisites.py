@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 
 from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import (
@@ -15,6 +16,7 @@ from ultrascale.cluster_api.kinds import (
     PRIORITY_CLASS,
     PYTORCH_JOB,
     QUEUE,
+    SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
     VOLCANO_JOB,
@@ -72,7 +74,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_queue)
     found_missing(_priority_class)
     if not found_missing(_namespace):
-        found_missing(_local_queue, _claims, _service_account, _names)
+        found_missing(_local_queue, _claims, _service_account, *_secrets(job), _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
     return (*unchecked, *_waits(cluster, job), *waits_for_room(cluster, job))
@@ -173,6 +175,32 @@ def _service_account(cluster: Cluster, job: JobManifests) -> Iterator[str]:
             f"service account {account} does not exist in namespace {job.namespace}; make it, "
             "with its Pod Identity association, or leave it out of the job"
         )
+
+
+def _secrets(job: JobManifests) -> Iterator[_Check]:
+    """Yield a check of each Secret: a user may be allowed to read some of them alone."""
+    yield from (partial(_secret, name=name, keys=keys) for name, keys in job.secrets.items())
+
+
+def _secret(
+    cluster: Cluster, job: JobManifests, *, name: str, keys: Sequence[str]
+) -> Iterator[str]:
+    """Yield a Secret that is not there, or lacks a key: pods would wait for it on paid nodes."""
+    existing = cluster.find(SECRET.path(job.namespace, name))
+    if existing is None:
+        literals = " ".join(f"--from-literal={key}=..." for key in keys)
+        yield (
+            f"secret {name} does not exist in namespace {job.namespace}; make it: "
+            f"`kubectl create secret generic {name} -n {job.namespace} {literals}`"
+        )
+        return
+    has = mapping(existing, "data")
+    for key in keys:
+        if key not in has:
+            yield (
+                f"secret {name} has no key {key}, only {', '.join(sorted(has)) or 'none'}; add it: "
+                "the key is the name of the variable"
+            )
 
 
 def _queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import kubeflow
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import metadata, pod_template, workload_metadata
+from ultrascale.jobs.pod_template import deadline, metadata, pod_template, workload_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan
 
@@ -36,6 +36,7 @@ def pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
                 # Pods of a job that failed would hold their nodes; those that ended keep their log.
                 "cleanPodPolicy": "Running",
                 "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
+                **deadline(plan),
             },
             "pytorchReplicaSpecs": {
                 "Worker": {

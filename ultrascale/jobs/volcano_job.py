@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
-from ultrascale.plan.jobs.command import FIRST_INDEX
+from ultrascale.plan.jobs.command import DEADLINE_EXIT_CODE, FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, TaskPlan
 
 API_VERSION = "batch.volcano.sh/v1alpha1"
@@ -58,6 +58,8 @@ def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """
     if plan.roles[0].mistake_exit_code is not None:
         yield {"exitCode": plan.roles[0].mistake_exit_code, "action": "TerminateJob"}
+    if plan.deadline_seconds is not None:
+        yield {"exitCode": DEADLINE_EXIT_CODE, "action": "TerminateJob"}
     restart = "RestartPod" if plan.elastic else "RestartJob"
     yield {"events": ["PodEvicted", "PodFailed"], "action": restart}
 

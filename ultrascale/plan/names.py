@@ -2,7 +2,7 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import eks, kubernetes_names, mountpoint, registries
+from ultrascale.catalog import eks, kubernetes_names, mountpoint, object_keys, registries
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
@@ -32,8 +32,7 @@ EFA_LABEL = "ultrascale.dev/efa"
 # Karpenter leaves pods and nodes alone that say so.
 # Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-# On every object and pod of a job: its name.
-JOB_LABEL = "ultrascale.dev/job"
+JOB_LABEL = object_keys.JOB_LABEL
 COMPONENT_LABEL = "app.kubernetes.io/component"
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
@@ -239,9 +238,8 @@ def team_queue(team: str) -> str:
     return f"{team_namespace(team)}-localqueue"
 
 
-# By these labels a job, and each of its pods, waits in a queue of task governance, which is Kueue.
+QUEUE_LABEL = object_keys.QUEUE_LABEL
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 

@@ -28,6 +28,11 @@ MISTAKE_EXIT_CODE = 2
 
 torchrun itself ends so where its options are wrong, and with 1 where its workers fail.
 """
+DEADLINE_EXIT_CODE = 124
+"""Exit code of `timeout` where it ended the program.
+
+Source: https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocation.html
+"""
 POD_IP = "POD_IP"
 POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"
@@ -130,6 +135,21 @@ def torchrun(
 def plain(job: config.AnyJob) -> tuple[str, ...]:
     """Return the command of ``job`` as it says it."""
     return tuple(literal(word) for word in (*job.command, *job.args))
+
+
+def timed(words: Sequence[str], seconds: int, *, grace_seconds: int) -> tuple[str, ...]:
+    """Return the command that ends ``words`` after ``seconds`` by SIGTERM, then by SIGKILL.
+
+    Signals of the kubelet reach the program once: without ``--foreground`` its process group would
+    get each a second time, which cuts the last checkpoint of torchrun's workers short.
+
+    Args:
+        words: Program and its arguments.
+        seconds: Time until SIGTERM.
+        grace_seconds: Time from there to SIGKILL.
+    """
+    limits = (f"--kill-after={grace_seconds}s", f"{seconds}s")
+    return ("timeout", "--foreground", *limits, *words)
 
 
 def meeting_of_etcd(namespace: str, *, run: str, backend: Backend) -> Meeting:

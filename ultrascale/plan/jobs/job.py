@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, volcano
+from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import (
     claims,
@@ -13,10 +15,12 @@ from ultrascale.plan.jobs import (
     mistakes,
     nodes,
     queueing,
+    scratch,
     tiers,
     topology,
 )
 from ultrascale.plan.jobs.command import CachePlan, Meeting
+from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.parts import divide
@@ -92,6 +96,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from topology.mistakes_of(request, pools)
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
+    yield from scratch.mistakes_of(request, pools)
     if "nodes" not in wrong:
         if request.cluster_queue is None:
             yield from mistakes.nodes_are_there(job, share, pools)
@@ -122,7 +127,12 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = plan_batch(request, job)
         case config.TrainingJob() as job:
             plan = plan_train(request, job)
-    return replace(plan, launches=launches)
+    return with_deadline(replace(plan, launches=launches, patch=_patch(request.job)), request.job)
+
+
+def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:
+    # What YAML reads is JSON.
+    return cast("Mapping[str, JsonObject]", job.patch)
 
 
 def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:

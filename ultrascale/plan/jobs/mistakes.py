@@ -64,6 +64,7 @@ def words_are_short(job: config.AnyJob) -> Mistakes:
     """Yield words that are too long for a program to be started with."""
     words = {f"args.{number}": word for number, word in enumerate(job.args)}
     words |= {f"command.{number}": word for number, word in enumerate(job.command)}
+    words |= {f"init.{number}": word for number, word in enumerate(job.init)}
     found = [(config.refuse(key, "").at, word) for key, word in words.items()]
     found += [(("env", name), f"{name}={value}") for name, value in job.env.items()]
     for at, word in found:

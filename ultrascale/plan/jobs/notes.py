@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import volcano_placement
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs import governance, nodes, queueing
+from ultrascale.plan.jobs import governance, nodes, queueing, scratch
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import is_required, placement_of, topology_of
@@ -31,6 +31,8 @@ def notes_of(
     yield from governance.notes(request)
     yield from _of_labels(request)
     yield from _of_buckets(request)
+    yield from scratch.notes_of(request, pools)
+    yield from _of_init(request)
     if isinstance(request.job, config.TrainingJob):
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)
@@ -114,6 +116,15 @@ def _of_buckets(request: JobRequest) -> Iterator[str]:
                 "from their start to their end, and none is renamed, so a program that saves a "
                 "checkpoint under another name first fails; such a one belongs on Lustre."
             )
+
+
+def _of_init(request: JobRequest) -> Iterator[str]:
+    job = request.job
+    if job.init and isinstance(job, config.TrainingJob) and request.pods > 1:
+        yield (
+            f"init runs on each of its {request.pods:,} pods and again at each restart: what one "
+            "pod alone is to prepare belongs into a batch job before it."
+        )
 
 
 def _of_training(

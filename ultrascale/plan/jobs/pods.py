@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import hyperpod, runtime_environment
+from ultrascale.catalog import hyperpod, object_keys, runtime_environment
 from ultrascale.plan import names
 from ultrascale.plan.jobs import command, nodes, tiers
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -17,14 +17,6 @@ from ultrascale.plan.model import (
     TolerationPlan,
 )
 
-# Neither scales a node down while a pod with its annotation runs there.
-# Sources:
-#     https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
-#     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
-_KEEP: Mapping[str, str] = {
-    names.DO_NOT_DISRUPT: "true",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-}
 # torchrun kills its workers after 30 seconds unless it is told otherwise; what is left of the
 # pod's time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
 # Source: https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -54,9 +46,19 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         tolerations=_tolerations(job, pools),
         priority_class=job.priority,
         service_account=job.service_account,
-        annotations={} if isinstance(job, config.ServiceJob) else _KEEP,
+        annotations=_annotations(job),
         grace_period_seconds=job.grace_period_seconds,
+        secrets=dict(job.secrets),
+        scratch=job.scratch,
+        init=tuple(command.literal(word) for word in job.init),
     )
+
+
+def _annotations(job: config.AnyJob) -> Mapping[str, str]:
+    """Return those of the job, and but for services those that keep its nodes."""
+    if isinstance(job, config.ServiceJob):
+        return job.annotations
+    return {**object_keys.KEEPS_AUTOSCALERS_OFF, **job.annotations}
 
 
 def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str, str]:

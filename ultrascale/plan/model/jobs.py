@@ -44,11 +44,13 @@ class LocalQueuePlan:
         name: Name of the queue, in the job's namespace.
         priority: WorkloadPriorityClass; None: the priority of its pods.
         on_pods: Whether the pods name it too: task governance refuses those that do not.
+        most_seconds: Time for which the job may be admitted in all; None: without end.
     """
 
     name: str
     priority: str | None
     on_pods: bool = False
+    most_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +60,6 @@ class MountPlan:
     claim: str
     mount_path: str
     read_only: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScratchPlan:
-    """Local NVMe of the node in a container.
-
-    Attributes:
-        mount_path: Path at which it is mounted.
-        host_path: Folder of the node that holds it; None: the volumes of pods lie on NVMe.
-    """
-
-    mount_path: str
-    host_path: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +83,7 @@ class PodPlan:
         annotations: Annotations.
         grace_period_seconds: Time from SIGTERM to SIGKILL.
         secrets: Environment variables with the Secret that holds each, under the variable's name.
-        scratch: Local NVMe; None where it has none.
+        scratch: Path of a volume that lies on local NVMe; None without.
         init: Command that runs before the program, in the same image; empty without.
         scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
     """
@@ -115,7 +104,7 @@ class PodPlan:
     annotations: Mapping[str, str]
     grace_period_seconds: int
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
-    scratch: ScratchPlan | None = None
+    scratch: str | None = None
     init: tuple[str, ...] = ()
     scheduler: str | None = None
 

@@ -1,0 +1,246 @@
+"""Secrets, deadline, scratch, annotations, init and patch: on every engine, or refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.job_rules import findings, pod_templates
+from tests.support.jobs import BATCH, KUEUE, SERVICE, job_cluster, make_job, prepared, refusals
+from tests.support.pools import (
+    HYPERPOD_POOL,
+    NEURON_POOL,
+    SYSTEM_POOL,
+    governed_document,
+    make_document,
+    make_pool,
+    pool_document,
+)
+from ultrascale.documents import look_up
+from ultrascale.jobs import JobManifests
+from ultrascale.plan.jobs.scratch import local_gb
+from ultrascale.plan.pools.pool import plan_pool
+
+HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])
+PLAIN = job_cluster(NEURON_POOL | {"nodes": {"static": 4}}, scheduling=None)
+WHOLE = BATCH | {"resources": {"neuron": 16}}
+# Each engine: a cluster file, a job of it, and the kind of its workload.
+ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "Volcano": (job_cluster(), make_job(), "Job"),
+    "Volcano, one pod": (job_cluster(), WHOLE, "Job"),
+    "Kueue, several nodes": (job_cluster(scheduling=KUEUE), make_job(), "JobSet"),
+    "Kueue, one node": (job_cluster(scheduling=KUEUE), WHOLE, "Job"),
+    "HyperPod": (HYPERPOD, make_job(pool="hp"), "PyTorchJob"),
+    "HyperPod's governance": (
+        governed_document(),
+        make_job(pool="hp", team="research"),
+        "PyTorchJob",
+    ),
+    "none": (PLAIN, make_job(), "Job"),
+    "service": (job_cluster(), SERVICE | {"resources": {"neuron": 16}}, "Deployment"),
+}
+
+
+def workload(job: JobManifests, kind: str) -> Any:
+    (found,) = (dict(each) for each in job.objects if each["kind"] == kind)
+    return found
+
+
+def template(job: JobManifests) -> Any:
+    return next(iter(pod_templates(job)))
+
+
+def secrets(job: JobManifests, _: str) -> None:
+    (container,) = template(job)["spec"]["containers"]
+    taken = {each["name"]: each["valueFrom"] for each in container["env"] if "valueFrom" in each}
+
+    assert taken["HF_TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "HF_TOKEN"}}
+    assert job.secrets == {"hub": ("HF_TOKEN", "HF_USER")}
+
+
+def scratch(job: JobManifests, _: str) -> None:
+    spec = template(job)["spec"]
+    (name,) = (each["name"] for each in spec["volumes"] if each.get("emptyDir") == {})
+
+    assert {"name": name, "mountPath": "/scratch"} in spec["containers"][0]["volumeMounts"]
+    assert any("/scratch is local NVMe, " in note for note in job.notes)
+
+
+def annotations(job: JobManifests, _: str) -> None:
+    assert template(job)["metadata"]["annotations"]["example.com/owner"] == "ml"
+
+
+def init(job: JobManifests, _: str) -> None:
+    spec = template(job)["spec"]
+    (container,), (before,) = spec["containers"], spec["initContainers"]
+
+    assert before["command"] == ["sh", "-c", "cp -r /data $$DEST"]
+    for field in ("image", "env", "resources", "volumeMounts", "securityContext"):
+        assert before[field] == container[field], field
+    assert before["name"] != container["name"]
+
+
+def deadline(job: JobManifests, kind: str) -> None:
+    found = workload(job, kind)
+    if found["apiVersion"].startswith("batch.volcano.sh"):
+        (container,) = template(job)["spec"]["containers"]
+        assert container["command"][:4] == ["timeout", "--foreground", "--kill-after=110s", "5400s"]
+        assert {"exitCode": 124, "action": "TerminateJob"} in found["spec"]["policies"]
+        return
+    spec: Any = look_up(found, "spec")
+    if kind == "PyTorchJob":
+        spec = spec["runPolicy"]
+    if kind == "JobSet":
+        first = spec["failurePolicy"]["rules"][0]
+        assert first["onJobFailureReasons"] == ["DeadlineExceeded"]
+        assert first["action"] == "FailJobSet"
+        spec = spec["replicatedJobs"][0]["template"]["spec"]
+    assert spec["activeDeadlineSeconds"] == 5400
+    # Restarts and evictions start that clock anew; Kueue's goes on.
+    labels = found["metadata"]["labels"]
+    assert ("kueue.x-k8s.io/queue-name" in labels) == (job.local_queue is not None)
+    if job.local_queue is not None:
+        assert labels["kueue.x-k8s.io/max-exec-time-seconds"] == "5460"
+
+
+KEYS: dict[str, tuple[Any, Callable[[JobManifests, str], None]]] = {
+    "secrets": ({"HF_TOKEN": "hub", "HF_USER": "hub"}, secrets),
+    "deadline_hours": (1.5, deadline),
+    "scratch": ("/scratch", scratch),
+    "annotations": ({"example.com/owner": "ml"}, annotations),
+    "init": (["sh", "-c", "cp -r /data $DEST"], init),
+}
+
+
+@pytest.mark.parametrize("key", [*KEYS, "patch"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_key_of_jobs_works_on_every_engine_or_says_why_not(engine: str, key: str) -> None:
+    cluster, job, kind = ENGINES[engine]
+    if key == "patch":
+        patch = {kind: {"metadata": {"annotations": {"example.com/a": "b"}}}}
+        sent = prepared(cluster, job, patch=patch)
+        assert workload(sent, kind)["metadata"]["annotations"]["example.com/a"] == "b"
+        assert any(f"patch of {kind} sets metadata.annotations" in note for note in sent.notes)
+        return
+    value, expect = KEYS[key]
+    if key == "deadline_hours" and engine == "service":
+        (line,) = refusals(cluster, job, **{key: value})
+        assert "an end for a service: a Deployment has none" in line
+        return
+    sent = prepared(cluster, job, **{key: value})
+    expect(sent, kind)
+    assert findings(sent) == []
+
+
+def test_all_keys_together_make_one_job_that_every_engine_takes() -> None:
+    stated = {key: value for key, (value, _) in KEYS.items()}
+
+    for cluster, job, kind in ENGINES.values():
+        if kind == "Deployment":
+            continue
+        assert findings(prepared(cluster, job, **stated)) == [], kind
+
+
+# --- scratch ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("others", "todo"),
+    [
+        ([], "use a volume instead"),
+        ([NEURON_POOL | {"name": "disks"}], "name a pool that has it: disks"),
+    ],
+)
+def test_scratch_is_refused_where_it_would_fill_an_ebs_volume(
+    others: list[dict[str, Any]], todo: str
+) -> None:
+    cluster = job_cluster(pool_document(instance_types=["inf2.48xlarge"]), *others)
+
+    (line,) = refusals(cluster, WHOLE, scratch="/scratch", resources={"neuron": 12})
+
+    assert "no local NVMe for pods on nodes of train (inf2.48xlarge)" in line
+    assert todo in line
+
+
+def test_auto_mode_leaves_disks_unused_that_are_smaller_than_its_volume() -> None:
+    pool = plan_pool(make_pool(instance_types=["g6.xlarge"]), kubernetes_version="1.35")
+    auto_mode = replace(pool, provisioner="auto-mode")
+    large = replace(pool.root_disk, size_gib=500)
+
+    assert [local_gb(each) for each in (pool, auto_mode)] == [250, 250]
+    assert local_gb(replace(auto_mode, root_disk=large)) is None
+
+
+def test_scratch_never_hides_the_file_system_of_the_cluster() -> None:
+    volumes = [{"claim": "a", "mount_path": "/data", "existing": True}]
+
+    (line,) = refusals(None, make_job(volumes=volumes), scratch="/data")
+
+    assert "a path at which a volume is mounted" in line
+
+
+# --- init ---------------------------------------------------------------------------------------
+
+
+def test_a_failure_before_the_program_is_not_taken_for_its_mistake() -> None:
+    """Many tools end with 2, by which a script says that no restart helps."""
+    plain = workload(prepared(PLAIN, make_job(), init=["fetch"]), "Job")["spec"]
+    jobset = workload(prepared(job_cluster(scheduling=KUEUE), make_job(), init=["fetch"]), "JobSet")
+
+    for job in (plain, jobset["spec"]["replicatedJobs"][0]["template"]["spec"]):
+        (codes,) = (each for each in job["podFailurePolicy"]["rules"] if "onExitCodes" in each)
+        assert codes["onExitCodes"]["containerName"] == "worker"
+
+
+# --- patch --------------------------------------------------------------------------------------
+
+
+def task(name: str = "worker", job: str = "tune", container: str = "worker") -> dict[str, Any]:
+    labels = {"ultrascale.dev/job": job}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": container}]}}
+    return {"Job": {"spec": {"tasks": [{"name": name, "replicas": 2, "template": pod}]}}}
+
+
+FOUND_BY = "what the job's objects are found by"
+BAD_PATCHES: dict[str, tuple[dict[str, Any], str]] = {
+    "kind of another engine": ({"JobSet": {"spec": {}}}, "no kind of object that this job"),
+    "kind of no job": ({"Pod": {"spec": {}}}, "no kind of which a job consists"),
+    "name": ({"Job": {"metadata": {"name": "x"}}}, FOUND_BY),
+    "namespace": ({"Job": {"metadata": {"namespace": None}}}, FOUND_BY),
+    "kind": ({"Job": {"kind": "Pod"}}, FOUND_BY),
+    "all labels": ({"Job": {"metadata": {"labels": None}}}, "takes away the label"),
+    "pods of another job": (task(job="x"), "takes away the label ultrascale.dev/job"),
+    "another container": (task(container="x"), "takes away the container worker"),
+}
+
+
+@pytest.mark.parametrize(("patch", "wrong"), BAD_PATCHES.values(), ids=list(BAD_PATCHES))
+def test_a_patch_after_which_nobody_finds_the_job_is_refused(
+    patch: dict[str, Any], wrong: str
+) -> None:
+    lines = refusals(None, make_job(), patch=patch)
+
+    assert lines
+    assert all(line.startswith("job: patch.") for line in lines), lines
+    assert wrong in lines[0]
+
+
+def test_a_patch_may_write_a_list_anew() -> None:
+    sent = workload(prepared(None, make_job(), patch=task("trainer")), "Job")
+
+    assert [each["name"] for each in sent["spec"]["tasks"]] == ["trainer"]
+
+
+def test_a_patch_is_merged_as_rfc_7396_says() -> None:
+    patch = {"Job": {"spec": {"maxRetry": None, "queue": "other", "plugins": {"env": ["x"]}}}}
+
+    before, after = (
+        workload(prepared(None, make_job(), patch=each), "Job")["spec"] for each in ({}, patch)
+    )
+
+    assert before["maxRetry"] == 11
+    assert "maxRetry" not in after
+    assert after["queue"] == "other"
+    assert after["plugins"] == {**before["plugins"], "env": ["x"]}
+    assert after["tasks"] == before["tasks"]

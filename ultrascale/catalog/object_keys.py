@@ -1,0 +1,93 @@
+"""Keys of a job's objects that belong to a controller, and the kinds that a job consists of.
+
+Sources:
+    https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+    https://github.com/volcano-sh/apis/blob/master/pkg/apis/batch/v1alpha1/labels.go
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/api/jobset/v1alpha2/jobset_types.go
+    https://kubernetes.io/docs/reference/labels-annotations-taints/
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+JOB_LABEL = "ultrascale.dev/job"
+"""On every object and pod of a job: its name."""
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""By it a job, and each of its pods, waits in a queue of Kueue, be it task governance's.
+
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+"""
+
+LABELS_OF_JOBS = (JOB_LABEL, QUEUE_LABEL)
+"""Labels by which a job's objects and pods are found, and by which Kueue counts them."""
+
+MOST_EXECUTION_SECONDS = "kueue.x-k8s.io/max-exec-time-seconds"
+"""Label of a workload: seconds that it may be admitted for, through all evictions and restarts.
+
+Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/workload_controller.go
+(reconcileMaxExecutionTime)
+"""
+
+KEEPS_AUTOSCALERS_OFF: Mapping[str, str] = MappingProxyType(
+    {
+        "karpenter.sh/do-not-disrupt": "true",
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    }
+)
+"""Annotations by which Karpenter and Cluster Autoscaler leave the node of a pod alone.
+
+Sources:
+    https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+"""
+
+KINDS_OF_JOBS = (
+    "Deployment",
+    "HyperPodPyTorchJob",
+    "Job",
+    "JobSet",
+    "NetworkPolicy",
+    "PodDisruptionBudget",
+    "PyTorchJob",
+    "Service",
+)
+"""Kinds of which jobs of all engines consist; `Job` is Kubernetes' own and Volcano's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A controller that sets or reads annotations of a domain.
+
+    Attributes:
+        domain: The domain; those below it belong to it as well.
+        name: What users call it.
+        instead: What to do instead of setting one.
+    """
+
+    domain: str
+    name: str
+    instead: str
+
+
+_LEAVE_OUT = "leave it out"
+_OWNERS = (
+    Owner(
+        "kueue.x-k8s.io", "Kueue", "leave it out: queue, priority and topology of the job say it"
+    ),
+    Owner("volcano.sh", "Volcano", "leave it out: queue and topology of the job say it"),
+    # The name of a pod's PodGroup, by Volcano.
+    Owner("scheduling.k8s.io", "Volcano", _LEAVE_OUT),
+    Owner("jobset.sigs.k8s.io", "JobSet", _LEAVE_OUT),
+    Owner("batch.kubernetes.io", "Kubernetes' Job", _LEAVE_OUT),
+    Owner("kubeflow.org", "Kubeflow's training operator", _LEAVE_OUT),
+    Owner("sagemaker.amazonaws.com", "HyperPod", _LEAVE_OUT),
+    Owner("ultrascale.dev", "this project", _LEAVE_OUT),
+)
+
+
+def owner_of(key: str) -> Owner | None:
+    """Return whose annotation ``key`` is; None where a user may set it."""
+    domain = key.rpartition("/")[0]
+    return next((o for o in _OWNERS if domain == o.domain or domain.endswith(f".{o.domain}")), None)

@@ -1,0 +1,88 @@
+"""Rules of what a job adds to its pods and objects: secrets, scratch, annotations, patches."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale.catalog import kubernetes, object_keys, runtime_environment
+from ultrascale.config._document import KeyPath, is_mapping
+from ultrascale.config._errors import Mistake, Mistakes, refuse
+from ultrascale.config._rules import rule
+from ultrascale.config.jobs import Job, ServiceJob, TrainingJob
+
+
+@rule
+def secrets_do_no_harm(job: Job) -> Mistakes:
+    for name in job.secrets:
+        if (why := runtime_environment.why_no_secret(name)) is not None:
+            yield Mistake(("secrets", name), why.wrong, why.todo)
+
+
+@rule
+def variables_have_one_value(job: Job) -> Mistakes:
+    for name in job.secrets:
+        if name in job.env:
+            yield Mistake(("secrets", name), "a variable of env as well", "keep env or secrets")
+
+
+@rule
+def variables_of_roles_have_one_value(job: TrainingJob) -> Mistakes:
+    for role, spec in job.roles.items():
+        for name in spec.env:
+            if name in job.secrets:
+                wrong = "a variable of the job's secrets as well"
+                yield Mistake(("roles", role, "env", name), wrong, "keep one of both")
+
+
+@rule
+def scratch_has_a_path_of_its_own(job: Job) -> Mistakes:
+    if any(job.scratch == volume.mount_path for volume in job.volumes or ()):
+        yield refuse("scratch", "a path at which a volume is mounted", "choose another")
+
+
+@rule
+def annotations_are_nobody_elses(job: Job) -> Mistakes:
+    for key in job.annotations:
+        if key in object_keys.KEEPS_AUTOSCALERS_OFF and not isinstance(job, ServiceJob):
+            wrong = "set on the pods of every job, so that no autoscaler takes their nodes"
+            yield Mistake(("annotations", key), wrong, "leave it out")
+        elif (owner := object_keys.owner_of(key)) is not None:
+            wrong = f"an annotation that {owner.name} sets or reads for its own work"
+            yield Mistake(("annotations", key), wrong, owner.instead)
+
+
+@rule
+def annotations_are_not_too_large(job: Job) -> Mistakes:
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in job.annotations.items())
+    if size > kubernetes.ANNOTATION_BYTES:
+        most = kubernetes.ANNOTATION_BYTES // 1024
+        wrong = f"{size // 1024} KiB, more than the {most} KiB of annotations of an object"
+        yield refuse("annotations", wrong, "put them into a file on a volume", got="")
+
+
+@rule
+def service_has_no_deadline(job: ServiceJob) -> Mistakes:
+    if job.deadline_hours is not None:
+        wrong = "an end for a service: a Deployment has none, and would start its pods anew"
+        todo = "leave it out and cancel the service in time, or use kind: batch"
+        yield refuse("deadline_hours", wrong, todo)
+
+
+@rule
+def patch_keeps_what_a_job_is_found_by(job: Job) -> Mistakes:
+    for kind, patch in job.patch.items():
+        if kind not in object_keys.KINDS_OF_JOBS:
+            known = ", ".join(object_keys.KINDS_OF_JOBS)
+            yield Mistake(("patch", kind), "no kind of which a job consists", f"one of {known}")
+            continue
+        for at in _protected(patch):
+            wrong = "what the job's objects are found by"
+            yield Mistake(("patch", kind, *at), wrong, "leave it out of the patch", got="")
+
+
+def _protected(patch: Mapping[str, object]) -> Iterator[KeyPath]:
+    """Yield the places in ``patch`` of an object's name and kind."""
+    yield from ((key,) for key in ("apiVersion", "kind") if key in patch)
+    metadata = patch.get("metadata", {})
+    if not is_mapping(metadata):
+        yield ("metadata",)
+    else:
+        yield from (("metadata", key) for key in ("name", "namespace") if key in metadata)

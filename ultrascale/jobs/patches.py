@@ -1,0 +1,142 @@
+"""JSON merge patches over the objects of a job.
+
+Source: https://www.rfc-editor.org/rfc/rfc7396
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import object_keys
+from ultrascale.documents import Json, JsonObject, look_up, mapping, objects, text
+
+_IDENTITY: tuple[tuple[str, ...], ...] = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+)
+_Place = tuple[str | int, ...]
+
+
+def merged(target: Json, patch: Json) -> Json:
+    """Return ``target`` with ``patch``: null removes a key, a list replaces a list as a whole."""
+    if not isinstance(patch, Mapping):
+        return list(patch) if isinstance(patch, tuple) else patch
+    kept = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            kept.pop(key, None)
+        else:
+            kept[key] = merged(kept.get(key), value)
+    return kept
+
+
+def patched(
+    manifests: Sequence[dict[str, Json]], patches: Mapping[str, JsonObject]
+) -> list[dict[str, Json]]:
+    """Return ``manifests`` with the patch of each one's kind."""
+    return [
+        dict(mapping(merged(manifest, patches.get(text(manifest, "kind"), {}))))
+        for manifest in manifests
+    ]
+
+
+def notes_of(patches: Mapping[str, JsonObject]) -> Iterator[str]:
+    """Yield what each patch sets and removes, by the path of each value."""
+    for kind, patch in patches.items():
+        leaves = {".".join(path): value for path, value in _leaves(patch)}
+        parts = {
+            "sets": [path for path, value in leaves.items() if value is not None],
+            "removes": [path for path, value in leaves.items() if value is None],
+        }
+        done = " and ".join(f"{verb} {', '.join(paths)}" for verb, paths in parts.items() if paths)
+        done = done or "changes nothing"
+        yield f"The job's patch of {kind} {done}; only the API server judges it."
+
+
+def mistakes_of(
+    rendered: Sequence[JsonObject], patches: Mapping[str, JsonObject]
+) -> Iterator[config.Mistake]:
+    """Yield patches of kinds that a job does not have, and those after which it is not found.
+
+    Args:
+        rendered: The objects before any patch.
+        patches: Patches by kind.
+    """
+    kinds = list(dict.fromkeys(text(each, "kind") for each in rendered))
+    for kind, patch in patches.items():
+        if kind not in kinds:
+            wrong, todo = (
+                "no kind of object that this job consists of",
+                f"it has {', '.join(kinds)}",
+            )
+            yield config.Mistake(("patch", kind), wrong, todo, got="")
+            continue
+        lost = [
+            what
+            for each in rendered
+            if text(each, "kind") == kind
+            for what in _lost(each, mapping(merged(each, patch)))
+        ]
+        for what in dict.fromkeys(lost):
+            wrong = f"takes away {what}, by which the job, its pods and their logs are found"
+            todo = "a list replaces the whole list: write all of it, or leave it out"
+            yield config.Mistake(("patch", kind), wrong, todo, got="")
+
+
+def _lost(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    """Yield what ``after`` lacks of the names, labels and containers of ``before``."""
+    for path in _IDENTITY:
+        if look_up(before, *path) != look_up(after, *path):
+            yield ".".join(path)
+    found = dict(_labels(after))
+    for place, value in _labels(before):
+        if found.get(place) != value:
+            yield f"the label {place[-1]}"
+    own, job = _programs(before), text(before, "metadata", "labels", object_keys.JOB_LABEL)
+    for template in _templates(after):
+        if text(template, "metadata", "labels", object_keys.JOB_LABEL) != job:
+            yield f"the label {object_keys.JOB_LABEL} of pods"
+        names = {text(each, "name") for each in objects(template, "spec", "containers")}
+        if not names & own:
+            yield f"the container {' or '.join(sorted(own))}"
+
+
+def _programs(manifest: JsonObject) -> set[str]:
+    return {
+        text(each, "name")
+        for template in _templates(manifest)
+        for each in objects(template, "spec", "containers")
+    }
+
+
+def _labels(value: Json, at: _Place = ()) -> Iterator[tuple[_Place, Json]]:
+    """Yield the place and value of each label by which a job is found."""
+    for key, child in _children(value):
+        if key in object_keys.LABELS_OF_JOBS:
+            yield (*at, key), child
+        yield from _labels(child, (*at, key))
+
+
+def _templates(value: Json) -> Iterator[JsonObject]:
+    """Yield the pod templates of an object."""
+    if isinstance(value, Mapping) and "containers" in mapping(value, "spec"):
+        yield value
+        return
+    for _, child in _children(value):
+        yield from _templates(child)
+
+
+def _children(value: Json) -> Iterator[tuple[str | int, Json]]:
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        yield from enumerate(value)
+
+
+def _leaves(value: Json, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Json]]:
+    if isinstance(value, Mapping) and value:
+        for key, child in value.items():
+            yield from _leaves(child, (*at, key))
+    elif at:
+        yield at, value

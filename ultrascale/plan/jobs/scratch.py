@@ -1,0 +1,71 @@
+"""Local NVMe of nodes as scratch space of pods.
+
+On each provisioner the volumes of pods lie on the node's NVMe disks where there are any: nodeadm
+and Karpenter join them into one volume below the kubelet's folder (`PoolPlan.raid0`), EKS Auto Mode
+does so where they are larger than the node's EBS volume, and HyperPod's nodes by our lifecycle
+script. An `emptyDir` is then scratch space that the kubelet empties.
+
+Sources:
+    https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/ (LocalStorageOptions)
+    https://karpenter.sh/docs/concepts/nodeclasses/#specinstancestorepolicy
+    https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import catalog, config
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import PoolPlan
+
+_GB, _GIB = 10**9, 2**30
+
+
+def local_gb(pool: PoolPlan) -> int | None:
+    """Return the GB of NVMe below the volumes of pods on each node of ``pool``; None: on EBS.
+
+    Raises:
+        CatalogError: No source states the size of an instance type's disks.
+    """
+    if not pool.raid0:
+        return None
+    size = min(catalog.lookup(name).nvme_total_gb for name in pool.instance_types)
+    if pool.is_auto_mode and size * _GB <= pool.root_disk.size_gib * _GIB:
+        return None
+    return size
+
+
+def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[config.Mistake]:
+    """Yield scratch space on nodes without local NVMe, and at the path of another volume.
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    scratch = request.job.scratch
+    if scratch is None:
+        return
+    if request.job.volumes is None:
+        for mount in request.mounts:
+            if mount.mount_path == scratch:
+                wrong = f"the path at which claim {mount.claim} is mounted"
+                yield config.refuse("scratch", wrong, "choose another, or list the job's volumes")
+    without = sorted({pool.pool for pool in pools if local_gb(pool) is None})
+    if without:
+        others = sorted({pool.pool for pool in request.pools if local_gb(pool) is not None})
+        kinds = sorted(
+            {name for pool in pools if pool.pool in without for name in pool.instance_types}
+        )
+        wrong = f"no local NVMe for pods on nodes of {', '.join(without)} ({', '.join(kinds)})"
+        todo = f"name a pool that has it: {', '.join(others)}" if others else "use a volume instead"
+        yield config.refuse("scratch", wrong, todo)
+
+
+def notes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
+    """Yield how large the scratch space of a job is, and how long it lasts."""
+    sizes = [size for pool in pools if (size := local_gb(pool)) is not None]
+    if request.job.scratch is not None and sizes:
+        where = ", ".join(sorted({pool.pool for pool in pools}))
+        yield (
+            f"{request.job.scratch} is local NVMe, {min(sizes):,} GB on each node of {where}, "
+            "shared with images and other pods of the node; its files are gone with the pod."
+        )
