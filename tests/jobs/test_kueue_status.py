@@ -16,6 +16,7 @@ from ultrascale.jobs import admission
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.pods import place_of
 from ultrascale.jobs.progress import Followed, follow
+from ultrascale.jobs.queues import read_queues
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.workloads import read_workload
 
@@ -214,3 +215,64 @@ def test_cancelling_deletes_the_jobset_and_leaves_its_jobs_to_their_owner(
     deleted = cancel(cluster, "training", objects_of(cluster, "training", "bert"))
 
     assert [str(each) for each in deleted] == ["JobSet bert"]
+
+
+def queue(kind: str, **status: Any) -> Object:
+    quota = [{"name": "nvidia.com/gpu", "nominalQuota": 24}]
+    groups = [{"flavors": [{"name": "reserved", "resources": quota}]}]
+    return {
+        "kind": kind,
+        "spec": {"resourceGroups": groups} if kind == "ClusterQueue" else {},
+        "status": {
+            "pendingWorkloads": 2,
+            "admittedWorkloads": 1,
+            "conditions": [holding("Active")],
+            **status,
+        },
+    }
+
+
+def waiting_in_queue(job: str, *conditions: Object, priority: int = 0, minute: int = 0) -> Object:
+    found = workload(*conditions)
+    found["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": job}]
+    found["metadata"]["creationTimestamp"] = f"2026-11-21T12:{minute:02}:00Z"
+    found["spec"]["priority"] = priority
+    return found
+
+
+def test_kueues_queues_tell_their_quota_what_they_borrow_and_who_waits(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1"}
+    used = {"name": "nvidia.com/gpu", "total": 32, "borrowed": 8}
+    reserved = [{"name": "reserved", "resources": [used]}]
+    stub.put(f"{given.CLUSTER_QUEUES}/a", queue("ClusterQueue", flavorsReservation=reserved))
+    stub.put(f"{given.WORKLOADS}/late", waiting_in_queue("late", PENDING, minute=9))
+    stub.put(f"{given.WORKLOADS}/early", waiting_in_queue("early", PENDING, minute=1))
+    stub.put(f"{given.WORKLOADS}/urgent", waiting_in_queue("urgent", priority=9, minute=30))
+    stub.put(f"{given.WORKLOADS}/runs", waiting_in_queue("runs", holding("QuotaReserved")))
+
+    queues = read_queues(cluster, "training")
+
+    (found,) = queues.queues
+    assert (found.state, found.pending, found.running) == ("Active", 2, 1)
+    assert found.capability == {"reserved nvidia.com/gpu": "24"}
+    assert found.allocated == {"reserved nvidia.com/gpu": "32 (8 borrowed)"}
+    assert [each.job for each in queues.waiting] == ["urgent", "early", "late"]
+    assert (queues.waiting[1].pods, queues.namespace) == (2, None)
+    assert "8 more needed" in queues.waiting[1].reason
+
+
+def test_who_may_read_one_namespace_alone_sees_its_queues_of_kueue(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1"}
+    stub.put(f"{given.LOCAL_QUEUES}/a", queue("LocalQueue"))
+    stub.put(f"{given.WORKLOADS}/mine", waiting_in_queue("mine"))
+    stub.refuse("GET", "v1beta2/clusterqueues$", Refusal(403, "clusterqueues is forbidden"))
+    stub.refuse("GET", "v1beta2/workloads$", Refusal(403, "workloads is forbidden"))
+
+    queues = read_queues(cluster, "training")
+
+    assert ([each.name for each in queues.queues], queues.namespace) == (["a"], "training")
+    assert [each.job for each in queues.waiting] == ["mine"]

@@ -294,10 +294,10 @@ def test_who_may_read_one_namespace_alone_is_told_that_others_are_missing(
     assert queues.namespace == "training"
 
 
-def test_queues_without_volcano_are_told_apart_from_none(
+def test_queues_of_no_engine_are_told_apart_from_none(
     stub: StubApiServer, cluster: Cluster
 ) -> None:
-    stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1"}
+    stub.groups -= {"/apis/scheduling.volcano.sh/v1beta1", "/apis/kueue.x-k8s.io/v1beta2"}
 
-    with pytest.raises(ClusterError, match="Volcano is not installed"):
+    with pytest.raises(ClusterError, match="Volcano and Kueue are not installed"):
         read_queues(cluster, "training")

@@ -16,7 +16,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.pods import STATES, Pod
-from ultrascale.jobs.queues import Queues
+from ultrascale.jobs.queue_state import Queues
 from ultrascale.jobs.status import JobStatus
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def submit(
         str | None, typer.Option(help="Node type to run on, one of those that the job prefers.")
     ] = None,
     queue: Annotated[
-        str | None, typer.Option(autocompletion=complete.queues, help="Volcano queue.")
+        str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")
     ] = None,
     priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
     env: Annotated[
@@ -261,7 +261,7 @@ def queue(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show Volcano's queues, their use, and the waiting jobs in their order."""
+    """Show the queues of Volcano or Kueue, their use, and the waiting jobs in their order."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.queues import read_queues
     from ultrascale.plan.names import TRAINING_NAMESPACE

@@ -1,81 +1,21 @@
-"""Volcano's queues: capacity, use, and the jobs that wait."""
+"""Queues of the cluster's engine: Volcano's capacity, use and waiting jobs, or Kueue's."""
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ultrascale.cluster_api.kinds import POD_GROUP, PRIORITY_CLASS, QUEUE
+from ultrascale.cluster_api.kinds import CLUSTER_QUEUE, POD_GROUP, PRIORITY_CLASS, QUEUE
 from ultrascale.cluster_api.objects import Object, condition, label, name
 from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.kueue_queues import kueue_queues
+from ultrascale.jobs.queue_state import Queue, Queues, Waiting
 from ultrascale.plan.names import JOB_LABEL
 
 _WAITING = ("", "Pending", "Inqueue")
 # Volcano calls a job Unknown while some of its pods run and some do not.
 _RUNNING = ("Running", "Unknown")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    """A queue.
-
-    Attributes:
-        name: Its name.
-        state: `Open` where it takes jobs.
-        weight: Its share among the queues of its parent.
-        capability: Its limits by resource, as Kubernetes quantities.
-        allocated: Its use by resource.
-        pending: Number of jobs that wait.
-        running: Number of jobs that run.
-    """
-
-    name: str
-    state: str
-    weight: int
-    capability: Mapping[str, str]
-    allocated: Mapping[str, str]
-    pending: int
-    running: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """A job that waits in a queue.
-
-    Attributes:
-        queue: Where it waits.
-        job: Its name; that of its PodGroup where it was not submitted by `ultrascale`.
-        namespace: Its namespace.
-        priority: Value of its priority class.
-        pods: Pods that must start together.
-        since: When it was submitted.
-        reason: Why it waits; empty where Volcano says nothing.
-    """
-
-    queue: str
-    job: str
-    namespace: str
-    priority: int
-    pods: int
-    since: datetime
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queues:
-    """All queues, and the jobs that wait in them.
-
-    Attributes:
-        queues: By name.
-        waiting: By queue; the highest priority first, and the oldest of those.
-        namespace: The only namespace whose jobs are counted; None where all are.
-    """
-
-    queues: tuple[Queue, ...]
-    waiting: tuple[Waiting, ...]
-    namespace: str | None
 
 
 def read_queues(cluster: Cluster, namespace: str) -> Queues:
@@ -86,17 +26,20 @@ def read_queues(cluster: Cluster, namespace: str) -> Queues:
         namespace: Namespace to count, where the user may not read all namespaces.
 
     Raises:
-        ClusterError: Volcano is not installed, or the API server refuses or cannot be reached.
+        ClusterError: Neither Volcano nor Kueue is installed, or the API server refuses or cannot
+            be reached.
     """
     try:
         manifests = [*cluster.items(QUEUE.path())]
     except RefusedError as error:
-        if error.status == NOT_FOUND:
-            raise ClusterError(
-                f"the cluster serves no {QUEUE.resource}: Volcano is not installed, and jobs of "
-                "Kubernetes itself wait in no queue"
-            ) from error
-        raise
+        if error.status != NOT_FOUND:
+            raise
+        if cluster.find(CLUSTER_QUEUE.group_path) is not None:
+            return kueue_queues(cluster, namespace)
+        raise ClusterError(
+            f"the cluster serves neither {QUEUE.resource} nor {CLUSTER_QUEUE.resource}: Volcano "
+            "and Kueue are not installed, and jobs of Kubernetes itself wait in no queue"
+        ) from error
     groups, only = _groups(cluster, namespace)
     values = _priorities(cluster)
     by_queue: dict[str, list[Object]] = defaultdict(list)
