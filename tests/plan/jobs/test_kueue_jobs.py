@@ -25,6 +25,14 @@ SERVICE: dict[str, Any] = {
     "image": IMAGE,
     "volumes": [],
 }
+SWEEP: dict[str, Any] = {
+    "name": "sweep",
+    "kind": "batch",
+    "queue": "applied",
+    "image": IMAGE,
+    "command": ["python3", "-m", "sweep"],
+    "volumes": [],
+}
 MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "neuron"])
 
 
@@ -137,6 +145,16 @@ def test_a_job_where_no_queue_takes_any_is_refused() -> None:
         "job: namespace: a namespace of services, of which no queue takes jobs, got 'serving'; "
         "use training"
     ]
+
+
+@pytest.mark.parametrize(("parallelism", "refused"), [(7, False), (8, True)])
+def test_an_array_needs_quota_for_what_runs_at_the_same_time(
+    parallelism: int, refused: bool
+) -> None:
+    array = {"size": 64, "parallelism": parallelism}
+    sweep = {**SWEEP, "array": array}
+
+    assert bool(refusals(llm(), sweep)) == refused
 
 
 def test_a_job_of_a_queue_of_mixed_pools_runs_on_the_one_that_it_names() -> None:

@@ -110,7 +110,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
             yield from mistakes.pytorch_job_is_plain(job)
     requests = nodes.requests_of(job, share)
     yield from mistakes.queue_holds(request, requests, _least_pods(job))
-    yield from queueing.mistakes_on(request, pools, share, requests, _least_pods(job))
+    yield from queueing.mistakes_on(request, pools, share, requests)
 
 
 def plan_job(request: JobRequest) -> JobPlan:

@@ -58,7 +58,6 @@ def mistakes_on(
     pools: Sequence[PoolPlan],
     share: NodeShare,
     requests: Mapping[str, str],
-    pods: int,
 ) -> Mistakes:
     """Yield pools of a queue that no job suits together, and pods that it can never admit.
 
@@ -67,7 +66,6 @@ def mistakes_on(
         pools: Pools that its pods may run on.
         share: What each of them may have of a node.
         requests: What each of them requests.
-        pods: How many must be admitted together.
     """
     if request.kueue is None:
         return
@@ -76,7 +74,7 @@ def mistakes_on(
     if (queue := request.cluster_queue) is None:
         return
     yield from _unlike(request, queue, pools, share)
-    yield from _beyond(request.kueue, queue, pools, requests, pods)
+    yield from _beyond(request.kueue, queue, pools, requests, request.admitted_pods)
 
 
 def _beside_queues(
