@@ -26,6 +26,21 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "storage.default_claims: no file system and no bucket to claim, got true; "
         "add one to lustre, or a bucket named datasets or checkpoints, or leave it out",
     ),
+    "a bucket as a name and as a mapping": (
+        make_document(storage={"buckets": ["data", {"name": "data", "claim": CLAIM}]}),
+        "storage.buckets[data].name: a second bucket of that name, got 'data'; choose another",
+    ),
+    "a mapping of no bucket": (
+        make_document(storage={"buckets": [{"nam": "data"}]}),
+        "storage.buckets[0].nam: unknown key 'nam'; did you mean name?",
+    ),
+    "two buckets behind one claim": (
+        make_document(
+            storage={"buckets": [{"name": "a-1", "claim": CLAIM}, {"name": "b-2", "claim": CLAIM}]}
+        ),
+        "storage.buckets[b-2].claim.name: a second claim of that name in namespace training, got "
+        "'data'; choose another",
+    ),
     "two file systems that export the same objects": (
         with_lustre(exporting("a"), {"name": "other", **exporting("a/b/")}),
         "storage.lustre[other].s3.export: objects that storage.lustre[scratch].s3 exports to "

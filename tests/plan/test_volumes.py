@@ -272,6 +272,21 @@ class TestBuckets:
         (bucket,) = plan_buckets(made, volumes)
         assert bucket.access == "write"
 
+    def test_pods_of_a_namespace_mount_the_bucket_that_has_a_claim_there(self) -> None:
+        stated = {"name": "models", "claim": claim("weights", "/models", "serving")}
+        made = cluster(buckets=["datasets", stated], default_claims=False)
+        volumes = plan_volumes(made)
+
+        (weights,) = (each.claim for each in volumes)
+        assert (weights.namespace, weights.name, weights.mount_path, weights.source) == (
+            "serving",
+            "weights",
+            "/models",
+            "bucket",
+        )
+        access = {each.name: each.access for each in plan_buckets(made, volumes)}
+        assert access == {"datasets": "none", "models": "write"}
+
     def test_a_bucket_that_nothing_mounts_is_out_of_every_pods_reach(self) -> None:
         made = cluster(buckets=["checkpoints", "results"])
 

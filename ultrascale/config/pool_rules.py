@@ -510,6 +510,7 @@ def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend 
         or bool(storage.lustre)
         # Mountpoint for S3 has a controller.
         or bool(storage.default_claims)
+        or bool(storage.bucket_claims)
         or (backend is not None and backend.image is not None)
     )
 

@@ -1,10 +1,10 @@
 """`storage`: file systems, buckets, and the claims through which jobs mount them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, mount_paths, versions
@@ -87,7 +87,7 @@ _TAKEN_NAMESPACES = frozenset(
 
 
 class Claim(Model):
-    """The PersistentVolumeClaim through which pods of one namespace mount a file system."""
+    """The PersistentVolumeClaim by which pods of one namespace mount a file system or bucket."""
 
     namespace: DnsLabel
     """Namespace of the claim, in which jobs run."""
@@ -143,14 +143,35 @@ class Lustre(Model):
     """Bucket whose objects it shows as files. Default: none."""
 
 
+class Bucket(Model):
+    """An S3 bucket, and the claim through which pods mount it by Mountpoint for S3."""
+
+    name: BucketName
+    """Name of the bucket in this file, unique."""
+
+    claim: Claim | None = None
+    """PersistentVolumeClaim through which pods mount it. Default: none."""
+
+
+def _form_of(value: object) -> str:
+    return "mapping" if isinstance(value, Mapping | Bucket) else "name"
+
+
+StatedBucket = Annotated[
+    Annotated[BucketName, Tag("name")] | Annotated[Bucket, Tag("mapping")],
+    Discriminator(_form_of),
+]
+
+
 class Storage(Section):
     """File systems and buckets."""
 
     lustre: tuple[Lustre, ...] = ()
     """FSx for Lustre file systems, persistent SSD. Default: none."""
 
-    buckets: Distinct[BucketName] = ()
-    """S3 buckets, retained. S3 gives them names, which are outputs of the storage stack.
+    buckets: Distinct[StatedBucket] = ()
+    """S3 buckets, retained, each a name or a mapping. S3 gives them names, which are outputs of the
+    storage stack.
 
     Default: none.
     """
@@ -161,6 +182,20 @@ class Storage(Section):
 
     Default: true with HyperPod, else false.
     """
+
+    @property
+    def bucket_names(self) -> tuple[str, ...]:
+        """Names of the buckets, in the order of the file."""
+        return tuple(each if isinstance(each, str) else each.name for each in self.buckets)
+
+    @property
+    def bucket_claims(self) -> Mapping[str, Claim]:
+        """The claims of buckets, by the bucket's name."""
+        return {
+            each.name: each.claim
+            for each in self.buckets
+            if isinstance(each, Bucket) and each.claim is not None
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +267,21 @@ def claims_are_unique(claims: Readable[Claim]) -> Mistakes:
 
 
 @rule
+def bucket_names_are_unique(storage: Storage) -> Mistakes:
+    seen: set[str] = set()
+    for number, each in enumerate(storage.buckets):
+        name = each if isinstance(each, str) else each.name
+        # The same word twice is a mistake of form.
+        if name in seen and storage.buckets.count(each) == 1:
+            at = (f"buckets.{number}",) if isinstance(each, str) else (f"buckets.{number}.name",)
+            yield refuse(at[0], "a second bucket of that name", "choose another")
+        seen.add(name)
+
+
+@rule
 def default_claims_have_a_source(storage: Storage) -> Mistakes:
     names = [file_system.name for file_system in storage.lustre]
-    if storage.default_claims and not default_claims(lustre=names, buckets=storage.buckets):
+    if storage.default_claims and not default_claims(lustre=names, buckets=storage.bucket_names):
         wrong = "no file system and no bucket to claim"
         todo = "add one to lustre, or a bucket named datasets or checkpoints, or leave it out"
         yield refuse("default_claims", wrong, todo)
@@ -331,8 +378,8 @@ def lustre_efa_has_clients(
 
 @rule
 def lustre_bucket_exists(link: LustreS3, storage: Storage) -> Mistakes:
-    if link.bucket not in storage.buckets:
-        todo = near(link.bucket, storage.buckets)
+    if link.bucket not in storage.bucket_names:
+        todo = near(link.bucket, storage.bucket_names)
         yield refuse("bucket", "not one of storage.buckets", todo)
 
 

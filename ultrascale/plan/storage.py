@@ -80,7 +80,7 @@ def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tupl
             access=_access(name, volumes),
             bucket_name=bucket_placeholder(name),
         )
-        for name in cluster.storage.buckets
+        for name in cluster.storage.bucket_names
     )
 
 

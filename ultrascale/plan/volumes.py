@@ -109,6 +109,14 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 zone=lustre.zone,
             )
             yield _Claimed(claim=claim, lustre=lustre, own=True)
+    for bucket, stated in cluster.storage.bucket_claims.items():
+        claim = ClaimPlan(
+            namespace=stated.namespace,
+            name=stated.name,
+            mount_path=stated.mount_path,
+            source="bucket",
+        )
+        yield _Claimed(claim=claim, bucket=bucket, own=True)
 
 
 def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
@@ -117,7 +125,7 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     if not config.has_default_claims(storage.default_claims, hyperpod=hyperpod):
         return
     file_systems = {lustre.name: lustre for lustre in storage.lustre}
-    defaults = config.default_claims(lustre=[*file_systems], buckets=storage.buckets)
+    defaults = config.default_claims(lustre=[*file_systems], buckets=storage.bucket_names)
     for namespace in training_namespaces(cluster):
         for default in defaults:
             claim = ClaimPlan(namespace=namespace, name=default.name, mount_path=default.mount_path)

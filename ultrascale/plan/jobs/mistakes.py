@@ -96,8 +96,10 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
         todo = "add account: to it, or --account, or write the whole reference"
         yield config.refuse("image", wrong, todo)
     if not tag and "@" not in image and request.build is None:
-        todo = "add :TAG of an image that you have pushed"
-        yield config.refuse("image", "no tag, and nothing is built for that repository", todo)
+        todo = "add :TAG of an image that you have pushed, or --image"
+        wrong = "no tag, and nothing is built for that repository"
+        # A template may leave the tag to whoever sends it.
+        yield config.refuse("image", wrong, todo, code="missing")
 
 
 def image_suits_nodes(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
