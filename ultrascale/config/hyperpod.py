@@ -49,9 +49,8 @@ class HyperPod(Section):
     """`automatic`: HyperPod reboots and replaces faulty nodes."""
 
     training_operator: bool = False
-    """Install HyperPod's training operator, with the add-on cert-manager, and send training jobs on
-    HyperPod as `HyperPodPyTorchJob` in place of Kubeflow's `PyTorchJob`. Their images need the
-    package `hyperpod-elastic-agent`.
+    """Install HyperPod's training operator, which takes training jobs as `HyperPodPyTorchJob` in
+    place of `PyTorchJob`. Their images need `hyperpod-elastic-agent`.
     """
 
     task_governance: TaskGovernance | None = None

@@ -221,10 +221,10 @@ class TopologyLayer(Model):
     """A layer of AWS's network in one group of which the nodes of a job are to be."""
 
     required: NetworkLayer | None = None
-    """Layer of which the job waits for one group."""
+    """Layer of which the job waits for one group. Default: none is required."""
 
     preferred: NetworkLayer | None = None
-    """Layer of which one group comes first."""
+    """Layer of which one group comes first. Default: none is preferred."""
 
 
 class Job(Model):
@@ -365,12 +365,10 @@ class TrainingJob(Job):
     """
 
     topology: Literal["any", "preferred", "required"] | TopologyLayer | None = None
-    """Closeness of its nodes in AWS's network: `required` waits for one group of the lowest layer
-    that holds the job by the plan, `preferred` takes close nodes first, `any` asks for nothing. A
-    layer may be named: `{required: layer-2}`.
+    """Closeness in AWS's network: `required` waits for one group of the lowest layer that holds the
+    job, `preferred` takes close nodes first. Or a layer: `{required: layer-2}`.
 
-    Default: `preferred` with `scheduling.topology_aware` or in a queue with `topology`, for sizes
-    that were shown to work.
+    Default: `preferred` with `scheduling.topology_aware` or a queue's `topology`, else `any`.
     """
 
     roles: Mapping[Role, RoleSpec] = Field(default_factory=dict[str, RoleSpec])
@@ -387,10 +385,10 @@ class TrainingJob(Job):
 
 
 class BatchJob(Job):
-    """One pod, or an array of them, that runs until its program ends."""
+    """One pod, or an array of them, that runs until its end."""
 
     kind: Literal["batch"] = "batch"
-    """One pod, or an array of them, that runs until its program ends."""
+    """One pod, or an array of them, that runs until its end."""
 
     array: Array | None = None
     """The same pod many times, each with an index of its own. Default: one pod."""
