@@ -28,7 +28,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a bucket as a name and as a mapping": (
         make_document(storage={"buckets": ["data", {"name": "data", "claim": CLAIM}]}),
-        "storage.buckets[data].name: a second bucket of that name, got 'data'; choose another",
+        "storage.buckets[data]: stands in the list twice, got 'data'; keep one",
     ),
     "a mapping of no bucket": (
         make_document(storage={"buckets": [{"nam": "data"}]}),

@@ -169,7 +169,9 @@ class Storage(Section):
     lustre: tuple[Lustre, ...] = ()
     """FSx for Lustre file systems, persistent SSD. Default: none."""
 
-    buckets: Distinct[StatedBucket] = ()
+    buckets: Annotated[
+        tuple[StatedBucket, ...], Field(json_schema_extra={"uniqueItems": True})
+    ] = ()
     """S3 buckets, retained, each a name or a mapping. S3 gives them names, which are outputs of the
     storage stack.
 
@@ -269,12 +271,9 @@ def claims_are_unique(claims: Readable[Claim]) -> Mistakes:
 @rule
 def bucket_names_are_unique(storage: Storage) -> Mistakes:
     seen: set[str] = set()
-    for number, each in enumerate(storage.buckets):
-        name = each if isinstance(each, str) else each.name
-        # The same word twice is a mistake of form.
-        if name in seen and storage.buckets.count(each) == 1:
-            at = (f"buckets.{number}",) if isinstance(each, str) else (f"buckets.{number}.name",)
-            yield refuse(at[0], "a second bucket of that name", "choose another")
+    for number, name in enumerate(storage.bucket_names):
+        if name in seen:
+            yield refuse(f"buckets.{number}", "stands in the list twice", "keep one", got=f"{name!r}")
         seen.add(name)
 
 
