@@ -273,7 +273,9 @@ def bucket_names_are_unique(storage: Storage) -> Mistakes:
     seen: set[str] = set()
     for number, name in enumerate(storage.bucket_names):
         if name in seen:
-            yield refuse(f"buckets.{number}", "stands in the list twice", "keep one", got=f"{name!r}")
+            yield refuse(
+                f"buckets.{number}", "stands in the list twice", "keep one", got=f"{name!r}"
+            )
         seen.add(name)
 
 
