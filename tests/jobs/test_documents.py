@@ -302,7 +302,7 @@ UNFIT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], bool, str]] = {
         ),
         make_job(),
         False,
-        "nodes: etcd with no number of the attempt, which Volcano alone gives each restart, "
+        "nodes: etcd with no number of the attempt, which Volcano and JobSet give restarts, "
         "got etcd; write rendezvous: c10d",
     ),
     "etcd across several Volcano jobs": (

@@ -66,3 +66,12 @@ def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
     assert run[1] == "tune-${RUN_UID}-${ATTEMPT}"
     assert fields["ATTEMPT"] == "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
     assert fields["RUN_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
+
+
+def test_a_restart_meets_anew_at_etcd_too() -> None:
+    served = job_cluster(scheduling=KUEUE | {"rendezvous": {"backend": "etcd"}})
+
+    script = pod_spec(prepared(served, make_job(queue="research")))["containers"][0]["command"][2]
+
+    assert "--rdzv-backend=etcd-v3" in script
+    assert '--rdzv-id="tune-${RUN_UID}-${ATTEMPT}"' in script

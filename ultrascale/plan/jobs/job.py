@@ -67,8 +67,8 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from mistakes.graphs_have_a_cache(request)
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.TrainingJob):
-        yield from mistakes.meets_anew(job, request.backend, gang=request.gang)
-        yield from mistakes.elastic_job_is_one(job)
+        yield from mistakes.meets_anew(job, request.backend, request.engine)
+        yield from mistakes.elastic_job_is_one(job, request.engine)
     if not _OF_NODES.isdisjoint(wrong):
         return
     yield from governance.mistakes_of(request, request.nodes)

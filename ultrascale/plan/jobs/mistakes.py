@@ -11,6 +11,7 @@ from ultrascale.catalog import (
     runtime_environment,
     volcano,
 )
+from ultrascale.config.scheduling import Queueing
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import NodeShare, efa_of, may_have, most_pods, values_of
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
@@ -261,15 +262,15 @@ def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPl
             yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
 
 
-def meets_anew(job: config.TrainingJob, backend: str, *, gang: bool) -> Mistakes:
+def meets_anew(job: config.TrainingJob, backend: str, engine: Queueing) -> Mistakes:
     """Yield a rendezvous that a restart of the job would find closed."""
     key = "rendezvous" if job.rendezvous is not None else "nodes"
     if backend == "c10d" or job.nodes == 1:
         return
-    if not gang:
-        wrong = f"{backend} with no number of the attempt, which Volcano alone gives each restart"
+    if engine == "none":
+        wrong = f"{backend} with no number of the attempt, which Volcano and JobSet give restarts"
         yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
-    if job.nodes > volcano.PODS_PER_JOB:
+    if engine == "volcano" and job.nodes > volcano.PODS_PER_JOB:
         wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
         yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
 
@@ -302,9 +303,10 @@ def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
         yield config.refuse("role", wrong, "leave it out")
 
 
-def elastic_job_is_one(job: config.TrainingJob) -> Mistakes:
+def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:
     """Yield a smaller number of nodes for a job that is divided into several."""
-    if job.min_nodes is not None and job.nodes > volcano.PODS_PER_JOB:
+    divided = engine == "volcano" and job.nodes > volcano.PODS_PER_JOB
+    if job.min_nodes is not None and divided:
         wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
         yield config.refuse("min_nodes", wrong, "leave it out")
 

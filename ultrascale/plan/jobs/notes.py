@@ -144,8 +144,8 @@ def _of_training(
             "min_nodes lets it go on with fewer."
         )
     if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
-        # Only Volcano counts the attempts, by which etcd tells a restart from what went before.
-        way_out = "; rendezvous: etcd lets them go on" if request.gang else ""
+        # An engine counts the attempts, by which etcd tells a restart from what went before.
+        way_out = "; rendezvous: etcd lets them go on" if request.engine != "none" else ""
         yield (
             "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
             f"too and wait for a new one{way_out}."
