@@ -18,6 +18,7 @@ from tests.support.queued_pools import (
     queued_document,
 )
 from ultrascale.plan.model import KueuePlan
+from ultrascale.plan.needs.queues import plan_queue_needs
 from ultrascale.plan.queueing import quota_of
 
 RACKS: dict[str, Any] = {
@@ -206,3 +207,19 @@ def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[
             assert quota is not None
             assert 0 < quota.most <= flavor.quantity
             assert quota.own <= quota.most
+
+
+def test_the_plan_tells_who_is_guaranteed_what_and_which_nodes_are_in_no_queue() -> None:
+    needs = plan_queue_needs(planned(queued_document(RACKS, FOUNDATION, APPLIED, pools=MANY)))
+    assert needs is not None
+    of_pool = {(each.pool, each.by_topology): each for each in needs.flavors}
+
+    assert [
+        (share.queue, share.tried, share.guaranteed, share.most)
+        for share in of_pool["spot", False].shares
+    ] == [("foundation", 3, 0, 4), ("applied", 2, 0, 2)]
+    assert of_pool["reserved", True].nodes + of_pool["reserved", False].nodes == 16
+    for flavor in needs.flavors:
+        assert sum(share.guaranteed for share in flavor.shares) + flavor.shared == flavor.nodes
+    assert needs.nodes == 16 + 8 + 4
+    assert needs.unqueued == {"cpu": 16, "neuron": 2, "managed": 4, "sharded": 24, "mixed": 8}

@@ -17,6 +17,7 @@ from ultrascale.plan.model import (
     MoneyNeeds,
     PlacementPlan,
     PoolNeeds,
+    QueueNeeds,
     QuotaNeed,
     RepairPlan,
     SubnetNeeds,
@@ -117,6 +118,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
     yield "launch", _launch(needs.launch, box)
     if needs.placement is not None and needs.placement.gangs:
         yield "placement", _placement(needs.placement, box)
+    if needs.queues is not None:
+        yield "queues", _queues(needs.queues, box)
     if needs.calendar:
         yield "windows", _calendar(needs.calendar, box)
     yield "repairs", _repairs(needs.repairs, box)
@@ -250,6 +253,23 @@ def _placement(placement: PlacementPlan, box: Box) -> Table:
     return table
 
 
+def _queues(needs: QueueNeeds, box: Box) -> Table:
+    titles = ("tried as", "guaranteed", "at most", "sum")
+    table = _table(box, "nodes of pool", "counted in", "queue", numbers=titles)
+    for flavor in needs.flavors:
+        nodes = f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool
+        for share in flavor.shares:
+            counts = (share.tried, share.guaranteed, share.most)
+            numbers = [number(count, places=0) for count in counts]
+            table.add_row(nodes, flavor.resource, share.queue, *numbers, "")
+        own = [number(count, places=0) for count in (flavor.shared, flavor.nodes)]
+        table.add_row(nodes, flavor.resource, "shared", "", own[0], "", own[1])
+    table.add_row("all pools in queues", "", "", "", "", "", number(needs.nodes, places=0))
+    for pool, nodes in needs.unqueued.items():
+        table.add_row(pool, "", "none", "", "", "", number(nodes, places=0))
+    return table
+
+
 def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
     times = ("starts (UTC)", "drained", "ends")
     table = _table(box, "window", "of", *times, numbers=("usable hours", "drain min"))
@@ -371,6 +391,11 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
                 f"subnets, as pools of several zones may all at once: "
                 f"{subnets.figures['nodes_of_skew'].formula}. Nodes beyond that find no address."
             )
+    if needs.queues is not None:
+        yield (
+            "Queues: a queue gets its guaranteed nodes back when it waits for them; at most are "
+            "those with all that others leave idle."
+        )
     yield from _remarks_on_callers(needs.callers)
     yield from _remarks_on_money(needs)
     if needs.control_plane.advice is not None:

@@ -8,6 +8,7 @@ TABLES = (
     "load",
     "launch",
     "placement",
+    "queues",
     "windows",
     "repairs",
     "callers",

@@ -21,6 +21,7 @@ from ultrascale.report.tables import (
     parts_table,
     placement_table,
     pools_table,
+    queues_table,
     quotas_table,
     steps_table,
     subnets_table,
@@ -126,6 +127,8 @@ def _parts(
     yield _Part((), launch_table(needs), "Launch of all nodes")
     if placement_table(needs).rows:
         yield _Part((), placement_table(needs), "Gangs by network layer")
+    if queues_table(needs).rows:
+        yield _Part((), queues_table(needs), "Queues and their nodes")
     to_raise = quotas_table(needs, to_raise=True)
     if to_raise.rows:
         yield _Part(("### Quotas",), to_raise)

@@ -20,6 +20,7 @@ from ultrascale.report.tables import (
     parts_table,
     placement_table,
     pools_table,
+    queues_table,
     quotas_table,
     steps_table,
     subnets_table,
@@ -204,6 +205,8 @@ def _control_plane(needs: ClusterNeeds) -> Markup:
     ]
     if (gangs := placement_table(needs)).rows:
         parts.append(_more("Gangs by network layer", _table(gangs)))
+    if (queues := queues_table(needs)).rows:
+        parts.append(_more("Queues and their nodes", _table(queues)))
     return joined(parts, "\n")
 
 

@@ -342,6 +342,34 @@ def placement_table(needs: ClusterNeeds) -> Table:
     )
 
 
+def queues_table(needs: ClusterNeeds) -> Table:
+    """Return who is guaranteed which nodes, and who may borrow them; no rows without Kueue."""
+    flavors = needs.queues.flavors if needs.queues is not None else ()
+    rows: list[Row] = []
+    for index, flavor in enumerate(flavors):
+        at = f"queues.flavors.{index}"
+        nodes: Cell = (f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool,)
+        for number, share in enumerate(flavor.shares):
+            own = f"{at}.shares.{number}"
+            cells = (
+                (shown(f"{own}.tried", share.tried),),
+                (shown(f"{own}.guaranteed", share.guaranteed),),
+                (shown(f"{own}.most", share.most),),
+            )
+            rows.append(Row(cells=(nodes, (share.queue,), *cells, ("",))))
+        left, total = shown(f"{at}.shared", flavor.shared), shown(f"{at}.nodes", flavor.nodes)
+        rows.append(Row(cells=(nodes, ("shared",), ("",), (left,), ("",), (total,))))
+    return Table(
+        caption="Nodes that queues are guaranteed, and the most that they may use with what others "
+        "leave idle.",
+        columns=(
+            *map(_column, ("nodes of pool", "queue")),
+            *map(_number, ("tried as", "guaranteed", "at most", "sum")),
+        ),
+        rows=tuple(rows),
+    )
+
+
 def load_table(needs: ClusterNeeds, *, judged: bool) -> Table:
     """Return what the control plane carries.
 

@@ -9,6 +9,7 @@ from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.model.placement import PlacementPlan
+from ultrascale.plan.model.queueing import QueueNeeds
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.spend import SpendNeeds
 from ultrascale.plan.model.topology import Topology
@@ -402,6 +403,7 @@ class ClusterNeeds:
         control_plane: What it asks of its control plane.
         launch: How long its first step takes to begin, by the part of their id after ``launch.``.
         placement: How long gangs take to be placed by network topology; None where they are not.
+        queues: Who is guaranteed which nodes; None without Kueue.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
         callers: Callers of the backend, and what each may submit; None without the backend.
@@ -424,6 +426,7 @@ class ClusterNeeds:
     control_plane: ControlPlaneNeeds
     launch: Figures
     placement: PlacementPlan | None
+    queues: QueueNeeds | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]
     callers: IdentityPlan | None

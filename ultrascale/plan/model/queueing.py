@@ -186,3 +186,58 @@ class KueuePlan:
     cohort: CohortPlan
     queues: tuple[ClusterQueuePlan, ...]
     priorities: tuple[WorkloadPriorityPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueShare:
+    """What a queue may use of the nodes of a flavor.
+
+    Attributes:
+        queue: Its name.
+        tried: Place of the flavor in the queue's order, from 1.
+        guaranteed: Nodes that are its own.
+        most: Most nodes, with those that others leave idle.
+    """
+
+    queue: str
+    tried: int
+    guaranteed: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlavorShares:
+    """How queues share the nodes of a flavor: what is guaranteed and `shared` sum to `nodes`.
+
+    Attributes:
+        pool: Name of the pool.
+        by_topology: Whether pods are placed by network layer.
+        resource: Resource that is counted.
+        nodes: Nodes that count in it.
+        quantity: All that they have of the resource.
+        shares: What each queue may use, in the order of the file.
+        shared: Nodes that no queue is guaranteed: every queue of the pool borrows them.
+    """
+
+    pool: str
+    by_topology: bool
+    resource: str
+    nodes: int
+    quantity: int
+    shares: tuple[QueueShare, ...]
+    shared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueNeeds:
+    """Who is guaranteed which nodes, and who may borrow them.
+
+    Attributes:
+        flavors: Nodes in queues, in the order of the pools.
+        nodes: Sum of their nodes.
+        unqueued: Nodes of the pools that no queue has, by pool; not those of controllers.
+    """
+
+    flavors: tuple[FlavorShares, ...]
+    nodes: int
+    unqueued: Mapping[str, int]

@@ -14,6 +14,7 @@ from ultrascale.plan.needs.launch import plan_launch
 from ultrascale.plan.needs.load import plan_load
 from ultrascale.plan.needs.money import plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
+from ultrascale.plan.needs.queues import plan_queue_needs
 from ultrascale.plan.needs.quotas import plan_quotas
 from ultrascale.plan.needs.spend import plan_spend
 from ultrascale.plan.needs.subnets import plan_subnet_needs
@@ -70,6 +71,7 @@ def plan_needs(
         control_plane=control_plane,
         launch=plan_launch(plan, totals),
         placement=plan.placement,
+        queues=plan_queue_needs(plan),
         calendar=calendar,
         repairs=plan.repairs,
         callers=plan.backend.identity if plan.backend is not None else None,
