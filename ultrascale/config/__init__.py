@@ -47,6 +47,7 @@ from ultrascale.config.jobs import (
     Job,
     Resources,
     Restarts,
+    RoleSpec,
     ServiceJob,
     Toleration,
     TopologyLayer,
@@ -78,6 +79,13 @@ from ultrascale.config.purchase import (
 )
 from ultrascale.config.queue_rules import is_accelerated
 from ultrascale.config.releases import Release, install_command, may_read, release_of
+from ultrascale.config.roles import (
+    ROLE_INDEX_VARIABLE,
+    ROLE_VARIABLE,
+    hosts_variable,
+    in_role,
+    role_as_job,
+)
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling, older_keys
 from ultrascale.config.schema import Kind as SchemaKind
 from ultrascale.config.schema import file_name as schema_file_name
@@ -113,6 +121,8 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 }
 
 __all__ = [
+    "ROLE_INDEX_VARIABLE",
+    "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",
     "AgreedLimits",
     "Alarms",
@@ -169,6 +179,7 @@ __all__ = [
     "Resources",
     "Restarts",
     "Role",
+    "RoleSpec",
     "Rules",
     "Scheduling",
     "SchemaKind",
@@ -193,6 +204,8 @@ __all__ = [
     "folder",
     "has_default_claims",
     "has_efa",
+    "hosts_variable",
+    "in_role",
     "install_command",
     "is_accelerated",
     "is_account_id",
@@ -214,6 +227,7 @@ __all__ = [
     "reads",
     "refuse",
     "release_of",
+    "role_as_job",
     "schema_file_name",
     "schema_text",
     "text_of",

@@ -192,7 +192,7 @@ class RoleSpec(Model):
     """Program and its first arguments, in place of a script. Default: the job's."""
 
     args: tuple[Word, ...] = ()
-    """Arguments of the program or script. Default: the job's."""
+    """Arguments of the program or script. Default: the job's, of the program of the job."""
 
     env: Mapping[Variable, Word] = Field(default_factory=dict[str, str])
     """Environment variables beside those of the job. Default: none."""
@@ -201,7 +201,7 @@ class RoleSpec(Model):
     """Resources of each pod. Default: the job's."""
 
     when_lost: Literal["restart-job", "restart-role"] = "restart-job"
-    """What starts anew when one of its pods is lost: all roles, or the pods of this one."""
+    """What starts anew when one of its pods is lost: all roles, or that pod alone."""
 
 
 class Array(Model):
