@@ -14,7 +14,9 @@ CHART = "oci://registry.k8s.io/jobset/charts/jobset"
 # The webhook adds a suffix of six characters to the name of the last pod.
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go
 POD_SUFFIX_CHARACTERS = 6
-"""Characters behind the name of a pod's Job and its index; the whole name has at most 63."""
+"""Characters behind the name of a pod's Job and its index."""
+POD_NAME_CHARACTERS = 63
+"""Most characters of the name of a pod, which is that of a host."""
 
 # On every Job and pod, as label and as annotation.
 NAME_LABEL = "jobset.sigs.k8s.io/jobset-name"

@@ -25,6 +25,11 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completio
 # Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/pkg/apis/batch/validation/validation.go
 MOST_INDEXES = 100_000
 MOST_PARALLEL_INDEXES = 100_000
+COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+"""Annotation with the index of a pod of an Indexed Job.
+
+Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#batch-kubernetes-io-job-completion-index-annotation
+"""
 
 # Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LABEL_VALUE_CHARACTERS = 63

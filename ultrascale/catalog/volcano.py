@@ -27,6 +27,12 @@ POD_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 Source: as above.
 """
 
+TASK_INDEX_ANNOTATION = "volcano.sh/task-index"
+"""On every pod of a job: its number in its task.
+
+Source: as above.
+"""
+
 # Of pods that no Job of Volcano makes: the queue of the PodGroup that the controllers make for
 # them, one for all pods of an owner.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/podgroup/pg_controller_handler.go
@@ -59,6 +65,11 @@ MOST_BYTES = 1024 * 1024
 # Layers of the network that labels of a node name. Some types have a fourth.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
 NETWORK_LAYERS = 3
+
+
+def host(job: str, task: str, index: int) -> str:
+    """Return the host name of a pod as the pods of its job resolve it, by the plugin `svc`."""
+    return f"{job}-{task}-{index}.{job}"
 
 
 def network_layers(instance_type: str) -> int:

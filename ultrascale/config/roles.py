@@ -55,6 +55,8 @@ def role_as_job(job: TrainingJob, name: str) -> TrainingJob:
         keys |= {key: getattr(role, key) for key in _PROGRAM}
     if role.command:
         keys["processes_per_node"] = None
+    if role.nodes == 1:
+        keys["topology"] = None
     return job.model_copy(update=keys)
 
 

@@ -30,6 +30,7 @@ def jobset_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
         "spec": {
             # Pods look for the first one before it is ready.
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            **_success(plan),
             "failurePolicy": {
                 "maxRestarts": plan.restarts,
                 # The next pods find no node while those before them hold it.
@@ -45,6 +46,17 @@ def jobset_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     }
 
 
+def _success(plan: JobPlan) -> dict[str, Json]:
+    """Return that the first of several roles ends the job; JobSet then deletes the others' Jobs.
+
+    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/controllers/success_policy.go
+    """
+    if len(plan.roles) == 1:
+        return {}
+    policy: dict[str, Json] = {"operator": "All", "targetReplicatedJobs": [plan.roles[0].name]}
+    return {"successPolicy": policy}
+
+
 def _rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield what becomes of the job with a pod; the first that fits counts.
 
@@ -53,6 +65,12 @@ def _rules(plan: JobPlan) -> Iterator[dict[str, Json]]:
     if plan.deadline_seconds is not None:
         late = {"action": "FailJobSet", "onJobFailureReasons": ["DeadlineExceeded"]}
         yield {"name": "deadline", **late}
+    if any(role.restarts_alone for role in plan.roles):
+        yield {
+            "name": "exhausted",
+            "action": "FailJobSet",
+            "onJobFailureReasons": ["MaxFailedIndexesExceeded", "FailedIndexes"],
+        }
     disrupted: dict[str, Json] = {
         "name": "disrupted",
         "action": "RestartJobSetAndIgnoreMaxRestarts",
@@ -70,8 +88,7 @@ def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
         "completionMode": "Indexed",
         "completions": role.pods,
         "parallelism": role.pods,
-        # The Job would replace single pods, whose peers wait for nobody.
-        "backoffLimit": 0,
+        **_retries(plan, role),
         **deadline(plan),
         "podFailurePolicy": {"rules": [*_pod_rules(role)]},
         "podReplacementPolicy": "Failed",
@@ -79,10 +96,24 @@ def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
     }
 
 
+def _retries(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
+    """Return how often a Job makes single pods anew.
+
+    The action RestartJob of JobSet, which would make all pods of a role anew, is an alpha feature.
+
+    Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/features/features.go
+    """
+    if role.restarts_alone:
+        return {"backoffLimitPerIndex": plan.restarts, "maxFailedIndexes": 0}
+    # The Job would replace single pods, whose peers wait for nobody.
+    return {"backoffLimit": 0}
+
+
 def _pod_rules(role: RolePlan) -> Iterator[dict[str, Json]]:
     # A node that is drained or taken by EC2 is no fault of the program's.
     disrupted = {"type": "DisruptionTarget", "status": "True"}
-    yield {"action": "FailJob", "onPodConditions": [disrupted]}
+    action = "Ignore" if role.restarts_alone else "FailJob"
+    yield {"action": action, "onPodConditions": [disrupted]}
     if role.mistake_exit_code is not None:
         codes = mistake_codes(role, role.mistake_exit_code)
         yield {"action": "FailJob", "onExitCodes": codes}

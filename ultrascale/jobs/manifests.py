@@ -32,7 +32,8 @@ class JobManifests:
         kind: `training` and `batch` end by themselves, a `service` does not.
         objects: The objects, in the order in which they are sent.
         pods: Number of its pods; of an array those of the same time.
-        container: Name of the container that runs the program, in each of them.
+        container: Name of the container that runs the program, in each of them; empty where roles
+            have containers of their own, of which each is the first of its pod.
         claims: PersistentVolumeClaims that it mounts.
         queue: Volcano queue that it waits in; None without Volcano.
         local_queue: Queue of Kueue or of task governance that it waits in; None without.
@@ -63,14 +64,15 @@ class JobManifests:
 
 def render(plan: JobPlan) -> JobManifests:
     """Return the objects of ``plan``, in the order in which they are sent."""
-    claims = dict.fromkeys(mount.claim for mount in plan.pod.mounts)
+    claims = dict.fromkeys(mount.claim for role in plan.roles for mount in role.pod.mounts)
+    containers = {role.container for role in plan.roles}
     return JobManifests(
         name=plan.name,
         namespace=plan.namespace,
         kind=plan.kind,
         objects=tuple(patched(rendered_objects(plan), plan.patch)),
         pods=plan.pods,
-        container=plan.container,
+        container=plan.container if len(containers) == 1 else "",
         claims=tuple(claims),
         queue=plan.queue,
         local_queue=plan.local_queue.name if plan.local_queue is not None else None,

@@ -9,7 +9,7 @@ from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import DEADLINE_EXIT_CODE, FIRST_INDEX
-from ultrascale.plan.model import JobPlan, PartPlan, TaskPlan
+from ultrascale.plan.model import JobPlan, PartPlan, RolePlan, TaskPlan
 
 API_VERSION = "batch.volcano.sh/v1alpha1"
 _SCHEDULER = "volcano"
@@ -56,12 +56,36 @@ def _policies(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
     """
-    if plan.roles[0].mistake_exit_code is not None:
-        yield {"exitCode": plan.roles[0].mistake_exit_code, "action": "TerminateJob"}
+    if len(plan.roles) == 1:
+        yield from _mistakes(plan.roles[0])
+    yield from _late(plan)
+    yield _lost("RestartPod" if plan.elastic else "RestartJob")
+
+
+def _of_role(plan: JobPlan, role: RolePlan) -> Iterator[dict[str, Json]]:
+    """Yield what goes before the policies of the job for the pods of one of its roles."""
+    if len(plan.roles) > 1 or role.restarts_alone:
+        yield from _mistakes(role)
+    if len(plan.roles) > 1 and role == plan.roles[0]:
+        # Pods of the other roles are deleted, and the job counts as completed.
+        yield {"event": "TaskCompleted", "action": "CompleteJob"}
+    if role.restarts_alone:
+        yield from _late(plan)
+        yield _lost("RestartPod")
+
+
+def _mistakes(role: RolePlan) -> Iterator[dict[str, Json]]:
+    if role.mistake_exit_code is not None:
+        yield {"exitCode": role.mistake_exit_code, "action": "TerminateJob"}
+
+
+def _late(plan: JobPlan) -> Iterator[dict[str, Json]]:
     if plan.deadline_seconds is not None:
         yield {"exitCode": DEADLINE_EXIT_CODE, "action": "TerminateJob"}
-    restart = "RestartPod" if plan.elastic else "RestartJob"
-    yield {"events": ["PodEvicted", "PodFailed"], "action": restart}
+
+
+def _lost(action: str) -> dict[str, Json]:
+    return {"events": ["PodEvicted", "PodFailed"], "action": action}
 
 
 def _plugins(part: PartPlan) -> dict[str, list[str]]:
@@ -73,11 +97,15 @@ def _plugins(part: PartPlan) -> dict[str, list[str]]:
 
 
 def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
+    role = next(role for role in plan.roles if role.name == task.role)
+    policies = [*_of_role(plan, role)]
     return {
         "name": task.name,
         "replicas": task.pods,
+        **({"policies": policies} if policies else {}),
         "template": pod_template(
             plan,
+            role,
             env={FIRST_INDEX: str(task.first)} if plan.kind == "training" else {},
             extra_labels={names.RANK_ZERO_LABEL: "true"} if task.rank_zero else {},
             spec={"schedulerName": _SCHEDULER, "restartPolicy": "Never"},

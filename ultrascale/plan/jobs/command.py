@@ -102,6 +102,7 @@ def torchrun(
     meeting: Meeting | None,
     cache: CachePlan | None,
     args: Sequence[str],
+    pods_come_back: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that runs the script of ``job`` in each process of a node.
 
@@ -115,6 +116,7 @@ def torchrun(
         meeting: Where its nodes meet; None for a single node.
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
+        pods_come_back: Whether a pod that is lost is replaced while the others stay.
     """
     lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or "")]
     if meeting is None:
@@ -122,7 +124,7 @@ def torchrun(
     else:
         lines += _waiting(meeting)
         options = _options(job, processes=processes, meeting=meeting)
-    options.append(f"--max-restarts={_worker_restarts(job)}")
+    options.append(f"--max-restarts={_worker_restarts(job, pods_come_back=pods_come_back)}")
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
     words = [*_cache_words(cache), "torchrun", *options, *script]
     lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
@@ -231,10 +233,11 @@ def _checking(script: str) -> list[str]:
     return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
 
 
-def _worker_restarts(job: config.TrainingJob) -> int:
+def _worker_restarts(job: config.TrainingJob, *, pods_come_back: bool) -> int:
     if job.restarts.workers is not None:
         return job.restarts.workers
-    return _WORKER_RESTARTS if job.min_nodes is None else _WORKER_RESTARTS_WITHOUT_NODES
+    stays = job.min_nodes is None and not pods_come_back
+    return _WORKER_RESTARTS if stays else _WORKER_RESTARTS_WITHOUT_NODES
 
 
 def _waiting(meeting: Meeting) -> list[str]:

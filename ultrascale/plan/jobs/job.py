@@ -26,6 +26,7 @@ from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.roles import job_of, of_all_roles, of_role, unite
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
 from ultrascale.plan.model.jobs import (
@@ -56,8 +57,12 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     Raises:
         CatalogError: No source states a value of an instance type.
     """
+    if parts := request.roles:
+        yield from _of_roles(request, parts, wrong)
+        return
     job = request.job
     yield from mistakes.name_is_free(request)
+    yield from mistakes.pod_names_fit(request)
     yield from mistakes.program_is_named(job)
     yield from mistakes.words_are_short(job)
     yield from claims.mistakes_of(request)
@@ -81,6 +86,19 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         # Tiers may have a mistake in common.
         every = [_of_nodes(each, wrong) for each in tiers.on_each_tier(request)]
         yield from dict.fromkeys(mistake for found in every for mistake in found)
+
+
+def _of_roles(
+    request: JobRequest, parts: Sequence[JobRequest], wrong: Collection[str]
+) -> Iterator[config.Mistake]:
+    """Yield what is wrong with roles one by one, and then with all of them together."""
+    if "roles" in wrong:
+        return
+    found = [of_role(request, each, mistakes_of(each, wrong)) for each in parts]
+    known = tuple(dict.fromkeys(mistake for each in found for mistake in each))
+    yield from known
+    if not known and _OF_NODES.isdisjoint(wrong):
+        yield from of_all_roles(request)
 
 
 def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mistake]:
@@ -109,7 +127,8 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
         if _controller(request, pools) == "pytorch":
             yield from mistakes.pytorch_job_is_plain(job)
     requests = nodes.requests_of(job, share)
-    yield from mistakes.queue_holds(request, requests, _least_pods(job))
+    if request.role is None:
+        yield from mistakes.queue_holds(request, [(requests, _least_pods(job))])
     yield from queueing.mistakes_on(request, pools, share, requests)
 
 
@@ -203,6 +222,9 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
 
 def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     """Plan a training job: pods that meet, start together and go on after faults."""
+    if parts := request.roles:
+        plans = [plan_train(part, job_of(part)) for part in parts]
+        return unite(request, plans)
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = _controller(request, pools)
@@ -287,7 +309,8 @@ def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
         return "volcano"
     training = isinstance(request.job, config.TrainingJob)
     if request.engine == "kueue":
-        return "jobset" if training and request.pods > 1 else "indexed"
+        together = request.pods > 1 or request.role is not None
+        return "jobset" if training and together else "indexed"
     # HyperPod resumes no job that may be elsewhere.
     fixed = not request.job.prefer or request.pods > 1
     return "pytorch" if training and fixed and nodes.on_hyperpod(pools) else "indexed"
@@ -326,8 +349,9 @@ def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[Pool
     restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
     # What the compiler refuses it refuses again.
     restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
-    # Volcano counts each pod of an elastic job, and all of them fail with the host of c10d.
-    return restarts * (1 if job.min_nodes is None else job.nodes)
+    # Volcano counts each pod that comes back, and all of them fail with the host of c10d.
+    one_by_one = job.min_nodes is not None or (request.restarts_alone and request.gang)
+    return restarts * (job.nodes if one_by_one else 1)
 
 
 def _least_pods(job: config.AnyJob) -> int:
@@ -344,9 +368,12 @@ def _meeting(
     # Parts of a job count their restarts for themselves, and meet under one name.
     run = request.name
     if request.gang and whole:
-        run = command.run_of_volcano(run, attempted=job.min_nodes is None)
+        attempted = job.min_nodes is None and not request.restarts_alone
+        run = command.run_of_volcano(run, attempted=attempted)
     if controller == "jobset":
         run = command.run_of_jobset(run)
+    if request.role is not None:
+        run = f"{run}-{request.role}"
     if request.backend != "c10d":
         return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
     index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
@@ -363,7 +390,7 @@ def _first_pod(
         return f"{name}-0.{name}"
     if controller == "jobset":
         return jobset.host(name, job.role, 0)
-    return f"{name}-{job.role}-0.{name}" if host_list else name
+    return volcano.host(name, job.role, 0) if host_list else name
 
 
 def _command(
@@ -387,4 +414,5 @@ def _command(
         meeting=meeting,
         cache=cache,
         args=(*job.args, *extra),
+        pods_come_back=request.restarts_alone,
     )

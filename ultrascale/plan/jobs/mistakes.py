@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import (
+    jobset,
     kubelet,
     quantities,
     runtime_environment,
@@ -32,6 +33,22 @@ def name_is_free(request: JobRequest) -> Mistakes:
     if request.namespace == names.TRAINING_NAMESPACE and request.name in taken:
         wrong = "the name of the cluster's own rendezvous server"
         yield config.refuse("name", wrong, "choose another", got=request.name)
+
+
+def pod_names_fit(request: JobRequest) -> Mistakes:
+    """Yield a name that makes those of a JobSet's pods too long."""
+    job = request.job
+    if request.engine != "kueue" or not isinstance(job, config.TrainingJob):
+        return
+    if request.pods == 1 and request.role is None:
+        return
+    host, _, _ = jobset.host(request.name, job.role, job.nodes - 1).partition(".")
+    beyond = len(host) + jobset.POD_SUFFIX_CHARACTERS - jobset.POD_NAME_CHARACTERS
+    if beyond > 0:
+        most = len(request.name) - beyond
+        wrong = f"too long a name for pods of role {job.role}, whose names begin with it"
+        todo = f"use at most {most} characters" if most > 0 else "use a shorter role"
+        yield config.refuse("name", wrong, todo, got=request.name)
 
 
 def program_is_named(job: config.AnyJob) -> Mistakes:
@@ -311,17 +328,21 @@ def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:
         yield config.refuse("min_nodes", wrong, "leave it out")
 
 
-def queue_holds(request: JobRequest, requests: Mapping[str, str], pods: int) -> Mistakes:
-    """Yield a queue that may never use as much as the job needs to start."""
+def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], int]]) -> Mistakes:
+    """Yield a queue that may never use as much as the job needs to start.
+
+    Args:
+        request: The job.
+        asked: What each pod of a kind requests, and how many pods of it must start.
+    """
     queues = [each for each in request.cluster.scheduling.queues if each.name == request.queue]
     for queue in queues:
         for resource, most in queue.capability.items():
             size = quantities.SIZES.get(resource, quantities.count)
-            asked = requests.get(resource)
-            if asked is not None and size(asked) * pods > size(most):
-                wrong = (
-                    f"a queue of at most {most} {resource}, too little for {pods} pods of {asked}"
-                )
+            kinds = [(each[resource], pods) for each, pods in asked if resource in each]
+            if sum(size(quantity) * pods for quantity, pods in kinds) > size(most):
+                pods = " and ".join(f"{pods} pods of {quantity}" for quantity, pods in kinds)
+                wrong = f"a queue of at most {most} {resource}, too little for {pods}"
                 todo = "raise its capability, or choose another queue"
                 yield config.refuse("queue", wrong, todo, got=queue.name)
 

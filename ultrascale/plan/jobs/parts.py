@@ -34,7 +34,7 @@ def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:
         min_available: Pods that start together or not at all.
     """
     if pods <= volcano.PODS_PER_TASK and _list_bytes(name, role, pods) < volcano.HOST_LIST_BYTES:
-        task = TaskPlan(name=role, pods=pods, first=0, rank_zero=False)
+        task = TaskPlan(name=role, role=role, pods=pods, first=0, rank_zero=False)
         part = PartPlan(name=name, tasks=(task,), min_available=min_available, host_list=True)
         return Division(parts=(part,), notes=())
     notes = [
@@ -69,10 +69,12 @@ def _list_bytes(name: str, role: str, pods: int) -> int:
 def _tasks(role: str, first: int, pods: int) -> Iterator[TaskPlan]:
     """Yield the tasks of the pods from ``first`` on; the job's first pod has one of its own."""
     if first == 0:
-        yield TaskPlan(name=f"{role}0", pods=1, first=0, rank_zero=True)
+        yield TaskPlan(name=f"{role}0", role=role, pods=1, first=0, rank_zero=True)
         first, pods = 1, pods - 1
     for number, (start, count) in enumerate(_shares(pods, volcano.PODS_PER_TASK), start=1):
-        yield TaskPlan(name=f"{role}{number}", pods=count, first=first + start, rank_zero=False)
+        yield TaskPlan(
+            name=f"{role}{number}", role=role, pods=count, first=first + start, rank_zero=False
+        )
 
 
 def _shares(pods: int, most: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """A job, and the cluster that it is to run in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ultrascale import config
 from ultrascale.catalog import volcano
@@ -40,6 +40,8 @@ class JobRequest:
         template: Name of the template that it was made from; None where it was from none.
         tier: The one of the node types that it prefers that was chosen for it; None: none was.
         precompile: Whether it runs to have its graphs compiled.
+        role: The role that it is of a job of several; None: it is a whole job.
+        restarts_alone: Whether a pod of that role that is lost comes back alone.
     """
 
     name: str
@@ -54,6 +56,27 @@ class JobRequest:
     template: str | None = None
     tier: str | None = None
     precompile: bool = False
+    role: str | None = None
+    restarts_alone: bool = False
+
+    @property
+    def roles(self) -> tuple["JobRequest", ...]:
+        """Each role as a job of its own, first the one whose success ends the job.
+
+        That is the first with a script, or without any the first of the file.
+        """
+        job = self.job
+        if not isinstance(job, config.TrainingJob) or not job.roles:
+            return ()
+        alone = {name for name, role in job.roles.items() if role.when_lost == "restart-role"}
+        parts = {name: config.role_as_job(job, name) for name in job.roles}
+        leading = next((name for name, part in parts.items() if part.script), next(iter(parts)))
+        return tuple(
+            replace(
+                self, job=parts[name], role=name, restarts_alone=name in alone, precompile=False
+            )
+            for name in dict.fromkeys((leading, *parts))
+        )
 
     @property
     def called(self) -> str:
@@ -74,6 +97,8 @@ class JobRequest:
     @property
     def pods(self) -> int:
         """Pods that must start together."""
+        if roles := self.roles:
+            return sum(role.pods for role in roles)
         return self.job.nodes if isinstance(self.job, config.TrainingJob) else 1
 
     @property
@@ -85,6 +110,9 @@ class JobRequest:
     @property
     def nodes(self) -> tuple[PoolPlan, ...]:
         """The pools, or their shards, that it may run on."""
+        if roles := self.roles:
+            chosen = {pool.name for role in roles for pool in role.nodes}
+            return tuple(pool for pool in self.pools if pool.name in chosen)
         pools = self.pools
         if self.team is not None and not namespaces.says_where(self.job):
             # Quotas of teams are of HyperPod's nodes.

@@ -154,9 +154,11 @@ class TaskPlan:
         pods: How many.
         first: Index in the job of the first of them.
         rank_zero: Whether it is the one pod that the others meet at, behind a Service.
+        role: Role of the job that its pods are of.
     """
 
     name: str
+    role: str
     pods: int
     first: int
     rank_zero: bool

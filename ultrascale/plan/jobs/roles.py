@@ -1,0 +1,176 @@
+"""Jobs of several roles: one gang of several kinds of pods, each planned as a job of its own."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.catalog import jobset, kubernetes, volcano
+from ultrascale.plan.jobs import mistakes, nodes
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.topology import is_required, topology_of
+from ultrascale.plan.model import JobPlan, PartPlan, PoolPlan, RolePlan
+from ultrascale.plan.model.jobs import TopologyPlan
+
+Mistakes = Iterator[config.Mistake]
+
+
+def job_of(role: JobRequest) -> config.TrainingJob:
+    """Return the job that a role of `JobRequest.roles` is.
+
+    Raises:
+        TypeError: It is no training job, of which alone there are roles.
+    """
+    if not isinstance(role.job, config.TrainingJob):
+        raise TypeError(f"{role.name}: a role of a {role.job.kind} job")
+    return role.job
+
+
+def of_role(request: JobRequest, role: JobRequest, found: Mistakes) -> Mistakes:
+    """Yield the mistakes of a role at the keys of the job that it is of."""
+    if isinstance(request.job, config.TrainingJob) and role.role is not None:
+        for mistake in found:
+            yield config.in_role(request.job, role.role, mistake)
+
+
+def of_all_roles(request: JobRequest) -> Mistakes:
+    """Yield what is wrong with roles together that each of them may be.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    if request.precompile:
+        wrong = "graphs of several roles, which no one run compiles"
+        yield config.refuse("roles", wrong, "leave out --precompile", got="")
+    yield from _topology(request)
+    yield from _nodes_are_there(request)
+    yield from _hosts_fit(request)
+    yield from _queue_holds(request)
+
+
+def _topology(request: JobRequest) -> Mistakes:
+    job = request.job
+    if isinstance(job, config.TrainingJob) and request.gang and is_required(job):
+        wrong = "one group for the pods of all roles, which Volcano alone knows as one gang"
+        yield config.refuse("topology", wrong, "write preferred, or name pools in the roles")
+
+
+def _nodes_are_there(request: JobRequest) -> Mistakes:
+    """Yield more nodes than a pool ever has for the roles that share it."""
+    asked: dict[tuple[str, ...], list[JobRequest]] = {}
+    for role in request.roles:
+        if nodes.node_share(role.job, role.nodes).whole:
+            asked.setdefault(_names(role.nodes), []).append(role)
+    for pools, roles in asked.items():
+        most = sum(pool.max_nodes for pool in request.pools if pool.pool in pools)
+        pods = sum(role.pods for role in roles)
+        if len(roles) > 1 and pods > most:
+            where = ", ".join(pools)
+            told = " and ".join(role.role or "" for role in roles)
+            wrong = f"{pods} nodes for {told} together, more than the {most} of {where}"
+            todo = f"ask for less, or raise nodes in pool {where}"
+            yield config.refuse(f"roles.{roles[-1].role}.nodes", wrong, todo)
+
+
+def _hosts_fit(request: JobRequest) -> Mistakes:
+    """Yield roles of so many pods that no variable holds the names of their hosts."""
+    for role in request.roles:
+        pods = role.pods
+        long = len(",".join(_hosts(role)).encode()) > volcano.HOST_LIST_BYTES
+        if long or (request.gang and pods > volcano.PODS_PER_TASK):
+            wrong = "more pods than the names of their hosts fit into a variable of each pod"
+            yield config.refuse(
+                f"roles.{role.role}.nodes", wrong, "ask for less, or a shorter name"
+            )
+
+
+def _queue_holds(request: JobRequest) -> Mistakes:
+    shares = ((role, nodes.node_share(role.job, role.nodes)) for role in request.roles)
+    asked = [(nodes.requests_of(role.job, share), role.pods) for role, share in shares]
+    yield from mistakes.queue_holds(request, asked)
+
+
+def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
+    """Return the plan of a job of several roles.
+
+    Args:
+        request: The job.
+        plans: Plans of its roles, in the order of `JobRequest.roles`.
+    """
+    told = {
+        config.hosts_variable(role.role or ""): ",".join(_hosts(role)) for role in request.roles
+    }
+    roles = [
+        _told(plan.roles[0], told, alone=role.restarts_alone, gang=request.gang)
+        for role, plan in zip(request.roles, plans, strict=True)
+    ]
+    notes = dict.fromkeys(note for plan in plans for note in plan.notes)
+    return replace(
+        plans[0],
+        roles=tuple(roles),
+        parts=(_gang(request, plans),) if request.gang else (),
+        service_port=None,
+        restarts=max(plan.restarts for plan in plans),
+        topology=_closeness(request, plans),
+        notes=(*_notes(request), *notes),
+    )
+
+
+def _told(role: RolePlan, hosts: dict[str, str], *, alone: bool, gang: bool) -> RolePlan:
+    """Return a role whose pods know their place in it, and the hosts of every role."""
+    index = volcano.TASK_INDEX_ANNOTATION if gang else kubernetes.COMPLETION_INDEX_ANNOTATION
+    env = {config.ROLE_VARIABLE: role.name, **hosts, **role.pod.env}
+    fields = {config.ROLE_INDEX_VARIABLE: f"metadata.annotations['{index}']", **role.pod.fields}
+    return replace(role, pod=replace(role.pod, env=env, fields=fields), restarts_alone=alone)
+
+
+def _hosts(role: JobRequest) -> list[str]:
+    """Return the host names of a role's pods, in their order, as the job's pods resolve them."""
+    job, name = job_of(role), role.name
+    if role.gang:
+        return [volcano.host(name, job.role, index) for index in range(job.nodes)]
+    return [jobset.host(name, job.role, index) for index in range(job.nodes)]
+
+
+def _gang(request: JobRequest, plans: Sequence[JobPlan]) -> PartPlan:
+    parts = [part for plan in plans for part in plan.parts]
+    return PartPlan(
+        name=request.name,
+        tasks=tuple(task for part in parts for task in part.tasks),
+        min_available=sum(part.min_available for part in parts),
+        host_list=True,
+    )
+
+
+def _closeness(request: JobRequest, plans: Sequence[JobPlan]) -> TopologyPlan | None:
+    """Return the closeness of each role's pods; Volcano knows that of the whole gang alone."""
+    if request.gang:
+        gang = request.job.model_copy(update={"nodes": request.pods, "roles": {}})
+        return topology_of(replace(request, job=gang), request.nodes)
+    # The largest role needs the broadest layer, which has the lowest number.
+    found = [plan.topology for plan in plans if plan.topology is not None]
+    return min(found, key=lambda each: each.level or "", default=None)
+
+
+def _notes(request: JobRequest) -> Iterator[str]:
+    leading, *others = request.roles
+    if others:
+        yield (
+            f"The job has ended when all pods of {leading.role} have: the pods of other roles are "
+            "stopped then."
+        )
+    with_efa: dict[tuple[str, ...], list[str]] = {}
+    for role in request.roles:
+        if nodes.efa_of(role.job, nodes.node_share(role.job, role.nodes)):
+            with_efa.setdefault(_names(role.nodes), []).append(role.role or "")
+    if len(with_efa) > 1:
+        where = "; ".join(
+            f"{', '.join(roles)} on {', '.join(at)}" for at, roles in with_efa.items()
+        )
+        yield (
+            f"No EFA traffic passes from pool to pool ({where}): between them pods talk over TCP, "
+            "and a group of NCCL that spans them needs Socket as its network."
+        )
+
+
+def _names(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+    return tuple(sorted({pool.pool for pool in pools}))
