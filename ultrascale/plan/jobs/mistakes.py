@@ -341,8 +341,10 @@ def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], in
             size = quantities.SIZES.get(resource, quantities.count)
             kinds = [(each[resource], pods) for each, pods in asked if resource in each]
             if sum(size(quantity) * pods for quantity, pods in kinds) > size(most):
-                pods = " and ".join(f"{pods} pods of {quantity}" for quantity, pods in kinds)
-                wrong = f"a queue of at most {most} {resource}, too little for {pods}"
+                needed = " and ".join(
+                    f"{pods} pod{'s' if pods > 1 else ''} of {quantity}" for quantity, pods in kinds
+                )
+                wrong = f"a queue of at most {most} {resource}, too little for {needed}"
                 todo = "raise its capability, or choose another queue"
                 yield config.refuse("queue", wrong, todo, got=queue.name)
 

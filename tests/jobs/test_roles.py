@@ -1,0 +1,339 @@
+"""Several kinds of pods in one gang: they start together, find each other, and end with the first.
+
+Sources of the names of their hosts:
+    https://github.com/kubernetes-sigs/jobset/tree/v0.12.0/pkg/util/placement
+    https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/plugins/svc/svc.go
+"""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.etcd_server import free_ports
+from tests.support.job_containers import Image, running
+from tests.support.job_rules import findings, pod_templates
+from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, prepared, refusals
+from tests.support.pools import POOL, pool_document
+from ultrascale.jobs import JobManifests
+
+ENGINES = {"volcano": VOLCANO, "kueue": KUEUE}
+# Where each engine writes the number of a pod of its task or role.
+INDEX = {
+    "volcano": "metadata.annotations['volcano.sh/task-index']",
+    "kueue": "metadata.annotations['batch.kubernetes.io/job-completion-index']",
+}
+HOST = {"volcano": "post-{role}-{index}.post", "kueue": "post-{role}-0-{index}.post"}
+TRAIN = POOL | {"nodes": {"static": 4}}
+SPARE = pool_document(name="spare", instance_types=["g6e.12xlarge"])
+ROLES: dict[str, Any] = {
+    "rollout": {"pool": "spare", "nodes": 2, "command": ["python3", "-m", "rl.rollout"]},
+    "trainer": {"nodes": 2, "script": "rl.train", "env": {"LR": "1"}},
+    "reward": {
+        "pool": "spare",
+        "image": f"{IMAGE}-r",
+        "command": ["reward"],
+        "resources": {"gpu": 1},
+    },
+}
+
+
+def job(**changes: Any) -> dict[str, Any]:
+    roles = changes.pop("roles", ROLES)
+    return {
+        "name": "post",
+        "pool": "train",
+        "image": IMAGE,
+        "env": {"A": "1"},
+        "roles": roles,
+        **changes,
+    }
+
+
+def cluster(engine: str, **scheduling: Any) -> dict[str, Any]:
+    return job_cluster(TRAIN, SPARE, scheduling=ENGINES[engine] | scheduling)
+
+
+def with_role(name: str, **keys: Any) -> dict[str, Any]:
+    return ROLES | {name: ROLES[name] | keys}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def sent(engine: str) -> JobManifests:
+    return prepared(cluster(engine), job())
+
+
+def containers(manifests: JobManifests) -> dict[str, Any]:
+    """Return the container of each role."""
+    found = [template["spec"]["containers"][0] for template in pod_templates(manifests)]
+    return {each["name"]: each for each in found}
+
+
+def variables(container: Any) -> dict[str, str]:
+    return {
+        each["name"]: each["value"]
+        if "value" in each
+        else each["valueFrom"]["fieldRef"]["fieldPath"]
+        for each in container["env"]
+    }
+
+
+def test_each_role_has_its_own_pods_in_one_object_that_starts_whole(
+    sent: JobManifests, engine: str
+) -> None:
+    (workload,) = sent.objects
+    spec: Any = workload["spec"]
+    pods = {
+        "volcano": lambda: {each["name"]: each["replicas"] for each in spec["tasks"]},
+        "kueue": lambda: {
+            each["name"]: each["template"]["spec"]["completions"] for each in spec["replicatedJobs"]
+        },
+    }[engine]()
+    found = containers(sent)
+    pools = [
+        template["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"]
+        for template in pod_templates(sent)
+    ]
+
+    # The role whose success ends the job comes first.
+    assert pods == {"trainer": 2, "rollout": 2, "reward": 1}
+    assert list(pods) == ["trainer", "rollout", "reward"]
+    assert pools == [["train"], ["spare"], ["spare"]]
+    gpus = {name: each["resources"]["limits"]["nvidia.com/gpu"] for name, each in found.items()}
+    assert gpus == {"trainer": "8", "rollout": "4", "reward": "1"}
+    assert [found[name]["image"] for name in pods] == [IMAGE, IMAGE, f"{IMAGE}-r"]
+    assert found["trainer"]["command"][0] == "bash"
+    assert found["rollout"]["command"] == ["python3", "-m", "rl.rollout"]
+    assert (sent.pods, sent.container) == (5, "")
+    if engine == "volcano":
+        assert spec["minAvailable"] == 5
+    assert findings(sent) == []
+
+
+def test_each_pod_is_told_its_role_and_the_hosts_of_all(sent: JobManifests, engine: str) -> None:
+    def hosts(role: str, pods: int) -> str:
+        return ",".join(HOST[engine].format(role=role, index=index) for index in range(pods))
+
+    for name, container in containers(sent).items():
+        told = variables(container)
+        assert told["ROLE"] == name
+        assert told["ROLE_INDEX"] == INDEX[engine]
+        assert told["TRAINER_HOSTS"] == hosts("trainer", 2)
+        assert told["ROLLOUT_HOSTS"] == hosts("rollout", 2)
+        assert told["REWARD_HOSTS"] == hosts("reward", 1)
+        assert told["A"] == "1"
+        assert told.get("LR") == ("1" if name == "trainer" else None)
+        first = HOST[engine].format(role="rollout", index=0)
+        assert told.get("RANK_ZERO_HOST") == (first if name == "rollout" else None)
+
+
+def test_each_role_with_a_script_meets_for_itself(engine: str) -> None:
+    """Torchrun of two roles at one meeting would make one world of them."""
+    roles = ROLES | {"student": {"nodes": 2, "script": "rl.student"}}
+    found = containers(prepared(cluster(engine, rendezvous={"backend": "c10d"}), job(roles=roles)))
+
+    scripts = {name: found[name]["command"][2] for name in ("trainer", "student")}
+
+    for name, script in scripts.items():
+        assert f"--rdzv-endpoint={HOST[engine].format(role=name, index=0)}:29500" in script
+        (run,) = (line for line in script.splitlines() if "--rdzv-id" in line)
+        assert f'-{name}"' in run
+
+
+def test_the_job_ends_with_the_role_that_has_a_script(sent: JobManifests, engine: str) -> None:
+    spec: Any = sent.objects[0]["spec"]
+    if engine == "kueue":
+        assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["trainer"]}
+    else:
+        policies = {each["name"]: each.get("policies", []) for each in spec["tasks"]}
+        assert policies["trainer"] == [
+            # Another role's program may mean anything by it.
+            {"exitCode": 2, "action": "TerminateJob"},
+            {"event": "TaskCompleted", "action": "CompleteJob"},
+        ]
+        assert policies["rollout"] == policies["reward"] == []
+    assert "ended when all pods of trainer have" in sent.notes[0]
+
+
+def test_without_a_script_the_first_role_ends_the_job(engine: str) -> None:
+    roles = {name: {"command": [name]} for name in ("judge", "actor")}
+
+    found = prepared(cluster(engine), job(roles=roles))
+
+    assert "ended when all pods of judge have" in found.notes[0]
+
+
+def test_a_lost_pod_restarts_the_job_unless_its_role_says_otherwise(
+    sent: JobManifests, engine: str
+) -> None:
+    alone = prepared(cluster(engine), job(roles=with_role("rollout", when_lost="restart-role")))
+    both: list[Any] = [sent.objects[0]["spec"], alone.objects[0]["spec"]]
+    if engine == "volcano":
+        lost = {"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}
+        assert [spec["policies"] for spec in both] == [[lost], [lost]]
+        assert both[1]["tasks"][1]["policies"] == [lost | {"action": "RestartPod"}]
+        # Volcano counts each of its two pods.
+        assert [spec["maxRetry"] for spec in both] == [11, 21]
+        return
+    before, after = ([each["template"]["spec"] for each in spec["replicatedJobs"]] for spec in both)
+    assert [each["backoffLimit"] for each in before] == [0, 0, 0]
+    assert ["backoffLimit" in each for each in after] == [True, False, True]
+    assert (after[1]["backoffLimitPerIndex"], after[1]["maxFailedIndexes"]) == (10, 0)
+    assert after[1]["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    rules = [each["name"] for each in both[1]["failurePolicy"]["rules"]]
+    assert rules == ["exhausted", "disrupted", "mistake"]
+    assert findings(alone) == []
+
+
+def test_peers_of_a_pod_that_comes_back_meet_it_again(engine: str) -> None:
+    roles = with_role("trainer", when_lost="restart-role")
+    script = containers(prepared(cluster(engine), job(roles=roles)))["trainer"]["command"][2]
+
+    # torchrun counts a peer that is lost as a restart of those that stay.
+    assert "--max-restarts=100" in script
+    # Volcano gives the new pod another number of the attempt than its peers have.
+    assert ("ATTEMPT" in script) == (engine == "kueue")
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a role without a program": (
+        "kueue",
+        job(roles={"trainer": {}}),
+        "roles.trainer.script: missing; name the script that torchrun starts, or a command",
+    ),
+    "a job without an image": (
+        "kueue",
+        job(image=None),
+        "roles.rollout.image: missing; add REPOSITORY:TAG, or --image",
+    ),
+    "more nodes than the pool of two roles has": (
+        "volcano",
+        job(roles=ROLES | {"student": {"nodes": 3, "command": ["student"]}}),
+        "roles.student.nodes: 5 nodes for trainer and student together, more than the 4 of train, "
+        "got 3; ask for less, or raise nodes in pool train",
+    ),
+    "memory that a node of its pool has not": (
+        "kueue",
+        job(roles=with_role("reward", resources={"memory": "4Ti"})),
+        "roles.reward.resources.memory: more than a node of spare has for its pods, got '4Ti'; "
+        "ask for at most 332844Mi",
+    ),
+    "a queue that never holds all roles": (
+        "volcano",
+        job(queue="small"),
+        "queue: a queue of at most 24 nvidia.com/gpu, too little for 2 pods of 8 and 2 pods of 4 "
+        "and 1 pod of 1, got small; raise its capability, or choose another queue",
+    ),
+    "one group of nodes for all roles": (
+        "volcano",
+        job(topology="required", roles={"trainer": ROLES["trainer"], "judge": {"command": ["a"]}}),
+        "topology: one group for the pods of all roles, which Volcano alone knows as one gang, "
+        "got 'required'; write preferred, or name pools in the roles",
+    ),
+    "a name that makes those of pods too long": (
+        "kueue",
+        job(name="p" * 40, roles={"a23456789012x": {"nodes": 2, "command": ["a"]}}),
+        f"name: too long a name for pods of role a23456789012x, whose names begin with it, got "
+        f"{'p' * 40}; use at most 39 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("engine", "stated", "line"), REFUSED.values(), ids=REFUSED)
+def test_roles_that_cannot_run_are_refused_at_their_key(
+    engine: str, stated: dict[str, Any], line: str
+) -> None:
+    more: dict[str, Any] = {}
+    if engine == "volcano":
+        queues = [{"name": "small", "capability": {"nvidia.com/gpu": "24"}}, {"name": "large"}]
+        more = {"queues": queues, "topology_aware": True}
+    stated = {key: value for key, value in stated.items() if value is not None}
+
+    assert f"job: {line}" in refusals(cluster(engine, **more), stated)
+
+
+# What runs in each pod: it listens under its own name, and passes on what it is told.
+PROGRAM = """
+import os, socket, sys, time
+port, role = int(sys.argv[1]), os.environ["ROLE"]
+mine = os.environ[role.upper() + "_HOSTS"].split(",")[int(os.environ["ROLE_INDEX"])]
+def hear(server):
+    peer, _ = server.accept()
+    with peer, peer.makefile() as said:
+        return said.readline().strip()
+def tell(host, words):
+    for _ in range(400):
+        try:
+            with socket.create_connection((host, port)) as peer:
+                return peer.sendall(words.encode() + b"\\\\n")
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+    sys.exit(f"{host} does not answer")
+with socket.create_server((mine, port)) as server:
+    if role == "rollout":
+        [judge] = os.environ["REWARD_HOSTS"].split(",")
+        tell(judge, "sample of " + mine)
+    elif role == "reward":
+        for _ in os.environ["ROLLOUT_HOSTS"].split(","):
+            tell(os.environ["TRAINER_HOSTS"].split(",")[0], hear(server) + " judged by " + mine)
+    else:
+        print(sorted(hear(server) for _ in os.environ["ROLLOUT_HOSTS"].split(",")))
+"""
+# The cluster's DNS: a name that it does not know is an error, and no address.
+RESOLVER = """
+import json, os, socket
+known = json.loads(os.environ["CLUSTER_DNS"])
+ask = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *rest, **more: ask(known[host], *rest, **more)
+bind = socket.socket.bind
+socket.socket.bind = lambda self, at: bind(self, (known[at[0]], at[1]))
+"""
+
+
+def test_processes_of_three_roles_talk_by_the_names_and_variables_that_they_are_given(
+    engine: str, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    pods = {"trainer": 1, "rollout": 2, "reward": 1}
+    command = ["python3", "-m", "program", port]
+    roles = {name: {"nodes": count, "command": command} for name, count in pods.items()}
+    found = containers(prepared(cluster(engine), job(roles=roles)))
+    (tmp_path / "program.py").write_text(PROGRAM.replace("\\\\", "\\"))
+    (tmp_path / "sitecustomize.py").write_text(RESOLVER)
+    # As the services of JobSet and Volcano tell them, an address a pod.
+    names = [HOST[engine].format(role=role, index=n) for role in pods for n in range(pods[role])]
+    dns = json.dumps({name: f"127.0.0.{number}" for number, name in enumerate(names, start=2)})
+    image = Image(tmp_path)
+
+    with ExitStack() as stack:
+        started: dict[str, Any] = {}
+        for role in ("rollout", "reward", "trainer"):
+            for index in range(pods[role]):
+                env = variables(found[role])
+                env = {
+                    name: str(index) if value == INDEX[engine] else value
+                    for name, value in env.items()
+                }
+                env |= {"CLUSTER_DNS": dns, "PYTHONPATH": str(tmp_path)}
+                stated = [
+                    str(tmp_path / word) if word.endswith(".py") else word
+                    for word in found[role]["command"]
+                ]
+                started[f"{role}-{index}"] = stack.enter_context(running(stated, image, env))
+        output = {name: process.communicate(timeout=20)[0] for name, process in started.items()}
+
+    judge = HOST[engine].format(role="reward", index=0)
+    told = [
+        f"sample of {HOST[engine].format(role='rollout', index=index)} judged by {judge}"
+        for index in range(2)
+    ]
+    assert output == {"rollout-0": "", "rollout-1": "", "reward-0": "", "trainer-0": f"{told}\n"}
