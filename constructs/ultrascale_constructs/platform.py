@@ -113,8 +113,9 @@ class ManifestApplier(Construct):
         namespace: str,
         values: Mapping[str, object],
         retain: bool,
+        wait: bool = False,
     ) -> None:
-        """Install a Helm chart after everything applied before, and do not wait for its pods.
+        """Install a Helm chart after everything applied before.
 
         The CRDs that a chart brings along in its `crds` folder are installed where they are not
         there yet, and never upgraded: the provider's function ignores `skip_crds` (aws-cdk-lib
@@ -125,8 +126,9 @@ class ManifestApplier(Construct):
             repository: Where the chart is, ``oci://REGISTRY/PATH/NAME``. The release has its name.
             version: Version of the chart.
             namespace: Namespace of the release, which must exist.
-            values: The chart's values.
+            values: The chart's values, without tokens; one that is None takes the chart's own away.
             retain: Leave the release alone when it leaves the template or the stack is deleted.
+            wait: Let what follows wait until its pods are ready, and fail where they are not.
         """
         name = repository.rpartition("/")[2]
         resource = eks.HelmChart(
@@ -140,13 +142,25 @@ class ManifestApplier(Construct):
             namespace=namespace,
             create_namespace=False,
             values=values,
-            wait=False,
+            wait=wait,
             timeout=_HELM_TIMEOUT,
             removal_policy=_removal(retain=retain),
         )
+        custom_resource = resource.node.find_child("Resource").node.default_child
+        assert isinstance(custom_resource, CfnResource)
+        # The construct drops what is null, by which Helm takes a chart's own value away.
+        text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+        custom_resource.add_property_override("Values", text)
         self._append(resource)
 
-    def patch(self, id: str, resource: str, operations: Sequence[Mapping[str, object]]) -> None:
+    def patch(
+        self,
+        id: str,
+        resource: str,
+        operations: Sequence[Mapping[str, object]],
+        *,
+        namespace: str | None = None,
+    ) -> None:
         """Patch an object after everything applied before, whenever ``operations`` change.
 
         Nothing is undone when the patch leaves the template or the stack is deleted: `kubectl`
@@ -156,12 +170,14 @@ class ManifestApplier(Construct):
             id: Construct id.
             resource: Kind and name of the object, ``kind.group/name``.
             operations: A JSON patch. Source: https://www.rfc-editor.org/rfc/rfc6902
+            namespace: Namespace of the object; None for one of the whole cluster.
         """
         patch = eks.KubernetesPatch(
             self,
             id,
             cluster=self._cluster,
             resource_name=resource,
+            resource_namespace=namespace,
             apply_patch={},
             restore_patch={},
             patch_type=eks.PatchType.JSON,

@@ -56,19 +56,27 @@ class Charts:
     Attributes:
         system_node_pools: NodePools of EKS Auto Mode for the nodes of controllers.
         platform: Programs and policies of the cluster.
+        scheduling: Queues of Kueue, once its controller serves their webhooks.
         teams: Objects in the namespaces that HyperPod task governance creates.
         node_pools: All other NodePools, of Karpenter and of EKS Auto Mode.
     """
 
     system_node_pools: tuple[PlatformChart, ...]
     platform: tuple[PlatformChart, ...]
+    scheduling: tuple[PlatformChart, ...]
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]
 
     @property
     def all(self) -> tuple[PlatformChart, ...]:
         """Every chart."""
-        return (*self.system_node_pools, *self.platform, *self.teams, *self.node_pools)
+        return (
+            *self.system_node_pools,
+            *self.platform,
+            *self.scheduling,
+            *self.teams,
+            *self.node_pools,
+        )
 
     @property
     def published_images(self) -> Set[str]:

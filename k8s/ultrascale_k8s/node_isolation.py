@@ -8,32 +8,15 @@ from constructs import Construct
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import IsolationPlan
+from ultrascale_k8s._admission import API_VERSION, NAMESPACE_LABEL, asks_for
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
 
 NAME = "ultrascale-node-isolation"
-_API_VERSION = "admissionregistration.k8s.io/v1"
-# Kubernetes sets it on every namespace.
-# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
-_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-
 # A DaemonSet is made for all nodes; a node that is named was chosen, as `kubectl debug` does.
 _IS_SCHEDULED = """\
 !has(object.spec.nodeName) && (!has(object.metadata.ownerReferences) ||
 !object.metadata.ownerReferences.exists(owner, owner.kind == "DaemonSet"))"""
-
-_CONTAINERS = """\
-object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])"""
-
-# A limit alone is a request as well, and charts write 0 for none.
-_HAS_NO_ACCELERATOR = f"""\
-!({_CONTAINERS}).exists(container, has(container.resources) && (
-(has(container.resources.limits) && container.resources.limits.exists(name,
-string(container.resources.limits[name]) != "0" &&
-PREFIXES.exists(prefix, name.startsWith(prefix)))) ||
-(has(container.resources.requests) && container.resources.requests.exists(name,
-string(container.resources.requests[name]) != "0" &&
-PREFIXES.exists(prefix, name.startsWith(prefix))))))"""
 
 _BY_SELECTOR = """\
 has(object.spec.nodeSelector) && object.spec.nodeSelector.exists(key,
@@ -71,8 +54,9 @@ class NodeIsolationChart(cdk8s.Chart):
 def policy_manifest(plan: IsolationPlan) -> JsonObject:
     """Return the policy: pods without accelerators say that they go to other nodes."""
     prefixes = json.dumps(list(plan.accelerator_prefixes))
+    accelerator = f"{prefixes}.exists(prefix, name.startsWith(prefix))"
     return {
-        "apiVersion": _API_VERSION,
+        "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": NAME, "labels": labels(NAME)},
         "spec": {
@@ -82,7 +66,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
                 "namespaceSelector": {
                     "matchExpressions": [
                         {
-                            "key": _NAMESPACE_LABEL,
+                            "key": NAMESPACE_LABEL,
                             "operator": "NotIn",
                             "values": list(plan.exempt_namespaces),
                         }
@@ -101,7 +85,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
                 {"name": "is-scheduled", "expression": _IS_SCHEDULED},
                 {
                     "name": "has-no-accelerator",
-                    "expression": _HAS_NO_ACCELERATOR.replace("PREFIXES", prefixes),
+                    "expression": f"!{asks_for('object.spec', accelerator)}",
                 },
             ],
             "variables": [{"name": "isolated", "expression": _literal(plan.node_labels)}],
@@ -118,7 +102,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
 
 def _binding_manifest() -> JsonObject:
     return {
-        "apiVersion": _API_VERSION,
+        "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": NAME, "labels": labels(NAME)},
         "spec": {"policyName": NAME, "validationActions": ["Deny"]},

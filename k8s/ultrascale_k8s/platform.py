@@ -22,6 +22,17 @@ from ultrascale_k8s.dcgm import DcgmExporterChart
 from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
 from ultrascale_k8s.function_rights import BlockCalendarChart, FleetMetricsChart, WriteCanaryChart
+from ultrascale_k8s.kueue.admission import QueueGateChart
+from ultrascale_k8s.kueue.network_policy import QueueingIngressChart
+from ultrascale_k8s.kueue.queues import (
+    KueueObjectsChart,
+    cluster_queue,
+    cohort,
+    local_queues,
+    resource_flavor,
+    topology,
+    workload_priority,
+)
 from ultrascale_k8s.lustre_access import LustreAccessChart
 from ultrascale_k8s.namespaces import NamespacesChart
 from ultrascale_k8s.network_policy import NetworkPolicyControllerChart
@@ -50,6 +61,7 @@ def define_charts(plan: ClusterPlan) -> Charts:
     return Charts(
         system_node_pools=cached(_node_pools(app, plan, plan.system_pools)),
         platform=cached(_platform(app, plan)),
+        scheduling=cached(_queues(app, plan)),
         teams=cached(_teams(app, plan)),
         node_pools=cached(_node_pools(app, plan, plan.pools)),
     )
@@ -140,6 +152,12 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=etcd, retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
+    if plan.kueue is not None:
+        # Where Kueue is left running, its webhooks must be reached, or no job could be made.
+        ingress = QueueingIngressChart(app, "queueing-ingress")
+        yield PlatformChart(chart=ingress, retained=True)
+        gate = QueueGateChart(app, "queue-gate", plan=plan.kueue)
+        yield PlatformChart(chart=gate, retained=False)
     if plan.backend is not None:
         chart = BackendChart(
             app, "backend", plan=plan.backend, job_ranges=plan.network_policies.ranges
@@ -255,3 +273,29 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=chart, retained=False)
     webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
     yield PlatformChart(chart=webhooks, retained=False)
+
+
+def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    """Yield Kueue's objects, each after those that it names.
+
+    They are deleted the other way round: Kueue keeps a flavor as long as a queue names it, and a
+    queue as long as a job has its quota.
+    """
+    if plan.kueue is None:
+        return
+    objects = [
+        *((f"topology-{each.name}", [topology(each)]) for each in plan.kueue.topologies),
+        *((f"flavor-{each.name}", [resource_flavor(each)]) for each in plan.kueue.flavors),
+        ("cohort", [cohort(plan.kueue.cohort)]),
+        ("queue-priorities", [workload_priority(each) for each in plan.kueue.priorities]),
+        *(
+            (
+                f"queue-{each.name}",
+                [cluster_queue(each, cohort=plan.kueue.cohort.name), *local_queues(each)],
+            )
+            for each in plan.kueue.queues
+        ),
+    ]
+    for id, manifests in objects:
+        chart = KueueObjectsChart(app, id, objects=manifests)
+        yield PlatformChart(chart=chart, retained=False)

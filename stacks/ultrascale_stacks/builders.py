@@ -173,6 +173,12 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 charts=charts.platform,
                 placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
             )
+        case "scheduling":
+            from ultrascale_stacks.scheduling import SchedulingStack
+
+            return SchedulingStack(
+                app, name, plan=plan, cluster=cluster.context, charts=charts.scheduling
+            )
         case "karpenter":
             return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
         case "node-pools":

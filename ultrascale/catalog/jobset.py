@@ -10,6 +10,16 @@ VERSION = "0.12.0"
 
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/README.md
 CHART = "oci://registry.k8s.io/jobset/charts/jobset"
+# Its releases call the image by its published name; the chart of the sources names a staging one.
+# Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/.github/ISSUE_TEMPLATE/new-release.md
+IMAGE = "registry.k8s.io/jobset/jobset"
+"""Image of the controller; its tag is the chart's version behind a `v`."""
+
+# It promises the three newest minors, which were 1.34 to 1.36, and is built with the libraries of
+# the last of them.
+# Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/site/content/en/docs/installation/_index.md
+LATEST_KUBERNETES_VERSION = "1.36"
+"""Latest Kubernetes minor that it promises to work with."""
 
 # The webhook adds a suffix of six characters to the name of the last pod.
 # Source: https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/pkg/webhooks/jobset_webhook.go

@@ -14,6 +14,14 @@ VERSION = "0.19.14"
 
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/README.md
 CHART = "oci://registry.k8s.io/kueue/charts/kueue"
+# Its releases call the image by its published name; the chart of the sources names a staging one.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/.github/workflows/release-utils.yml
+IMAGE = "registry.k8s.io/kueue/kueue"
+"""Image of the controller; its tag is the chart's version behind a `v`."""
+
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/hack/make/test.mk
+LATEST_KUBERNETES_VERSION = "1.36"
+"""Latest Kubernetes minor that it is tested with."""
 
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 """On every Workload: the UID of its job.

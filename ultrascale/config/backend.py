@@ -39,6 +39,7 @@ _TAKEN = frozenset(
         "cert-manager",
         "default",
         "hyperpod-observability",
+        "jobset-system",
         "kubeflow",
         "kueue-system",
         "mount-s3",

@@ -79,10 +79,19 @@ STAND_IN_SUFFIX = "-s3"
 
 _DATASETS_BUCKET = "datasets"
 _CHECKPOINTS = "checkpoints"
-# Kubernetes' and Volcano's own, where the driver of Mountpoint for S3 runs its pods, and what the
-# write canary writes to.
+# Kubernetes' own, those of controllers of queues, where the driver of Mountpoint for S3 runs its
+# pods, and what the write canary writes to.
 _TAKEN_NAMESPACES = frozenset(
-    {"kube-node-lease", "kube-public", "kube-system", "mount-s3", "volcano-system", "write-canary"}
+    {
+        "jobset-system",
+        "kube-node-lease",
+        "kube-public",
+        "kube-system",
+        "kueue-system",
+        "mount-s3",
+        "volcano-system",
+        "write-canary",
+    }
 )
 
 

@@ -10,6 +10,8 @@ _SAGEMAKER_NAME = 63
 _DIGITS = 8
 
 VOLCANO_NAMESPACE = "volcano-system"
+KUEUE_NAMESPACE = "kueue-system"
+JOBSET_NAMESPACE = "jobset-system"
 SYSTEM_NAMESPACE = "kube-system"
 TRAINING_NAMESPACE = "training"
 
@@ -241,6 +243,9 @@ def team_queue(team: str) -> str:
 QUEUE_LABEL = object_keys.QUEUE_LABEL
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+# Kueue puts it on the pods of a job when it admits the job, and takes it off when it stops the job.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
+QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
 
 
 def queue_priority(priority_class: str) -> str:

@@ -18,6 +18,9 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     plans = [_training(cluster, name) for name in training_namespaces(cluster) if name not in teams]
     if cluster.scheduling.engine == "volcano":
         plans.append(NamespacePlan(name=names.VOLCANO_NAMESPACE, pod_security="restricted"))
+    if cluster.scheduling.engine == "kueue":
+        controllers = (names.JOBSET_NAMESPACE, names.KUEUE_NAMESPACE)
+        plans += [NamespacePlan(name=name, pod_security="restricted") for name in controllers]
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))
     if cluster.backend is not None:

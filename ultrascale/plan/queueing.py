@@ -201,8 +201,12 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
     layers = sorted({known[each.pool].layers for each in flavors if each.topology is not None})
     size = _size(sum(pool.max_nodes for pool in pools))
     return KueuePlan(
+        chart=kueue.CHART,
         version=kueue.VERSION,
+        image=f"{kueue.IMAGE}:v{kueue.VERSION}",
+        jobset_chart=jobset.CHART,
         jobset_version=jobset.VERSION,
+        jobset_image=f"{jobset.IMAGE}:v{jobset.VERSION}",
         manager=size.manager,
         jobset_manager=size.jobset,
         frameworks=("batch/job", "jobset.x-k8s.io/jobset"),

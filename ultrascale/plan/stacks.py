@@ -25,6 +25,7 @@ LayerId = Literal[
     "image-cache",
     "backend",
     "platform",
+    "scheduling",
     "karpenter",
     "node-pools",
     "observability",
@@ -183,6 +184,11 @@ LAYERS: Mapping[LayerId, Layer] = {
             "backend",
         ),
     ),
+    # Kueue and JobSet run on system nodes, in namespaces and behind policies of the platform.
+    "scheduling": Layer(
+        exists=lambda plan: plan.kueue is not None,
+        after=("network", "cluster", "platform"),
+    ),
     "karpenter": Layer(
         exists=lambda plan: plan.karpenter is not None,
         after=("network", "cluster", "platform"),
@@ -255,9 +261,8 @@ RESERVED_NAMES = frozenset(
         PIPELINE_GATE,
         # EKS Auto Mode's own NodeClass has it.
         "default",
-        # Kept for layers to come.
+        # Kept for a layer to come.
         "jobs",
-        "scheduling",
     }
 )
 """Names that no pool may have."""

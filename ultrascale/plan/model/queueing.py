@@ -156,8 +156,12 @@ class KueuePlan:
     """Kueue and JobSet, and the queues of the cluster file.
 
     Attributes:
-        version: Version of the chart `kueue`, without a `v`.
-        jobset_version: Version of the chart `jobset`, without a `v`.
+        chart: Location of the chart `kueue`.
+        version: Version of that chart, without a `v`.
+        image: Image of Kueue's controller, pinned.
+        jobset_chart: Location of the chart `jobset`.
+        jobset_version: Version of that chart, without a `v`.
+        jobset_image: Image of JobSet's controller, pinned.
         manager: Size of Kueue's controller.
         jobset_manager: Size of JobSet's controller.
         frameworks: Kinds of jobs that Kueue manages, in the words of its configuration.
@@ -172,8 +176,12 @@ class KueuePlan:
         priorities: Places in a queue, highest first.
     """
 
+    chart: str
     version: str
+    image: str
+    jobset_chart: str
     jobset_version: str
+    jobset_image: str
     manager: ControllerPlan
     jobset_manager: ControllerPlan
     frameworks: tuple[Literal["batch/job", "jobset.x-k8s.io/jobset"], ...]

@@ -220,7 +220,13 @@ def _parts(pools: Sequence[PoolPlan]) -> Mapping[str, float]:
 
 def _left_out() -> list[str]:
     """Return the namespaces that hold nothing but the parts of the platform."""
-    own = {names.SYSTEM_NAMESPACE, names.VOLCANO_NAMESPACE, hyperpod_chart.AGENT_NAMESPACE}
+    own = {
+        names.SYSTEM_NAMESPACE,
+        names.VOLCANO_NAMESPACE,
+        names.JOBSET_NAMESPACE,
+        names.KUEUE_NAMESPACE,
+        hyperpod_chart.AGENT_NAMESPACE,
+    }
     return sorted({*own, *(addon.namespace for addon in addons.ADDONS.values())})
 
 

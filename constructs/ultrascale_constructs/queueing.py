@@ -1,0 +1,170 @@
+"""Values of the charts of Kueue and JobSet, and the configuration of Kueue's controller.
+
+Sources:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/config/v1beta2/configuration_types.go
+    https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/values.yaml
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale import yaml_writer
+from ultrascale.plan import names
+from ultrascale.plan.model import ControllerPlan, KueuePlan
+
+_KUEUE, _JOBSET = "kueue", "jobset"
+_NAME_LABEL = "app.kubernetes.io/name"
+# The names by which the chart calls the Service and the Secret of Kueue's webhooks.
+_WEBHOOK_SERVICE, _WEBHOOK_SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
+_SYSTEM_TOLERATIONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+
+
+def kueue_values(plan: KueuePlan) -> dict[str, object]:
+    """Return the values of the chart `kueue`."""
+    return {
+        "controllerManager": {
+            "replicas": plan.manager.replicas,
+            "manager": {
+                # The API server asks it about every job that is made.
+                "priorityClassName": "system-cluster-critical",
+                "image": _image(plan.image),
+                "resources": _resources(plan.manager),
+            },
+            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
+            "tolerations": _SYSTEM_TOLERATIONS,
+            "topologySpreadConstraints": [
+                _spread(names.HOSTNAME_LABEL, "DoNotSchedule"),
+                _spread(names.ZONE_LABEL, "ScheduleAnyway"),
+            ],
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+        },
+        "managerConfig": {
+            "controllerManagerConfigYaml": yaml_writer.dump(manager_configuration(plan))
+        },
+    }
+
+
+def manager_configuration(plan: KueuePlan) -> dict[str, object]:
+    """Return the configuration of Kueue's controller.
+
+    All of it: the chart puts it in the place of its own, and adds nothing to it.
+    """
+    readiness = plan.readiness
+    sharing: Mapping[str, object] = {
+        "fairSharing": {
+            "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+        }
+    }
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443"},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {
+            "groupKindConcurrency": {
+                "Job.batch": 5,
+                "JobSet.jobset.x-k8s.io": 5,
+                "Pod": 5,
+                "Workload.kueue.x-k8s.io": 10,
+                "LocalQueue.kueue.x-k8s.io": 5,
+                "ClusterQueue.kueue.x-k8s.io": 5,
+                "ResourceFlavor.kueue.x-k8s.io": 1,
+            }
+        },
+        "clientConnection": {"qps": plan.manager.client_qps, "burst": plan.manager.client_burst},
+        "internalCertManagement": {
+            "enable": True,
+            "webhookServiceName": _WEBHOOK_SERVICE,
+            "webhookSecretName": _WEBHOOK_SECRET,
+        },
+        "waitForPodsReady": {
+            "timeout": f"{readiness.timeout_seconds}s",
+            # Off. A JobSet that starts again while the time ran kept the quota of a job that was
+            # evicted: https://github.com/kubernetes-sigs/kueue/issues/14811
+            "recoveryTimeout": "0s",
+            "blockAdmission": False,
+            "requeuingStrategy": {
+                "timestamp": "Eviction",
+                "backoffBaseSeconds": readiness.backoff_base_seconds,
+                "backoffMaxSeconds": readiness.backoff_max_seconds,
+                "backoffLimitCount": readiness.backoff_limit,
+            },
+        },
+        # Jobs of ours that prepare file systems name no queue, and others that name none and ask
+        # for accelerators are told so as they are made.
+        "manageJobsWithoutQueueName": False,
+        "managedJobsNamespaceSelector": {
+            "matchExpressions": [
+                {
+                    "key": "kubernetes.io/metadata.name",
+                    "operator": "In",
+                    "values": list(plan.namespaces),
+                }
+            ]
+        },
+        "integrations": {"frameworks": list(plan.frameworks)},
+        # A queue counts accelerators, and each pod asks for memory, CPU and EFA interfaces too.
+        "resources": {"quotaCheckStrategy": "IgnoreUndeclared"},
+        **(sharing if plan.fair_sharing else {}),
+    }
+
+
+def jobset_values(plan: KueuePlan) -> dict[str, object]:
+    """Return the values of the chart `jobset`, which has none for a priority class."""
+    controller = plan.jobset_manager
+    return {
+        "image": _image(plan.jobset_image),
+        "controller": {
+            "replicas": controller.replicas,
+            "clientConnection": {"qps": controller.client_qps, "burst": controller.client_burst},
+            "resources": _resources(controller),
+            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
+            "tolerations": _SYSTEM_TOLERATIONS,
+            "affinity": {
+                "podAntiAffinity": {
+                    "preferredDuringSchedulingIgnoredDuringExecution": _apart(
+                        names.HOSTNAME_LABEL, names.ZONE_LABEL
+                    )
+                }
+            },
+            "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
+        },
+    }
+
+
+def _image(reference: str) -> dict[str, str]:
+    repository, _, tag = reference.rpartition(":")
+    return {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
+
+
+def _resources(plan: ControllerPlan) -> dict[str, object]:
+    """Return requests and limits; a limit of CPU that is null takes the chart's own away."""
+    return {
+        "requests": {"cpu": plan.cpu, "memory": plan.memory},
+        "limits": {"cpu": None, "memory": plan.memory},
+    }
+
+
+def _spread(key: str, otherwise: str) -> dict[str, object]:
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": otherwise,
+        "labelSelector": {"matchLabels": {_NAME_LABEL: _KUEUE}},
+    }
+
+
+def _apart(*keys: str) -> Sequence[Mapping[str, object]]:
+    """Return terms that keep the controller's pods apart, the first of the keys first."""
+    return [
+        {
+            "weight": 100 // place,
+            "podAffinityTerm": {
+                "topologyKey": key,
+                "labelSelector": {"matchLabels": {_NAME_LABEL: _JOBSET}},
+            },
+        }
+        for place, key in enumerate(keys, start=1)
+    ]

@@ -1,0 +1,41 @@
+"""Parts of admission policies that the API server itself evaluates, in CEL.
+
+Sources:
+    https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+    https://kubernetes.io/docs/reference/using-api/cel/
+"""
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+# Kubernetes sets it on every namespace.
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+def asks_for(pod: str, wanted: str) -> str:
+    """Return the expression that is true where a container of a pod asks for a resource.
+
+    Args:
+        pod: Expression of the specification of the pod.
+        wanted: Expression that is true of a resource by its ``name``.
+    """
+    all_of_them = f"({pod}.containers + (has({pod}.initContainers) ? {pod}.initContainers : []))"
+    return containers_ask_for(all_of_them, wanted)
+
+
+def containers_ask_for(containers: str, wanted: str) -> str:
+    """Return the expression that is true where one of ``containers`` asks for a resource.
+
+    A limit alone is a request as well, and charts write 0 for none.
+
+    Args:
+        containers: Expression of a list of containers.
+        wanted: Expression that is true of a resource by its ``name``.
+    """
+    return f"""\
+{containers}.exists(container, has(container.resources) && (
+(has(container.resources.limits) && container.resources.limits.exists(name,
+string(container.resources.limits[name]) != "0" &&
+{wanted})) ||
+(has(container.resources.requests) && container.resources.requests.exists(name,
+string(container.resources.requests[name]) != "0" &&
+{wanted}))))"""

@@ -1,0 +1,1 @@
+"""Kueue's objects of a cluster, and what keeps pods from passing its queues by."""

@@ -1,0 +1,184 @@
+"""Admission policies that keep pods with accelerators from passing Kueue's queues by.
+
+Kueue counts jobs and no single pods: with its integration of pods, no pod of these namespaces could
+be made while Kueue is away. It gives away once more what other pods use.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.documents import Json, JsonObject
+from ultrascale.plan.model import KueuePlan
+from ultrascale.plan.names import QUEUE_LABEL, QUEUED_POD_LABEL
+from ultrascale_k8s._admission import (
+    API_VERSION,
+    NAMESPACE_LABEL,
+    asks_for,
+    containers_ask_for,
+)
+from ultrascale_k8s._pods import labels
+from ultrascale_k8s.objects import define_object
+
+_COMPONENT = "ultrascale-queues"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gate:
+    """What one policy asks of one kind.
+
+    Attributes:
+        name: Name of the policy, and of its binding.
+        group: API group of the kind; empty for Kubernetes' core.
+        version: Its version.
+        resource: Its plural.
+        operations: Requests that are judged.
+        is_judged: Expressions by name; what one of them is not true of passes.
+        is_queued: Expression that is true of what may pass.
+        message: Answer to whoever is refused.
+    """
+
+    name: str
+    group: str
+    version: str
+    resource: str
+    operations: tuple[str, ...]
+    is_judged: dict[str, str]
+    is_queued: str
+    message: str
+
+
+class QueueGateChart(cdk8s.Chart):
+    """Defines the policies of pods, Jobs and JobSets, and binds them.
+
+    They are evaluated within the API server: no webhook could be away. What runs already they leave
+    alone, until its pods are made anew. They guard against accidents: whoever may create pods can
+    copy the label and the owner of a pod that Kueue has admitted.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: KueuePlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        for gate in _gates(plan.gated_resources):
+            define_object(self, gate.name, _policy(gate))
+            define_object(self, f"{gate.name}-binding", _binding(gate, plan.namespaces))
+
+
+def _gates(resources: Sequence[str]) -> Sequence[_Gate]:
+    wanted = f"name in {json.dumps(list(resources))}"
+    admitted = _labelled("object", QUEUED_POD_LABEL)
+    shown = " or ".join(resources)
+    add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
+    # Whether it is made now, or was in a queue: others that were there before may end in peace.
+    is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
+    role = "role.template.spec.template.spec"
+    of_role = containers_ask_for(f"{role}.containers", wanted)
+    of_start = containers_ask_for(f"{role}.initContainers", wanted)
+    return (
+        _Gate(
+            name="ultrascale-queued-pods",
+            group="",
+            version="v1",
+            resource="pods",
+            operations=("CREATE",),
+            is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
+            # Kueue labels the pods of a job when it admits the job, and a controller makes them.
+            is_queued=f"({admitted}) && ({_owned_by('batch/v1', 'Job')})",
+            message=(
+                f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
+                "namespace wait in queues; submit it as a Job or JobSet with the label "
+                f"{QUEUE_LABEL}, or run it in a namespace without queues"
+            ),
+        ),
+        _Gate(
+            name="ultrascale-queued-jobs",
+            group="batch",
+            version="v1",
+            resource="jobs",
+            operations=("CREATE", "UPDATE"),
+            is_judged={
+                "asks-for-accelerators": asks_for("object.spec.template.spec", wanted),
+                "is-new-or-queued": is_new,
+            },
+            # Kueue counts the Jobs of a JobSet with it.
+            is_queued=f"({_labelled('object', QUEUE_LABEL)}) || "
+            f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})",
+            message=f"this Job asks for {shown} and names no queue; {add}",
+        ),
+        _Gate(
+            name="ultrascale-queued-jobsets",
+            group="jobset.x-k8s.io",
+            version="v1alpha2",
+            resource="jobsets",
+            operations=("CREATE", "UPDATE"),
+            is_judged={
+                "asks-for-accelerators": (
+                    f"object.spec.replicatedJobs.exists(role, {of_role} ||\n"
+                    f"(has({role}.initContainers) && {of_start}))"
+                ),
+                "is-new-or-queued": is_new,
+            },
+            is_queued=_labelled("object", QUEUE_LABEL),
+            message=f"this JobSet asks for {shown} and names no queue; {add}",
+        ),
+    )
+
+
+def _labelled(thing: str, label: str) -> str:
+    """Return the expression that is true of an object with a label that is not empty."""
+    of_it = f"{thing}.metadata.labels"
+    return f'has({of_it}) && "{label}" in {of_it} && {of_it}["{label}"] != ""'
+
+
+def _owned_by(api_version: str, kind: str) -> str:
+    owners = "object.metadata.ownerReferences"
+    return (
+        f'has({owners}) && {owners}.exists(owner, owner.apiVersion == "{api_version}" && '
+        f'owner.kind == "{kind}" && has(owner.controller) && owner.controller)'
+    )
+
+
+def _policy(gate: _Gate) -> JsonObject:
+    conditions: list[Json] = [
+        {"name": name, "expression": expression} for name, expression in gate.is_judged.items()
+    ]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": gate.name, "labels": labels(_COMPONENT)},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [gate.group],
+                        "apiVersions": [gate.version],
+                        "operations": list(gate.operations),
+                        "resources": [gate.resource],
+                    }
+                ]
+            },
+            "matchConditions": conditions,
+            "validations": [
+                {"expression": gate.is_queued, "message": gate.message, "reason": "Invalid"}
+            ],
+        },
+    }
+
+
+def _binding(gate: _Gate, namespaces: Sequence[str]) -> JsonObject:
+    here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": gate.name, "labels": labels(_COMPONENT)},
+        "spec": {
+            "policyName": gate.name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
+        },
+    }

@@ -1,0 +1,142 @@
+"""The queues of the cluster file as Kueue's objects.
+
+Each is written out: nothing is left for Kueue's webhook to complete, so that another version of
+Kueue completes nothing otherwise.
+
+Sources:
+    https://kueue.sigs.k8s.io/docs/concepts/
+    https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/apis/kueue/v1beta2
+"""
+
+from collections.abc import Sequence
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.documents import Json
+from ultrascale.plan.model import (
+    ClusterQueuePlan,
+    CohortPlan,
+    FlavorPlan,
+    ResourceGroupPlan,
+    Taint,
+    TopologyLevelsPlan,
+    WorkloadPriorityPlan,
+)
+from ultrascale_k8s._admission import NAMESPACE_LABEL
+from ultrascale_k8s.objects import define_object
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+
+Manifest = dict[str, Json]
+
+
+class KueueObjectsChart(cdk8s.Chart):
+    """Defines objects that come and go together.
+
+    What leaves the cluster file by itself has a chart of its own: nothing that is taken out of a
+    chart that stays is ever deleted.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, objects: Sequence[Manifest]) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        for number, manifest in enumerate(objects):
+            define_object(self, f"{manifest['kind']}{number}", manifest)
+
+
+def topology(plan: TopologyLevelsPlan) -> Manifest:
+    """Return a Topology, from the broadest level to the narrowest."""
+    return _object("Topology", plan.name, {"levels": [{"nodeLabel": key} for key in plan.levels]})
+
+
+def resource_flavor(plan: FlavorPlan) -> Manifest:
+    """Return the ResourceFlavor of a pool.
+
+    Kueue gives pods its labels as node selector, and its tolerations.
+    """
+    spec: Manifest = {"nodeLabels": dict(plan.node_labels)}
+    if plan.tolerated:
+        spec["tolerations"] = [_toleration(taint) for taint in plan.tolerated]
+    if plan.topology is not None:
+        spec["topologyName"] = plan.topology
+    return _object("ResourceFlavor", plan.name, spec)
+
+
+def cohort(plan: CohortPlan) -> Manifest:
+    """Return the Cohort, with the quota that its queues borrow."""
+    return _object("Cohort", plan.name, {"resourceGroups": [_group(each) for each in plan.groups]})
+
+
+def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
+    """Return the ClusterQueue of a queue.
+
+    A job takes what is free of the first flavor, its own or borrowed, then of the next. It preempts
+    where no flavor has anything free: jobs of lower priority in its own queue, and whoever borrows
+    what its queue is guaranteed.
+
+    Sources:
+        https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
+        https://kueue.sigs.k8s.io/docs/concepts/preemption/
+
+    Args:
+        plan: The queue.
+        cohort: The Cohort of all queues.
+    """
+    here: Json = {
+        "key": NAMESPACE_LABEL,
+        "operator": "In",
+        "values": list(plan.namespaces),
+    }
+    spec: Manifest = {
+        "cohortName": cohort,
+        "namespaceSelector": {"matchExpressions": [here]},
+        # A large job that waits does not keep smaller ones from what it could not take.
+        "queueingStrategy": "BestEffortFIFO",
+        "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
+        "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+        "resourceGroups": [_group(group) for group in plan.groups],
+        "stopPolicy": "None",
+    }
+    if plan.fair_share_weight is not None:
+        spec["fairSharing"] = {"weight": str(plan.fair_share_weight)}
+    return _object("ClusterQueue", plan.name, spec)
+
+
+def local_queues(plan: ClusterQueuePlan) -> list[Manifest]:
+    """Return the LocalQueue of a queue in each of its namespaces; jobs name it."""
+    return [
+        _object("LocalQueue", plan.name, {"clusterQueue": plan.name}, namespace=namespace)
+        for namespace in plan.namespaces
+    ]
+
+
+def workload_priority(plan: WorkloadPriorityPlan) -> Manifest:
+    """Return a WorkloadPriorityClass, whose fields stand outside of a ``spec``."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": plan.name},
+        "value": plan.value,
+    }
+
+
+def _object(kind: str, name: str, spec: Manifest, *, namespace: str | None = None) -> Manifest:
+    metadata: Manifest = {"name": name}
+    if namespace is not None:
+        metadata["namespace"] = namespace
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _group(plan: ResourceGroupPlan) -> Json:
+    flavors: list[Json] = []
+    for quota in plan.quotas:
+        # Quantities as text: a number would come back from the API server as text, as another one.
+        resource: Manifest = {"name": plan.resource, "nominalQuota": str(quota.nominal)}
+        if quota.borrowing_limit is not None:
+            resource["borrowingLimit"] = str(quota.borrowing_limit)
+        flavors.append({"name": quota.flavor, "resources": [resource]})
+    return {"coveredResources": [plan.resource], "flavors": flavors}
+
+
+def _toleration(taint: Taint) -> Json:
+    return {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}

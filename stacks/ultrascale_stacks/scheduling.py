@@ -1,0 +1,81 @@
+"""Kueue and JobSet, and the queues of the cluster file."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.platform import ManifestApplier
+from ultrascale_constructs.queueing import jobset_values, kueue_values
+from ultrascale_k8s import PlatformChart
+from ultrascale_stacks.deployment import stack_properties
+
+# The chart has no value for it.
+_PRIORITY = "/spec/template/spec/priorityClassName"
+
+
+class SchedulingStack(Stack):
+    """Installs the two charts, then applies the queues.
+
+    Both charts stay when the stack goes: Kueue's holds its definitions, and every queue and job
+    that waits would go with them.
+
+    No job may be running when the stack is deleted. Kueue keeps a queue as long as a job has its
+    quota, and CloudFormation gives up after 15 minutes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        cluster: ClusterContext,
+        charts: Sequence[PlatformChart],
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            cluster: The same, as its constructs refer to it.
+            charts: The queues, in the order they are applied.
+        """
+        super().__init__(scope, id, **stack_properties(plan))
+        kueue = plan.kueue
+        assert kueue is not None, "a cluster without Kueue has no such stack"
+        manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+        # Kueue looks for JobSet's kind as it starts.
+        manifests.install_chart(
+            "JobSet",
+            repository=kueue.jobset_chart,
+            version=kueue.jobset_version,
+            namespace=names.JOBSET_NAMESPACE,
+            values=jobset_values(kueue),
+            retain=True,
+            wait=True,
+        )
+        # Users' pods of higher priority could take the place of its pods otherwise, and no JobSet
+        # could be made meanwhile.
+        manifests.patch(
+            "JobSetPriority",
+            "deployment/jobset-controller",
+            [{"op": "add", "path": _PRIORITY, "value": "system-cluster-critical"}],
+            namespace=names.JOBSET_NAMESPACE,
+        )
+        manifests.install_chart(
+            "Kueue",
+            repository=kueue.chart,
+            version=kueue.version,
+            namespace=names.KUEUE_NAMESPACE,
+            values=kueue_values(kueue),
+            retain=True,
+            # It says that it is ready once it serves its webhooks, which judge every queue.
+            wait=True,
+        )
+        for chart in charts:
+            manifests.apply(chart.name, chart.manifests, retain=chart.retained)
