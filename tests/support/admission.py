@@ -1,4 +1,4 @@
-"""Judges pods by a ValidatingAdmissionPolicy offline, as an API server would."""
+"""Judges objects by a ValidatingAdmissionPolicy offline, as an API server would."""
 
 import importlib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ Document = Mapping[str, Any]
 
 
 class Policy:
-    """A policy for the creation of pods, with a binding that denies."""
+    """A policy, with a binding that denies."""
 
     def __init__(self, manifest: Document) -> None:
         self._spec = manifest["spec"]
@@ -26,18 +26,31 @@ class Policy:
         assert (term["key"], term["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         return namespace not in term["values"]
 
-    def refusals(self, pod: Document) -> list[str]:
-        """Return the messages with which ``pod`` is refused; empty where it is not.
+    def refusals(self, thing: Document, *, old: Document | None = None) -> list[str]:
+        """Return the messages with which an object is refused; empty where it is not.
 
         An expression that fails to evaluate refuses it too: the policy says `Fail`.
+
+        Args:
+            thing: The object.
+            old: The object before it is updated; None where it is made.
         """
         assert self._spec["failurePolicy"] == "Fail"
-        known = {"object": celpy.json_to_cel({"metadata": {}} | dict(pod))}
+        (rule,) = self._spec["matchConstraints"]["resourceRules"]
+        operation = "CREATE" if old is None else "UPDATE"
+        if operation not in rule["operations"]:
+            return []
+        known = {
+            "object": celpy.json_to_cel({"metadata": {}} | dict(thing)),
+            "oldObject": None if old is None else celpy.json_to_cel(dict(old)),
+            "request": celpy.json_to_cel({"operation": operation}),
+        }
         conditions = (each["expression"] for each in self._spec["matchConditions"])
         if not all(_evaluate(expression, known) for expression in conditions):
             return []
         variables = {
-            each["name"]: _evaluate(each["expression"], known) for each in self._spec["variables"]
+            each["name"]: _evaluate(each["expression"], known)
+            for each in self._spec.get("variables", ())
         }
         known |= {"variables": celpy.json_to_cel(variables)}
         return [

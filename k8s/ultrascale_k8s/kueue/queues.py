@@ -1,7 +1,7 @@
 """The queues of the cluster file as Kueue's objects.
 
-Each is written out: nothing is left for Kueue's webhook to complete, so that another version of
-Kueue completes nothing otherwise.
+Each is written out, so that another version of Kueue completes nothing otherwise, but for
+`stopPolicy`: a queue that somebody holds stays held when it is applied again.
 
 Sources:
     https://kueue.sigs.k8s.io/docs/concepts/
@@ -93,9 +93,12 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
         # A large job that waits does not keep smaller ones from what it could not take.
         "queueingStrategy": "BestEffortFIFO",
         "flavorFungibility": {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "TryNextFlavor"},
-        "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+        "preemption": {
+            "withinClusterQueue": "LowerPriority",
+            "reclaimWithinCohort": "Any",
+            "borrowWithinCohort": {"policy": "Never"},
+        },
         "resourceGroups": [_group(group) for group in plan.groups],
-        "stopPolicy": "None",
     }
     if plan.fair_share_weight is not None:
         spec["fairSharing"] = {"weight": str(plan.fair_share_weight)}

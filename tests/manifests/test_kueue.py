@@ -1,0 +1,292 @@
+"""Kueue's objects: valid under upstream's definitions, and like its examples but for a reason."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
+from tests.support.folders import ROOT
+from tests.support.kubernetes_schemas import payload_bytes
+from ultrascale.plan import ClusterPlan, load
+from ultrascale_k8s import define_charts
+
+Document = dict[str, Any]
+FOLDER = CRD_FOLDERS / "kueue-v0.19.2"
+CHECKED = (
+    "clusterqueues",
+    "cohorts",
+    "localqueues",
+    "resourceflavors",
+    "topologies",
+    "workloadpriorityclasses",
+)
+# Kueue keeps the name of a flavor or queue in labels, and has `-` between parts of others.
+LONGEST_NAME = 63
+
+
+@cache
+def upstream() -> CrdSet:
+    if not FOLDER.is_dir():
+        pytest.skip(f"the CRDs of Kueue are not in {FOLDER}")
+    files = (FOLDER / f"kueue.x-k8s.io_{name}.yaml" for name in CHECKED)
+    return CrdSet.from_documents(
+        yaml.load(file.read_text(), Loader=yaml.CSafeLoader) for file in files
+    )
+
+
+@pytest.fixture(scope="module")
+def plan() -> ClusterPlan:
+    return load(ROOT / "clusters" / "llm-kueue.yaml")
+
+
+@pytest.fixture(scope="module")
+def objects(plan: ClusterPlan) -> list[Document]:
+    """The objects in the order in which they are applied."""
+    charts = define_charts(plan).scheduling
+    return [dict(manifest) for chart in charts for manifest in chart.manifests]
+
+
+def of_kind(objects: list[Document], kind: str) -> dict[str, Document]:
+    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+
+
+def groups(objects: list[Document]) -> Iterator[tuple[str, Document]]:
+    """Yield each resource group with the name of its queue or cohort."""
+    for each in objects:
+        for group in each.get("spec", {}).get("resourceGroups", ()):
+            yield each["metadata"]["name"], group
+
+
+# --- definitions ---------------------------------------------------------------------------------
+
+
+def test_kueues_definitions_take_every_object(objects: list[Document]) -> None:
+    assert [found for each in objects for found in upstream().validate(each)] == []
+
+
+def test_nothing_is_left_to_a_default_but_whether_a_queue_is_held(
+    objects: list[Document],
+) -> None:
+    """What an operator holds by kubectl would run again with the next deploy."""
+    for each in objects:
+        stored = dict(upstream().stored(each))
+        if "spec" in stored:
+            spec = dict(stored["spec"])
+            held = spec.pop("stopPolicy", None)
+            assert held == ("None" if "Queue" in each["kind"] else None)
+            stored["spec"] = spec
+        assert stored == each
+
+
+FLAVOR: Document = {"kind": "ResourceFlavor", "spec": {"topologyName": "aws-3"}}
+LEVELS = ("topology.k8s.aws/network-node-layer-1", "kubernetes.io/hostname")
+QUOTA: Document = {"name": "nvidia.com/gpu", "nominalQuota": "8"}
+
+
+def queue(*resources: Document, covered: tuple[str, ...] = ("nvidia.com/gpu",)) -> Document:
+    flavors = [{"name": "burst", "resources": list(resources)}]
+    return {
+        "kind": "ClusterQueue",
+        "spec": {"resourceGroups": [{"coveredResources": list(covered), "flavors": flavors}]},
+    }
+
+
+def levels(*keys: str) -> Document:
+    return {"kind": "Topology", "spec": {"levels": [{"nodeLabel": key} for key in keys]}}
+
+
+BAD: dict[str, tuple[Document, str]] = {
+    "topology without labels of nodes": (FLAVOR, "nodeLabel"),
+    "node above its network": (levels(*reversed(LEVELS)), "lowest level"),
+    "level that stands twice": (levels(LEVELS[0], *LEVELS), "unique"),
+    "more than it may have, and nobody to borrow from": (
+        queue(QUOTA | {"borrowingLimit": "8"}),
+        "cohort is empty",
+    ),
+    "resource without a quota": (queue(QUOTA, covered=("nvidia.com/gpu", "cpu")), "same number"),
+    "quota that is not a quantity": (queue(QUOTA | {"nominalQuota": "all"}), "nominalQuota"),
+    "queue without flavors": (
+        {"kind": "ClusterQueue", "spec": {"resourceGroups": [{"coveredResources": ["cpu"]}]}},
+        "flavors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_definitions_refuse_what_kueue_would(name: str) -> None:
+    body, wrong = BAD[name]
+    whole = {"apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "it"}, **body}
+
+    assert wrong in " ".join(upstream().validate(whole))
+
+
+# --- what definitions do not say -----------------------------------------------------------------
+
+
+def test_names_fit_where_kueue_writes_them(objects: list[Document]) -> None:
+    assert max(len(each["metadata"]["name"]) for each in objects) <= LONGEST_NAME
+
+
+def test_every_name_is_that_of_an_object_that_is_applied_before(objects: list[Document]) -> None:
+    seen: dict[str, set[str]] = {}
+    for each in objects:
+        spec = each.get("spec", {})
+        named: dict[str, set[str]] = {
+            "Topology": {spec["topologyName"]} if "topologyName" in spec else set(),
+            "Cohort": {spec["cohortName"]} if "cohortName" in spec else set(),
+            "ClusterQueue": {spec["clusterQueue"]} if "clusterQueue" in spec else set(),
+            "ResourceFlavor": {
+                flavor["name"]
+                for group in spec.get("resourceGroups", ())
+                for flavor in group["flavors"]
+            },
+        }
+        assert all(names <= seen.get(kind, set()) for kind, names in named.items())
+        seen.setdefault(each["kind"], set()).add(each["metadata"]["name"])
+
+
+def test_a_resource_and_a_flavor_stand_once_in_a_queue(objects: list[Document]) -> None:
+    """Kueue's webhook refuses a queue in which one stands twice."""
+    resources: dict[str, list[str]] = {}
+    flavors: dict[str, list[str]] = {}
+    for name, group in groups(objects):
+        resources.setdefault(name, []).extend(group["coveredResources"])
+        flavors.setdefault(name, []).extend(flavor["name"] for flavor in group["flavors"])
+
+    for found in (*resources.values(), *flavors.values()):
+        assert len(found) == len({*found})
+
+
+def test_queues_with_a_topology_have_flavors_with_one_alone(
+    plan: ClusterPlan, objects: list[Document]
+) -> None:
+    """A queue of both kinds of flavors would take a job by one kind and never by the other."""
+    assert plan.kueue is not None
+    placed = {
+        name
+        for name, each in of_kind(objects, "ResourceFlavor").items()
+        if "topologyName" in each["spec"]
+    }
+    by_topology = {each.name: each.topology for each in plan.kueue.queues}
+
+    assert placed
+    for name, each in of_kind(objects, "ClusterQueue").items():
+        flavors = {flavor["name"] for group in [*groups([each])] for flavor in group[1]["flavors"]}
+        assert (flavors <= placed) if by_topology[name] else not (flavors & placed)
+
+
+def test_a_queue_takes_the_jobs_of_its_namespaces_and_no_others(
+    plan: ClusterPlan, objects: list[Document]
+) -> None:
+    assert plan.kueue is not None
+    local = {
+        (each["metadata"]["namespace"], each["metadata"]["name"])
+        for each in objects
+        if each["kind"] == "LocalQueue"
+    }
+
+    assert local == {
+        (namespace, each.name) for each in plan.kueue.queues for namespace in each.namespaces
+    }
+    assert "serving" not in {namespace for namespace, _ in local}
+
+
+def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
+    """What leaves the file leaves the cluster only with its chart."""
+    charts = define_charts(plan).scheduling
+    leaving = ("ClusterQueue", "ResourceFlavor", "Topology")
+    found = [
+        sum(manifest["kind"] in leaving for manifest in chart.manifests)
+        for chart in charts
+        if not chart.name.startswith(("cohort", "queue-priorities"))
+    ]
+
+    assert found == [1] * len(found)
+    assert not any(chart.retained for chart in charts)
+
+
+def test_objects_fit_a_custom_resource(objects: list[Document]) -> None:
+    assert max(payload_bytes([each]) for each in objects) < 10_000
+
+
+# --- upstream's examples at the tag --------------------------------------------------------------
+
+# Field by field, of `site/static/examples/admin/single-clusterqueue-setup.yaml`, of
+# `site/static/examples/tas/sample-queues.yaml` and of the page on preemption, at v0.19.2.
+EXAMPLES: Mapping[str, Document] = {
+    "ResourceFlavor": {
+        "nodeLabels": {"cloud.provider.com/node-group": "tas-group"},
+        "topologyName": "default",
+    },
+    "Topology": {
+        "levels": [
+            {"nodeLabel": "cloud.provider.com/topology-block"},
+            {"nodeLabel": "cloud.provider.com/topology-rack"},
+            {"nodeLabel": "kubernetes.io/hostname"},
+        ]
+    },
+    "ClusterQueue": {
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {
+                "coveredResources": ["cpu", "memory"],
+                "flavors": [
+                    {
+                        "name": "tas-flavor",
+                        "resources": [
+                            {"name": "cpu", "nominalQuota": 100},
+                            {"name": "memory", "nominalQuota": "100Gi"},
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+    "LocalQueue": {"clusterQueue": "tas-cluster-queue"},
+}
+
+# Of a field of ours that is another than the example's, or that the example lacks: the reason.
+REASONS: Mapping[str, Mapping[str, str]] = {
+    "ResourceFlavor": {
+        "nodeLabels": "nodes of a pool carry its name, and jobs are pinned by more labels than one",
+        "tolerations": "nodes with accelerators have taints, and pods get tolerations from Kueue",
+        "topologyName": "named for the number of AWS's network layers that nodes state",
+    },
+    "Topology": {"levels": "AWS labels nodes by layers of its network"},
+    "ClusterQueue": {
+        "cohortName": "queues lend each other what they leave idle",
+        "namespaceSelector": "services and the platform stand outside of queues",
+        "queueingStrategy": "the default, written out",
+        "flavorFungibility": "the default, written out: reserved nodes come first, borrowed too",
+        "preemption": "a guarantee comes back at once, and priority counts within a queue",
+        "resourceGroups": "accelerators are counted, and CPU and memory follow from the node",
+    },
+    "LocalQueue": {"clusterQueue": "has the name of its queue"},
+}
+
+
+def differing(kind: str, ours: Document) -> set[str]:
+    example = EXAMPLES[kind]
+    return {key for key in {*ours, *example} if ours.get(key) != example.get(key)}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_each_object_differs_from_upstreams_example_by_fields_with_a_reason(
+    kind: str, objects: list[Document]
+) -> None:
+    found: set[str] = set()
+    for each in of_kind(objects, kind).values():
+        found |= differing(kind, each["spec"])
+
+    assert found == {*REASONS[kind]}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_the_examples_are_whole_objects_at_the_tag(kind: str) -> None:
+    metadata = {"name": "it", "namespace": "default"}
+    whole = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata}
+
+    assert upstream().validate(whole | {"spec": EXAMPLES[kind]}) == []

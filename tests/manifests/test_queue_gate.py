@@ -1,0 +1,170 @@
+"""The admission policies of Kueue's queues refuse what passes the queues by, and nothing else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import cdk8s
+import pytest
+
+from tests.support.admission import Policy
+from tests.support.kubernetes_schemas import MINORS, validate_core
+from tests.support.queued_pools import NEURON, POOLS, kueue_of
+from ultrascale_k8s.kueue.admission import QueueGateChart
+
+KUEUE = kueue_of(pools=(*POOLS, NEURON))
+MANIFESTS: list[dict[str, Any]] = cdk8s.Testing.synth(
+    QueueGateChart(cdk8s.Testing.app(), "queue-gate", plan=KUEUE)
+)
+POLICIES = {
+    each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
+    for each in MANIFESTS
+    if each["kind"] == "ValidatingAdmissionPolicy"
+}
+
+Thing = dict[str, Any]
+GPU: Thing = {"limits": {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 16}}
+QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+# Of a pod whose job Kueue has admitted.
+ADMITTED = {"kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/local-queue-name": "research"}
+
+
+def owner(kind: str, api_version: str = "batch/v1", *, controls: bool = True) -> Thing:
+    return {"apiVersion": api_version, "kind": kind, "name": "it", "controller": controls}
+
+
+def spec(resources: Mapping[str, Any] | None = None, **fields: Any) -> Thing:
+    container: Thing = {"name": "main", "image": "example"}
+    if resources is not None:
+        container["resources"] = resources
+    return {"containers": [container], **fields}
+
+
+def thing(body: Thing, labels: Mapping[str, str] | None = None, *owners: Thing) -> Thing:
+    metadata: Thing = {"name": "it"}
+    if labels is not None:
+        metadata["labels"] = dict(labels)
+    if owners:
+        metadata["ownerReferences"] = list(owners)
+    return {"metadata": metadata, "spec": body}
+
+
+def job(
+    labels: Mapping[str, str] | None = None,
+    *owners: Thing,
+    resources: Mapping[str, Any] | None = GPU,
+) -> Thing:
+    return thing({"template": {"spec": spec(resources)}}, labels, *owners)
+
+
+def jobset(labels: Mapping[str, str] | None = None, *pods: Thing) -> Thing:
+    roles = [
+        {"name": str(number), "template": {"spec": {"template": {"spec": each}}}}
+        for number, each in enumerate(pods or (spec(GPU),))
+    ]
+    return thing({"replicatedJobs": roles}, labels)
+
+
+JOBSET = owner("JobSet", "jobset.x-k8s.io/v1alpha2")
+PASSES: dict[str, tuple[str, Thing]] = {
+    "pod of a job that Kueue has admitted": ("pods", thing(spec(GPU), ADMITTED, owner("Job"))),
+    "pod without accelerators": ("pods", thing(spec({"requests": {"cpu": "8"}}))),
+    "pod that asks for none": ("pods", thing(spec({"limits": {"nvidia.com/gpu": "0"}}))),
+    "pod of the platform, without resources": ("pods", thing(spec())),
+    "Job in a queue": ("jobs", job(QUEUE)),
+    "Job of a JobSet, which Kueue counts as a whole": ("jobs", job(None, JOBSET)),
+    "Job without accelerators": ("jobs", job(resources={"requests": {"cpu": "8"}})),
+    "JobSet in a queue": ("jobsets", jobset(QUEUE)),
+    "JobSet without accelerators": ("jobsets", jobset(None, spec(), spec())),
+}
+REFUSED: dict[str, tuple[str, Thing]] = {
+    "pod by itself": ("pods", thing(spec(GPU))),
+    "pod that asks by a request alone": (
+        "pods",
+        thing(spec({"requests": {"aws.amazon.com/neuron": "16"}})),
+    ),
+    "pod that asks for NeuronCores": (
+        "pods",
+        thing(spec({"limits": {"aws.amazon.com/neuroncore": 2}})),
+    ),
+    "pod with a GPU in an init container": (
+        "pods",
+        thing(spec(initContainers=[{"name": "start", "image": "example", "resources": GPU}])),
+    ),
+    "pod of a Job that Kueue does not know": ("pods", thing(spec(GPU), None, owner("Job"))),
+    "pod that names a queue by itself": ("pods", thing(spec(GPU), QUEUE)),
+    "pod of a Deployment": (
+        "pods",
+        thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1")),
+    ),
+    "pod that a Job does not control": (
+        "pods",
+        thing(spec(GPU), ADMITTED, owner("Job", controls=False)),
+    ),
+    "pod with an empty label": (
+        "pods",
+        thing(spec(GPU), {"kueue.x-k8s.io/podset": ""}, owner("Job")),
+    ),
+    "Job without a queue": ("jobs", job()),
+    "Job with another label": ("jobs", job({"app": "it"})),
+    "Job with an empty name of a queue": ("jobs", job({"kueue.x-k8s.io/queue-name": ""})),
+    "Job of a CronJob without a queue": ("jobs", job(None, owner("CronJob"))),
+    "JobSet without a queue": ("jobsets", jobset()),
+    "JobSet of which one role asks": ("jobsets", jobset(None, spec(), spec(GPU))),
+    "JobSet with a GPU in an init container": (
+        "jobsets",
+        jobset(None, spec(initContainers=[{"name": "start", "image": "i", "resources": GPU}])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_waits_in_a_queue_or_needs_none_is_made(name: str) -> None:
+    kind, made = PASSES[name]
+
+    assert POLICIES[kind].refusals(made) == []
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_passes_the_queues_by_is_refused_with_the_way_out(name: str) -> None:
+    kind, made = REFUSED[name]
+
+    (message,) = POLICIES[kind].refusals(made)
+
+    assert "nvidia.com/gpu" in message
+    assert "kueue.x-k8s.io/queue-name" in message
+
+
+def test_a_job_that_waits_stays_in_its_queue() -> None:
+    assert POLICIES["jobs"].refusals(job(), old=job(QUEUE)) != []
+    assert POLICIES["jobs"].refusals(job({**QUEUE, "app": "it"}), old=job(QUEUE)) == []
+
+
+@pytest.mark.parametrize("kind", ["jobs", "jobsets", "pods"])
+def test_what_was_there_before_the_queues_can_end(kind: str) -> None:
+    """A finalizer that is taken off is an update."""
+    before = {"jobs": job(), "jobsets": jobset(), "pods": thing(spec(GPU))}[kind]
+
+    assert POLICIES[kind].refusals(before, old=before) == []
+
+
+def test_only_namespaces_whose_jobs_wait_in_queues_are_judged() -> None:
+    bindings = [d for d in MANIFESTS if d["kind"] == "ValidatingAdmissionPolicyBinding"]
+
+    assert len(bindings) == len(POLICIES) == 3
+    for binding in bindings:
+        selector = binding["spec"]["matchResources"]["namespaceSelector"]
+        assert selector == {
+            "matchExpressions": [
+                {
+                    "key": "kubernetes.io/metadata.name",
+                    "operator": "In",
+                    "values": list(KUEUE.namespaces),
+                }
+            ]
+        }
+        assert binding["spec"]["validationActions"] == ["Deny"]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_api_servers_take_the_policies(minor: str) -> None:
+    assert [found for each in MANIFESTS for found in validate_core(each, minor)] == []

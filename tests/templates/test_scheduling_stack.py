@@ -1,0 +1,212 @@
+"""In which order, and how, Helm brings Kueue and JobSet into the cluster."""
+
+import json
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import context_in, logical_id, resources
+from tests.support.queued_pools import planned, queued_document
+from ultrascale.plan import ClusterPlan
+from ultrascale.plan.model import KueuePlan
+from ultrascale_constructs.queueing import jobset_values, kueue_values, manager_configuration
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.feature_flags import FLAGS
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.scheduling import SchedulingStack
+
+CHARTS = "Custom::AWSCDK-EKS-HelmChart"
+MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"
+QUEUES = (
+    {"name": "foundation", "guarantee": {"reserved": 12}, "fair_share_weight": 3},
+    {"name": "applied", "guarantee": {"reserved": 4}},
+)
+
+
+@pytest.fixture(scope="module")
+def plan() -> ClusterPlan:
+    return planned(queued_document(*QUEUES))
+
+
+@pytest.fixture(scope="module")
+def kueue(plan: ClusterPlan) -> KueuePlan:
+    assert plan.kueue is not None
+    return plan.kueue
+
+
+@pytest.fixture(scope="module")
+def stack(plan: ClusterPlan) -> Template:
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
+    network = NetworkStack(app, "research-network", plan=plan).network
+    return Template.from_stack(
+        SchedulingStack(
+            app,
+            "research-scheduling",
+            plan=plan,
+            cluster=context_in(network),
+            charts=define_charts(plan).scheduling,
+        )
+    )
+
+
+def helm_chart(stack: Template, release: str) -> dict[str, Any]:
+    (found,) = (b for b in resources(stack, CHARTS) if b["Properties"]["Release"] == release)
+    return found
+
+
+def before(stack: Template, body: dict[str, Any]) -> set[str]:
+    """Return the logical ids of everything that is deployed before a resource."""
+    everything = stack.to_json()["Resources"]
+    found: set[str] = set()
+    waiting = [*body.get("DependsOn", ())]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            depends = everything[name].get("DependsOn", ())
+            waiting += [depends] if isinstance(depends, str) else depends
+    return found
+
+
+def test_both_charts_are_upstreams_at_the_pinned_versions(
+    stack: Template, kueue: KueuePlan
+) -> None:
+    found = {
+        body["Properties"]["Release"]: (
+            body["Properties"]["Repository"],
+            body["Properties"]["Version"],
+            body["Properties"]["Namespace"],
+        )
+        for body in resources(stack, CHARTS)
+    }
+
+    assert found == {
+        "jobset": (kueue.jobset_chart, kueue.jobset_version, "jobset-system"),
+        "kueue": (kueue.chart, kueue.version, "kueue-system"),
+    }
+
+
+def test_jobset_comes_before_kueue_and_queues_after_both(stack: Template) -> None:
+    jobset, controller = (
+        logical_id(stack, CHARTS, Release=release) for release in ("jobset", "kueue")
+    )
+
+    assert jobset in before(stack, helm_chart(stack, "kueue"))
+    for body in resources(stack, MANIFESTS):
+        assert controller in before(stack, body)
+
+
+def test_queues_are_applied_once_the_webhooks_that_judge_them_are_served(stack: Template) -> None:
+    for body in resources(stack, CHARTS):
+        assert body["Properties"]["Wait"] is True
+        assert "Atomic" not in body["Properties"]
+
+
+def test_queues_and_jobs_outlive_their_stack_and_a_queue_its_chart_does_not(
+    stack: Template,
+) -> None:
+    for body in resources(stack, CHARTS):
+        assert body["DeletionPolicy"] == body["UpdateReplacePolicy"] == "Retain"
+    assert {body["DeletionPolicy"] for body in resources(stack, MANIFESTS)} == {"Delete"}
+
+
+def test_the_values_are_those_of_the_plan(stack: Template, kueue: KueuePlan) -> None:
+    stated = {
+        release: json.loads(helm_chart(stack, release)["Properties"]["Values"])
+        for release in ("jobset", "kueue")
+    }
+
+    assert stated == {"jobset": jobset_values(kueue), "kueue": kueue_values(kueue)}
+
+
+@pytest.mark.parametrize("release", ["jobset", "kueue"])
+def test_no_controller_is_throttled(stack: Template, release: str) -> None:
+    """Null takes away the limit that the chart has of its own."""
+    values = json.loads(helm_chart(stack, release)["Properties"]["Values"])
+    controller = values.get("controllerManager", {}).get("manager") or values["controller"]
+
+    assert controller["resources"]["limits"]["cpu"] is None
+    assert controller["resources"]["limits"]["memory"]
+
+
+def test_users_pods_never_take_the_place_of_jobsets_controller(stack: Template) -> None:
+    (patch,) = resources(stack, "Custom::AWSCDK-EKS-KubernetesPatch")
+
+    assert patch["Properties"]["ResourceNamespace"] == "jobset-system"
+    assert "system-cluster-critical" in patch["Properties"]["ApplyPatchJson"]
+
+
+# --- the configuration, which replaces the chart's own -------------------------------------------
+
+
+def configuration(kueue: KueuePlan) -> dict[str, Any]:
+    values: Any = kueue_values(kueue)
+    return yaml.safe_load(values["managerConfig"]["controllerManagerConfigYaml"])
+
+
+# Every part that the chart's own configuration states at v0.19.2, which a part that is missing here
+# would take from Kueue's defaults.
+STATED = frozenset(
+    {
+        "apiVersion",
+        "kind",
+        "health",
+        "metrics",
+        "webhook",
+        "leaderElection",
+        "controller",
+        "clientConnection",
+        "integrations",
+    }
+)
+
+
+def test_the_configuration_states_all_that_the_charts_own_does(kueue: KueuePlan) -> None:
+    assert configuration(kueue) == manager_configuration(kueue)
+    assert configuration(kueue).keys() >= STATED
+
+
+def test_kueue_takes_the_jobs_of_queued_namespaces_by_their_kinds(kueue: KueuePlan) -> None:
+    found = configuration(kueue)
+    (term,) = found["managedJobsNamespaceSelector"]["matchExpressions"]
+
+    assert found["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
+    assert (term["operator"], term["values"]) == ("In", ["training"])
+    # Ours that open file systems to jobs wait in no queue.
+    assert found["manageJobsWithoutQueueName"] is False
+
+
+def test_a_job_that_lacks_nodes_is_sent_back_and_a_job_that_lost_one_is_not(
+    kueue: KueuePlan,
+) -> None:
+    found = configuration(kueue)["waitForPodsReady"]
+
+    assert found == {
+        "timeout": f"{kueue.readiness.timeout_seconds}s",
+        "recoveryTimeout": "0s",
+        "blockAdmission": False,
+        "requeuingStrategy": {
+            "timestamp": "Eviction",
+            "backoffBaseSeconds": kueue.readiness.backoff_base_seconds,
+            "backoffMaxSeconds": kueue.readiness.backoff_max_seconds,
+            "backoffLimitCount": kueue.readiness.backoff_limit,
+        },
+    }
+
+
+def test_pods_that_ask_for_more_than_a_queue_counts_are_admitted(kueue: KueuePlan) -> None:
+    """Every pod asks for memory too, and one of EFA for interfaces and huge pages."""
+    found = configuration(kueue)["resources"]
+
+    assert found == {"quotaCheckStrategy": "IgnoreUndeclared"}
+
+
+def test_idle_quota_is_shared_by_weights_where_queues_have_some(kueue: KueuePlan) -> None:
+    plain = planned(queued_document({"name": "all"})).kueue
+    assert plain is not None
+
+    assert "fairSharing" in configuration(kueue)
+    assert "fairSharing" not in configuration(plain)
