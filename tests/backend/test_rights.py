@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import job_manifests as given
 from tests.support.folders import ROOT
+from tests.support.jobs import operated_file
 from tests.support.pools import make_cluster
 from tests.support.rbac import Access, Rbac, accesses_of
 from tests.support.stub_api_http import kubeconfig, serve
@@ -131,7 +132,7 @@ def test_a_job_is_sent_followed_read_and_cancelled_where_volcano_runs(
     with_volcano: Rbac, life: Sequence[Access]
 ) -> None:
     # Kinds that are not installed: a refusal is taken for their absence.
-    absent = {"pytorchjobs", "jobsets"}
+    absent = {"hyperpodpytorchjobs", "jobsets", "pytorchjobs"}
 
     assert {each for each in refused(with_volcano, life) if each.resource not in absent} == set()
 
@@ -140,7 +141,12 @@ def test_a_job_is_sent_followed_read_and_cancelled_where_volcano_runs(
 def test_a_job_is_sent_followed_read_and_cancelled_where_kueue_runs(
     with_kueue: Rbac, life: Sequence[Access]
 ) -> None:
-    absent = {"batch.volcano.sh", "scheduling.volcano.sh", "kubeflow.org"}
+    absent = {
+        "batch.volcano.sh",
+        "kubeflow.org",
+        "sagemaker.amazonaws.com",
+        "scheduling.volcano.sh",
+    }
 
     assert {each for each in refused(with_kueue, life) if each.group not in absent} == set()
 
@@ -160,7 +166,12 @@ def test_nothing_is_granted_under_kueue_that_no_job_takes(
 def test_a_job_is_sent_followed_read_and_cancelled_on_hyperpod(
     hybrid: Rbac, life: Sequence[Access]
 ) -> None:
-    absent = {"batch.volcano.sh", "scheduling.volcano.sh", "jobset.x-k8s.io"}
+    absent = {
+        "batch.volcano.sh",
+        "jobset.x-k8s.io",
+        "sagemaker.amazonaws.com",
+        "scheduling.volcano.sh",
+    }
 
     assert {each for each in refused(hybrid, life) if each.group not in absent} == set()
 
@@ -256,3 +267,13 @@ def test_free_nodes_are_read_only_where_a_job_has_tiers_to_choose_from() -> None
     found = rights(backend_of(plan.plan_cluster(cluster))).granted(None)
 
     assert {("list", "", "nodes"), ("list", "", "pods")} <= found
+
+
+def test_where_the_training_operator_is_its_jobs_are_the_backends_to_send(tmp_path: Path) -> None:
+    operated = rights(backend_of(plan.load(operated_file(tmp_path))))
+
+    for verb in ("create", "get", "list", "watch", "delete"):
+        access = Access(
+            verb, "sagemaker.amazonaws.com", "hyperpodpytorchjobs", "hyperpod-ns-production"
+        )
+        assert operated.allows(access)

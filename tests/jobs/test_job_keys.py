@@ -37,6 +37,14 @@ ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         make_job(pool="hp", team="research"),
         "PyTorchJob",
     ),
+    "HyperPod's training operator": (
+        make_document(
+            pools=[SYSTEM_POOL, HYPERPOD_POOL | {"deep_health_checks": True}],
+            hyperpod={"training_operator": True},
+        ),
+        make_job(pool="hp"),
+        "HyperPodPyTorchJob",
+    ),
     "none": (PLAIN, make_job(), "Job"),
     "service": (job_cluster(), SERVICE | {"resources": {"neuron": 16}}, "Deployment"),
 }
@@ -89,7 +97,7 @@ def deadline(job: JobManifests, kind: str) -> None:
         assert {"exitCode": 124, "action": "TerminateJob"} in found["spec"]["policies"]
         return
     spec: Any = look_up(found, "spec")
-    if kind == "PyTorchJob":
+    if kind.endswith("PyTorchJob"):
         spec = spec["runPolicy"]
     if kind == "JobSet":
         first = spec["failurePolicy"]["rules"][0]

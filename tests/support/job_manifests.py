@@ -9,6 +9,7 @@ NAMESPACE = "/api/v1/namespaces/training"
 VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs"
 INDEXED_JOBS = "/apis/batch/v1/namespaces/training/jobs"
 PYTORCH_JOBS = "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs"
+HYPERPOD_JOBS = "/apis/sagemaker.amazonaws.com/v1/namespaces/training/hyperpodpytorchjobs"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/training/deployments"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets"
 WORKLOADS = "/apis/kueue.x-k8s.io/v1beta2/namespaces/training/workloads"
@@ -150,6 +151,29 @@ def pytorch_job(name: str = "bert", *, pods: int = 2, queue: str = "", **status:
         "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": pods}}},
         "status": status,
     }
+
+
+def hyperpod_job(name: str = "bert", *, pods: int = 2, least: int = 0, **status: Any) -> Object:
+    """Return a HyperPodPyTorchJob, which goes on with ``least`` pods where that is not 0."""
+    elastic = {"elasticPolicy": {"minReplicas": least, "maxReplicas": pods}} if least else {}
+    return {
+        "apiVersion": "sagemaker.amazonaws.com/v1",
+        "kind": "HyperPodPyTorchJob",
+        "metadata": _metadata(name, name),
+        "spec": {
+            "replicaSpecs": [{"name": "worker", "replicas": pods}],
+            "runPolicy": {"jobMaxRetryCount": 43},
+            **elastic,
+        },
+        "status": status,
+    }
+
+
+def hyperpod_pod(index: int, *, job: str = "bert", **changes: Any) -> Object:
+    """Return a pod of a HyperPodPyTorchJob, whose index is in its name alone."""
+    pod_name = f"{job}-worker-{index}"
+    labels = {JOB_LABEL: job, "HPJob": job}
+    return {**pod(pod_name, job, **changes), "metadata": {"name": pod_name, "labels": labels}}
 
 
 def pytorch_pod(name: str, *, index: int, job: str = "bert", **changes: Any) -> Object:

@@ -63,6 +63,60 @@ _PYTORCH_JOB = CrdSet(
 )
 
 
+# The fields that AWS's own client knows, as far as pod templates; the operator's CRD is not public.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/blob/main/src/sagemaker/hyperpod/training/config/hyperpod_pytorch_job_unified_config.py
+_HYPERPOD_JOB = CrdSet(
+    {
+        ("sagemaker.amazonaws.com/v1", "HyperPodPyTorchJob"): _structural(
+            spec=_structural(
+                nprocPerNode={"type": "string"},
+                elasticPolicy=_structural(
+                    **dict.fromkeys(
+                        (
+                            "minReplicas",
+                            "maxReplicas",
+                            "replicaIncrementStep",
+                            "gracefulShutdownTimeoutInSeconds",
+                            "scalingTimeoutInSeconds",
+                            "faultyScaleDownTimeoutInSeconds",
+                        ),
+                        _INTEGER,
+                    )
+                ),
+                replicaSpecs={
+                    "type": "array",
+                    "items": {
+                        **_structural(
+                            name={"type": "string"},
+                            replicas=_INTEGER,
+                            maxReplicas=_INTEGER,
+                            spares=_INTEGER,
+                            template=_REPLICA["properties"]["template"],
+                        ),
+                        "required": ["name"],
+                    },
+                },
+                runPolicy=_structural(
+                    activeDeadlineSeconds=_INTEGER,
+                    cleanPodPolicy={"enum": ["All", "OnlyComplete", "None"]},
+                    jobMaxRetryCount=_INTEGER,
+                    restartPolicy={
+                        **_structural(
+                            evalPeriodSeconds=_INTEGER,
+                            maxFullJobRestarts=_INTEGER,
+                            numRestartBeforeFullJobRestart=_INTEGER,
+                        ),
+                        "required": ["evalPeriodSeconds"],
+                    },
+                    suspend={"type": "boolean"},
+                    ttlSecondsAfterFinished=_INTEGER,
+                ),
+            )
+        )
+    }
+)
+
+
 @cache
 def _volcano() -> tuple[CrdSet, ...]:
     """Return our CRD of Volcano's Job, and upstream's where it is at hand."""
@@ -94,6 +148,8 @@ def pod_templates(manifests: JobManifests) -> Iterator[Any]:
             yield from (role["template"]["spec"]["template"] for role in spec["replicatedJobs"])
         if each["kind"] == "PyTorchJob":
             yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
+        if each["kind"] == "HyperPodPyTorchJob":
+            yield from (replicas["template"] for replicas in spec["replicaSpecs"])
 
 
 def volcano_jobs(manifests: JobManifests) -> list[Any]:
@@ -117,14 +173,14 @@ def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
     for value in document["metadata"]["labels"].values():
         if not _LABEL.fullmatch(value):
             yield f"{name}: label {value}"
-    if document["apiVersion"] == "batch.volcano.sh/v1alpha1":
-        yield from _volcano_findings(document, minors)
-        return
-    if document["apiVersion"] == "kubeflow.org/v1":
-        yield from _pytorch_findings(document, minors)
-        return
-    if document["apiVersion"] == "jobset.x-k8s.io/v1alpha2":
-        yield from _jobset_findings(document, minors)
+    judges = {
+        "batch.volcano.sh/v1alpha1": _volcano_findings,
+        "jobset.x-k8s.io/v1alpha2": _jobset_findings,
+        "kubeflow.org/v1": _pytorch_findings,
+        "sagemaker.amazonaws.com/v1": _hyperpod_findings,
+    }
+    if judge := judges.get(document["apiVersion"]):
+        yield from judge(document, minors)
         return
     for minor in minors:
         yield from validate_core(document, minor)
@@ -206,6 +262,23 @@ def _jobset_findings(jobset: Document, minors: tuple[str, ...]) -> Iterator[str]
         for minor in minors:
             yield from validate_core({**document, "spec": job}, minor)
         yield from _pod_findings(job["template"])
+
+
+def _hyperpod_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what AWS's client and Kubernetes have against a HyperPodPyTorchJob."""
+    yield from _HYPERPOD_JOB.validate(job)
+    spec = job["spec"]
+    (replicas,) = spec["replicaSpecs"]
+    longest = f"{job['metadata']['name']}-{replicas['name']}-{replicas['replicas'] - 1}"
+    if len(longest) > 63:
+        yield f"{longest}: a pod's host name of more than 63 characters"
+    elastic = spec.get("elasticPolicy")
+    if elastic is not None and elastic["maxReplicas"] != replicas["maxReplicas"]:
+        yield "maxReplicas of the replicas and of the policy differ"
+    for minor in minors:
+        holder = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+        yield from validate_core({**holder, "template": replicas["template"]}, minor)
+    yield from _pod_findings(replicas["template"])
 
 
 def _task_findings(job: Document) -> Iterator[str]:

@@ -6,8 +6,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.support.folders import ROOT
-from tests.support.pools import SYSTEM_POOL, as_json, make_document, pool_document
+from tests.support.pools import (
+    SYSTEM_POOL,
+    as_json,
+    as_text,
+    make_document,
+    pool_document,
+)
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
@@ -39,6 +47,15 @@ SERVICE: dict[str, Any] = {
 }
 KARPENTER = {"version": "1.15.2"}
 CPU_POOL = pool_document(name="cpu", instance_types=["m7i.8xlarge"], zones=None)
+
+
+def operated_file(folder: Path) -> Path:
+    """Write the hybrid cluster file with HyperPod's training operator."""
+    document: dict[str, Any] = yaml.load(HYBRID.read_text(), yaml.CSafeLoader)
+    document["hyperpod"]["training_operator"] = True
+    file = folder / "operated.yaml"
+    file.write_text(as_text(document))
+    return file
 
 
 def make_job(**changes: Any) -> dict[str, Any]:

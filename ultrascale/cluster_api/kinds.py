@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ultrascale.catalog import training_operator
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -47,6 +49,7 @@ class Kind:
 
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
 JOBSET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
+HYPERPOD_JOB = Kind(training_operator.API_VERSION, training_operator.KIND, "hyperpodpytorchjobs")
 PYTORCH_JOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 INDEXED_JOB = Kind("batch/v1", "Job", "jobs")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")

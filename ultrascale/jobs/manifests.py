@@ -8,6 +8,7 @@ from ultrascale import yaml_writer
 from ultrascale.cluster_api.kinds import DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE, Kind
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
+from ultrascale.jobs.hyperpod_job import hyperpod_objects
 from ultrascale.jobs.indexed_job import indexed_objects
 from ultrascale.jobs.jobset import jobset_objects
 from ultrascale.jobs.patches import notes_of, patched
@@ -101,6 +102,8 @@ def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:
         return [*volcano_objects(plan)]
     if plan.controller == "jobset":
         return [*jobset_objects(plan)]
+    if plan.operator is not None:
+        return [*hyperpod_objects(plan, plan.operator)]
     if plan.controller == "pytorch":
         return [*pytorch_objects(plan)]
     return [*indexed_objects(plan)]

@@ -73,7 +73,7 @@ def pod_template(
     """
     role = role or plan.roles[0]
     pod = role.pod
-    annotations = {**pod.annotations, **_topology(plan)}
+    annotations = {**pod.annotations, **topology_annotations(plan)}
     return {
         "metadata": {
             "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},
@@ -88,7 +88,7 @@ def pod_template(
     }
 
 
-def _topology(plan: JobPlan) -> dict[str, str]:
+def topology_annotations(plan: JobPlan) -> dict[str, str]:
     """Return the annotation by which Kueue places the pods of a role close to each other."""
     if plan.topology is None or plan.topology.level is None:
         return {}

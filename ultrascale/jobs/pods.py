@@ -4,8 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.catalog import jobset, kubeflow
-from ultrascale.cluster_api.kinds import INDEXED_JOB, JOBSET, PYTORCH_JOB, VOLCANO_JOB, Kind
+from ultrascale.catalog import jobset, kubeflow, training_operator
+from ultrascale.cluster_api.kinds import (
+    HYPERPOD_JOB,
+    INDEXED_JOB,
+    JOBSET,
+    PYTORCH_JOB,
+    VOLCANO_JOB,
+    Kind,
+)
 from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
 
@@ -31,7 +38,7 @@ _VOLCANO_JOB = "volcano.sh/job-name"
 _INDEXED_JOB = "batch.kubernetes.io/job-name"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
-_JOB_KINDS = frozenset(kind.kind for kind in (VOLCANO_JOB, PYTORCH_JOB, INDEXED_JOB))
+_JOB_KINDS = frozenset(kind.kind for kind in (VOLCANO_JOB, PYTORCH_JOB, HYPERPOD_JOB, INDEXED_JOB))
 
 # Reasons of containers that wait without a fault.
 _NONE: Object = {}
@@ -80,6 +87,9 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         container: The container that counts; the first if empty.
     """
     index = _first_label(manifest, (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX))
+    if label(manifest, training_operator.JOB_NAME):
+        # It labels no index: it is the end of the name.
+        index = name(manifest).rpartition("-")[2]
     first = _first_container(manifest)
     status = _container(manifest, container or first)
     state = _state(manifest, status)
@@ -88,7 +98,14 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         uid=uid(manifest),
         owner_uid=_owner_uid(manifest),
         owner=_first_label(
-            manifest, (_VOLCANO_JOB, kubeflow.JOB_NAME, jobset.NAME_LABEL, _INDEXED_JOB)
+            manifest,
+            (
+                _VOLCANO_JOB,
+                kubeflow.JOB_NAME,
+                jobset.NAME_LABEL,
+                training_operator.JOB_NAME,
+                _INDEXED_JOB,
+            ),
         ),
         task=_first_label(manifest, (_TASK, jobset.ROLE_LABEL)),
         index=int(index) if index.isdecimal() else None,

@@ -9,6 +9,7 @@ from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
+    HYPERPOD_JOB,
     INDEXED_JOB,
     JOBSET,
     LOCAL_QUEUE,
@@ -38,6 +39,10 @@ _INSTALLED_BY = {
     ),
     JOBSET: (
         "JobSet is not installed; deploy the cluster file's stacks with scheduling.queueing: kueue"
+    ),
+    HYPERPOD_JOB: (
+        "HyperPod's training operator is not installed; deploy the cluster file's stacks with "
+        "hyperpod.training_operator: true"
     ),
     PYTORCH_JOB: (
         "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ultrascale.cluster_api.kinds import (
     DEPLOYMENT,
+    HYPERPOD_JOB,
     INDEXED_JOB,
     JOBSET,
     PYTORCH_JOB,
@@ -18,7 +19,7 @@ from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
 
 # Kinds that create pods, and so have a state of their own.
-WORKLOADS = (VOLCANO_JOB, JOBSET, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
+WORKLOADS = (VOLCANO_JOB, JOBSET, HYPERPOD_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
 
 Result = Literal["succeeded", "failed"]
 
@@ -39,6 +40,12 @@ _PYTORCH_RESULTS: Mapping[str, Result | None] = {
     "Restarting": None,
     "Running": None,
 }
+
+
+# Last conditions of a HyperPodPyTorchJob; the others are steps on the way.
+# Source: https://github.com/aws/sagemaker-hyperpod-cli/tree/main/test/integration_tests
+_HYPERPOD_RESULTS: Mapping[str, Result] = {"Completed": "succeeded", "Failed": "failed"}
+_HYPERPOD_UP = ("Running", "PodsRunning", "Completed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +183,31 @@ def _pods_of_role(role: Object) -> int:
     return number(role, "replicas", default=1) * number(job, "parallelism", default=1)
 
 
+def _hyperpod(manifest: Object) -> WorkloadState:
+    replicas = objects(manifest, "spec", "replicaSpecs")
+    wanted = sum(number(each, "replicas") for each in replicas)
+    held = [
+        each
+        for each in objects(manifest, "status", "conditions")
+        if text(each, "status") == "True" and text(each, "type") != "Created"
+    ]
+    ended = next((each for each in held if text(each, "type") in _HYPERPOD_RESULTS), None)
+    # It adds each condition behind those before it.
+    told = ended or (held[-1] if held else {})
+    phase = text(told, "type") or "Pending"
+    reason = "" if phase in _HYPERPOD_UP else _told(told)
+    return WorkloadState(
+        phase=phase,
+        result=_HYPERPOD_RESULTS.get(phase),
+        up=phase in _HYPERPOD_UP,
+        wanted=wanted,
+        least=number(manifest, "spec", "elasticPolicy", "minReplicas", default=wanted),
+        retries=number(manifest, "status", "restartCount"),
+        most_retries=number(manifest, "spec", "runPolicy", "jobMaxRetryCount"),
+        reason=_held_back(manifest) if phase == "Suspended" else reason,
+    )
+
+
 def _indexed(manifest: Object) -> WorkloadState:
     wanted = number(manifest, "spec", "completions", default=1)
     array = read_array(manifest)
@@ -257,6 +289,7 @@ _READERS = {
     VOLCANO_JOB: _volcano,
     JOBSET: _jobset,
     PYTORCH_JOB: _pytorch,
+    HYPERPOD_JOB: _hyperpod,
     INDEXED_JOB: _indexed,
     DEPLOYMENT: _deployment,
 }

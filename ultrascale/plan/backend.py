@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 from ultrascale import config, yaml_writer
-from ultrascale.catalog import rds
+from ultrascale.catalog import rds, training_operator
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
@@ -162,6 +162,9 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
     if any(pool.is_hyperpod for pool in pools):
         yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
+    if cluster.hyperpod.training_operator:
+        group, _, _ = training_operator.API_VERSION.partition("/")
+        yield RightPlan(group=group, resources=("hyperpodpytorchjobs",), verbs=_MAKE)
     if _has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
     services = ("create", "get", "list", "patch", "delete")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow, kubernetes, volcano
+from ultrascale.catalog import jobset, kubeflow, kubernetes, training_operator, volcano
 from ultrascale.plan import names
 
 Backend = Literal["c10d", "etcd", "etcd-v2"]
@@ -118,16 +118,65 @@ def torchrun(
         args: Arguments of the script.
         pods_come_back: Whether a pod that is lost is replaced while the others stay.
     """
-    lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or "")]
+    waiting: list[str] = []
     if meeting is None:
         options = ["--standalone", f"--nproc-per-node={processes}"]
     else:
-        lines += _waiting(meeting)
+        waiting = _waiting(meeting)
         options = _options(job, processes=processes, meeting=meeting)
-    options.append(f"--max-restarts={_worker_restarts(job, pods_come_back=pods_come_back)}")
+    options.append(f"--max-restarts={worker_restarts(job, pods_come_back=pods_come_back)}")
+    return _launched(job, name, waiting, ["torchrun", *options], cache=cache, args=args)
+
+
+def hyperpodrun(
+    job: config.TrainingJob,
+    *,
+    name: str,
+    processes: int,
+    shutdown_seconds: int,
+    cache: CachePlan | None,
+    args: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the command that waits for HyperPod's training operator to start the script.
+
+    The operator says who takes part, restarts the processes and sets their environment. A number
+    of nodes that changes is its business too: the agent takes one number alone.
+
+    Args:
+        job: The job; it has a script.
+        name: Its name.
+        processes: Processes on a node.
+        shutdown_seconds: Time from SIGTERM to SIGKILL for the processes.
+        cache: Its compiled graphs; None where it keeps none.
+        args: Arguments of the script.
+    """
+    launcher = training_operator.LAUNCHER
+    missing = f"the image has no {launcher}: install {training_operator.AGENT} in it"
+    look = f"command -v {launcher} > /dev/null || {{ echo '{missing}' >&2; exit 1; }}"
+    options = [
+        f"--nnodes={job.nodes}",
+        f"--nproc-per-node={processes}",
+        "--rdzv-backend=hyperpod",
+        f"--server-port={training_operator.AGENT_PORT}",
+        # By itself it kills them at once, without a last checkpoint.
+        "--shutdown-signal=SIGTERM",
+        f"--shutdown-timeout={shutdown_seconds}",
+    ]
+    return _launched(job, name, [look], [launcher, *options], cache=cache, args=args)
+
+
+def _launched(
+    job: config.TrainingJob,
+    name: str,
+    before: Sequence[str],
+    launcher: Sequence[str],
+    *,
+    cache: CachePlan | None,
+    args: Sequence[str],
+) -> tuple[str, ...]:
+    lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or ""), *before]
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
-    words = [*_cache_words(cache), "torchrun", *options, *script]
-    lines.append("exec " + " \\\n  ".join([*words, '"$@"']))
+    lines.append("exec " + " \\\n  ".join([*_cache_words(cache), *launcher, *script, '"$@"']))
     # torchrun reads `$$` as `$`, beside `${local_rank}`.
     # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/utils/api.py
     passed = (literal(arg.replace("$$", "$$$$")) for arg in args)
@@ -197,6 +246,11 @@ def jobset_fields() -> dict[str, str]:
     }
 
 
+def operated_fields() -> dict[str, str]:
+    """Return the same of a pod of HyperPod's training operator, whose agent needs no index."""
+    return {POD_IP: "status.podIP"}
+
+
 def pytorch_fields() -> dict[str, str]:
     """Return the same of a PyTorchJob, whose pods find their index where an Indexed Job's do.
 
@@ -233,7 +287,8 @@ def _checking(script: str) -> list[str]:
     return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
 
 
-def _worker_restarts(job: config.TrainingJob, *, pods_come_back: bool) -> int:
+def worker_restarts(job: config.TrainingJob, *, pods_come_back: bool = False) -> int:
+    """Return the restarts of the processes of a pod before the pod has failed."""
     if job.restarts.workers is not None:
         return job.restarts.workers
     stays = job.min_nodes is None and not pods_come_back

@@ -1,8 +1,8 @@
 """The wall-clock limit of a job, by what each controller has for it.
 
-Kubernetes' own Job, a JobSet's Jobs and PyTorchJobs have `activeDeadlineSeconds`. Kueue counts the
-time that a job is admitted for, through restarts and evictions, which those do not. A Volcano Job
-has no such field, and its webhook refuses a policy for pods that run: each of its pods ends its
+Kubernetes' own Job, a JobSet's Jobs and both PyTorchJobs have `activeDeadlineSeconds`. Kueue counts
+the time that a job is admitted for, through restarts and evictions, which those do not. A Volcano
+Job has no such field, and its webhook refuses a policy for pods that run: each of its pods ends its
 program by itself.
 
 Sources:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from ultrascale import config
-from ultrascale.catalog import jobset, kubeflow, volcano
+from ultrascale.catalog import jobset, kubeflow, training_operator, volcano
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import (
@@ -24,7 +24,7 @@ from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.parts import divide
-from ultrascale.plan.jobs.pods import plan_pod
+from ultrascale.plan.jobs.pods import plan_pod, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.roles import job_of, of_all_roles, of_role, unite
 from ultrascale.plan.jobs.topology import topology_of
@@ -32,7 +32,9 @@ from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
 from ultrascale.plan.model.jobs import (
     ArrayPlan,
     Controller,
+    ElasticPlan,
     LocalQueuePlan,
+    OperatorPlan,
     PodPlan,
     RolePlan,
 )
@@ -68,11 +70,13 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from claims.mistakes_of(request)
     yield from mistakes.claims_have_a_place_each(request)
     yield from mistakes.image_can_be_pulled(request)
-    yield from mistakes.image_knows_the_rendezvous(request)
+    if not request.operated:
+        yield from mistakes.image_knows_the_rendezvous(request)
     yield from mistakes.graphs_have_a_cache(request)
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.TrainingJob):
-        yield from mistakes.meets_anew(job, request.backend, request.engine)
+        if not request.operated:
+            yield from mistakes.meets_anew(job, request.backend, request.engine)
         yield from mistakes.elastic_job_is_one(job, request.engine)
     if not _OF_NODES.isdisjoint(wrong):
         return
@@ -124,8 +128,13 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
         yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
         if request.cluster_queue is None:
             yield from mistakes.efa_stays_in_its_pool(job, share, pools)
-        if _controller(request, pools) == "pytorch":
-            yield from mistakes.pytorch_job_is_plain(job)
+        match _controller(request, pools):
+            case "pytorch":
+                yield from mistakes.pytorch_job_is_plain(job)
+            case "hyperpod":
+                yield from mistakes.operated_job_is_plain(request, job)
+            case _:
+                pass
     requests = nodes.requests_of(job, share)
     if request.role is None:
         yield from mistakes.queue_holds(request, [(requests, _least_pods(job))])
@@ -228,22 +237,25 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = _controller(request, pools)
-    pytorch = controller == "pytorch"
+    pytorch, operated = controller == "pytorch", controller == "hyperpod"
     division = divide(
         name=request.name, role=job.role, pods=job.nodes, min_available=_least_pods(job)
     )
     host_list = request.gang and division.parts[0].host_list
     host = _first_pod(request, job, controller, host_list=host_list)
-    # A JobSet makes its own.
-    needs_service = job.nodes > 1 and not host_list and controller != "jobset"
+    # A JobSet makes its own, and HyperPod's operator tells the agents where they meet.
+    makes_service = controller in ("jobset", "hyperpod")
+    needs_service = job.nodes > 1 and not host_list and not makes_service
     pod = plan_pod(request, pools, share)
-    if job.script is not None:
+    if operated:
+        pod = _with_agent(request, job, pod, share)
+    elif job.script is not None:
         whole = len(division.parts) == 1
         meeting = _meeting(request, job, controller, host=host, whole=whole)
         pod = replace(pod, command=_command(request, job, share, meeting))
     elif job.nodes > 1:
         pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
-    ends_at_once = job.script is not None and not pytorch
+    ends_at_once = job.script is not None and not pytorch and not operated
     notes = notes_of(request, pools, share, controller)
     return JobPlan(
         name=request.name,
@@ -270,6 +282,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
+        operator=_operator(request, job, share, pools) if operated else None,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(*(division.notes if request.gang else ()), *notes),
     )
@@ -311,9 +324,9 @@ def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if request.engine == "kueue":
         together = request.pods > 1 or request.role is not None
         return "jobset" if training and together else "indexed"
-    # HyperPod resumes no job that may be elsewhere.
-    fixed = not request.job.prefer or request.pods > 1
-    return "pytorch" if training and fixed and nodes.on_hyperpod(pools) else "indexed"
+    if not request.is_hyperpods:
+        return "indexed"
+    return "hyperpod" if request.operated else "pytorch"
 
 
 def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> bool:
@@ -339,6 +352,8 @@ def _fields(controller: Controller) -> Mapping[str, str]:
         return command.volcano_fields()
     if controller == "jobset":
         return command.jobset_fields()
+    if controller == "hyperpod":
+        return command.operated_fields()
     return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
 
 
@@ -350,7 +365,8 @@ def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[Pool
     # What the compiler refuses it refuses again.
     restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
     # Volcano counts each pod that comes back, and all of them fail with the host of c10d.
-    one_by_one = job.min_nodes is not None or (request.restarts_alone and request.gang)
+    alone = job.min_nodes is not None and not request.operated
+    one_by_one = alone or (request.restarts_alone and request.gang)
     return restarts * (job.nodes if one_by_one else 1)
 
 
@@ -393,20 +409,55 @@ def _first_pod(
     return volcano.host(name, job.role, 0) if host_list else name
 
 
+def _with_agent(
+    request: JobRequest, job: config.TrainingJob, pod: PodPlan, share: NodeShare
+) -> PodPlan:
+    """Return the pods of a job with the agent through which HyperPod's operator runs it."""
+    if job.min_nodes is not None:
+        name, value = training_operator.ELASTIC_EVENTS
+        pod = replace(pod, env={name: value, **pod.env})
+    if job.script is None:
+        return pod
+    processes = job.processes_per_node or share.processes
+    cache, extra = _cache(request, job, processes)
+    run = command.hyperpodrun(
+        job,
+        name=request.name,
+        processes=processes,
+        shutdown_seconds=shutdown_seconds(job),
+        cache=cache,
+        args=(*job.args, *extra),
+    )
+    return replace(pod, command=run)
+
+
+def _operator(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> OperatorPlan:
+    of_processes, of_job = command.worker_restarts(job), _restarts(request, job, pools)
+    return OperatorPlan(
+        processes=job.processes_per_node or share.processes,
+        port=training_operator.AGENT_PORT,
+        process_restarts=of_processes,
+        most_restarts=of_processes * (of_job + 1) + of_job,
+        period_seconds=training_operator.RESTART_PERIOD_SECONDS,
+        elastic=None
+        if job.min_nodes is None
+        else ElasticPlan(
+            least=job.min_nodes,
+            most=job.nodes,
+            checkpoint_seconds=training_operator.GRACEFUL_SHUTDOWN_SECONDS,
+            growth_seconds=training_operator.SCALING_SECONDS,
+            fault_seconds=training_operator.FAULTY_SCALE_DOWN_SECONDS,
+        ),
+    )
+
+
 def _command(
     request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
 ) -> tuple[str, ...]:
     processes = job.processes_per_node or share.processes
-    cache, extra = None, ()
-    if (said := job.compile_cache) is not None:
-        cache = CachePlan(
-            path=said.path or f"{request.mounts[0].mount_path}/{command.CACHE_FOLDER}",
-            model=said.model,
-            cores=job.nodes * processes,
-            allow_cold=said.allow_cold,
-            compiles=request.precompile,
-        )
-        extra = said.precompile_args if request.precompile else ()
+    cache, extra = _cache(request, job, processes)
     return command.torchrun(
         job,
         name=request.name,
@@ -416,3 +467,21 @@ def _command(
         args=(*job.args, *extra),
         pods_come_back=request.restarts_alone,
     )
+
+
+def _cache(
+    request: JobRequest, job: config.TrainingJob, processes: int
+) -> tuple[CachePlan | None, tuple[str, ...]]:
+    """Return the compiled graphs of a job, and the arguments with which they are made."""
+    cache: CachePlan | None = None
+    extra: tuple[str, ...] = ()
+    if (said := job.compile_cache) is not None:
+        cache = CachePlan(
+            path=said.path or f"{request.mounts[0].mount_path}/{command.CACHE_FOLDER}",
+            model=said.model,
+            cores=job.nodes * processes,
+            allow_cold=said.allow_cold,
+            compiles=request.precompile,
+        )
+        extra = said.precompile_args if request.precompile else ()
+    return cache, extra

@@ -14,7 +14,13 @@ from ultrascale.catalog import (
 )
 from ultrascale.config.scheduling import Queueing
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs.nodes import NodeShare, efa_of, may_have, most_pods, values_of
+from ultrascale.plan.jobs.nodes import (
+    NodeShare,
+    efa_of,
+    may_have,
+    most_pods,
+    values_of,
+)
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.isolation import is_isolated
@@ -318,6 +324,19 @@ def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
     if "role" in job.model_fields_set and job.role != _PYTORCH_ROLE:
         wrong = "another role on HyperPod, where pods are called workers"
         yield config.refuse("role", wrong, "leave it out")
+
+
+def operated_job_is_plain(request: JobRequest, job: config.TrainingJob) -> Mistakes:
+    """Yield what HyperPod's training operator, or the agent in its pods, does itself.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
+    """
+    if job.rendezvous is not None:
+        wrong = "a meeting point beside that of HyperPod's training operator"
+        yield config.refuse("rendezvous", wrong, "leave it out")
+    if job.env.get("NNODES") is not None:
+        wrong = "a variable that HyperPod's training operator sets"
+        yield config.Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])
 
 
 def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import volcano_placement
+from ultrascale.catalog import training_operator, volcano_placement
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import governance, nodes, queueing, scratch
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -85,11 +85,35 @@ def _on_hyperpod(
             "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
             "run elsewhere."
         )
+    elif controller == "hyperpod":
+        yield from _of_operator(request)
     elif not governance.is_resumed(request):
         yield (
             f"HyperPod resumes no jobs in namespace {request.namespace}, only in those whose name "
             "begins with hyperpod, as a team's does, and in kubeflow: after the loss of a node its "
             "pods are made anew one by one."
+        )
+
+
+def _of_operator(request: JobRequest) -> Iterator[str]:
+    job = request.job
+    if not isinstance(job, config.TrainingJob):
+        return
+    if request.build is not None:
+        yield (
+            f"Its image has to have {training_operator.AGENT}, which takes "
+            f"{training_operator.AGENT_TORCH}: images/{request.build.dockerfile} as it is shipped "
+            "has none, and every pod would end at once."
+        )
+    if job.script is None:
+        yield (
+            f"HyperPod's training operator starts it once {training_operator.LAUNCHER} answers at "
+            f"port {training_operator.AGENT_PORT} of each pod: its command has to run that."
+        )
+    if job.min_nodes is not None:
+        yield (
+            "Before the operator adds or takes away nodes it signals its processes: they have to "
+            "ask hyperpod_elastic_agent's elastic_event_detected, write a checkpoint and end."
         )
 
 
@@ -143,7 +167,8 @@ def _of_training(
             f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each; "
             "min_nodes lets it go on with fewer."
         )
-    if job.min_nodes is not None and job.script is not None and request.backend == "c10d":
+    meets_at_first = request.backend == "c10d" and not request.operated
+    if job.min_nodes is not None and job.script is not None and meets_at_first:
         # An engine counts the attempts, by which etcd tells a restart from what went before.
         way_out = "; rendezvous: etcd lets them go on" if request.engine != "none" else ""
         yield (

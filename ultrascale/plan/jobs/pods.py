@@ -61,13 +61,18 @@ def _annotations(job: config.AnyJob) -> Mapping[str, str]:
     return {**object_keys.KEEPS_AUTOSCALERS_OFF, **job.annotations}
 
 
+def shutdown_seconds(job: config.AnyJob) -> int:
+    """Return the time from SIGTERM to SIGKILL for the processes of a pod."""
+    return int(job.grace_period_seconds * _SHUTDOWN_SHARE)
+
+
 def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables of the job's libraries, and its own, which win."""
     runtimes: list[runtime_environment.Runtime] = []
     env: dict[str, str] = {}
     if isinstance(job, config.TrainingJob):
         runtimes.append("torch")
-        env[_SHUTDOWN_TIMEOUT] = str(int(job.grace_period_seconds * _SHUTDOWN_SHARE))
+        env[_SHUTDOWN_TIMEOUT] = str(shutdown_seconds(job))
     if names.NEURON_DEVICE in requests:
         runtimes.append("neuron")
         if names.EFA_INTERFACE in requests:

@@ -133,6 +133,18 @@ class JobRequest:
         return self.cluster.scheduling.engine
 
     @property
+    def operated(self) -> bool:
+        """Whether HyperPod's training operator runs it, in place of Kubeflow's."""
+        return self.cluster.hyperpod.training_operator and self.is_hyperpods
+
+    @property
+    def is_hyperpods(self) -> bool:
+        """Whether it is a training job that HyperPod resumes: one that may be nowhere else."""
+        training = isinstance(self.job, config.TrainingJob)
+        fixed = not self.job.prefer or self.pods > 1
+        return training and fixed and self.engine == "none" and job_nodes.on_hyperpod(self.nodes)
+
+    @property
     def kueue_queue(self) -> str | None:
         """The queue of Kueue that it waits in: the one it names, or the only one."""
         if isinstance(self.job, config.ServiceJob) or self.engine != "kueue":

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import volcano_placement
 from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs import hyperpod_topology, nodes
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import GangPlacement, PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
@@ -37,6 +38,8 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
     job = request.job
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.topology == "any":
         return None
+    if request.team is not None:
+        return hyperpod_topology.topology_of(job)
     mode = "hard" if is_required(job) else "soft"
     if request.engine == "volcano":
         placed = placement_of(request, pools)
@@ -80,6 +83,9 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
         return
     if job.nodes == 1:
         yield config.refuse("topology", "closeness of a single node", "leave it out")
+        return
+    if request.engine == "none" and nodes.on_hyperpod(pools):
+        yield from hyperpod_topology.mistakes_of(request, job, pools)
         return
     missing = [*_engine_places(request)]
     yield from missing

@@ -222,6 +222,46 @@ class TopologyPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticPlan:
+    """How HyperPod's training operator scales a job that goes on with fewer nodes.
+
+    Attributes:
+        least: Fewest pods.
+        most: Most pods.
+        checkpoint_seconds: Time for a checkpoint before its processes are stopped.
+        growth_seconds: Wait before pods are added.
+        fault_seconds: Wait for a new node before the job goes on without.
+    """
+
+    least: int
+    most: int
+    checkpoint_seconds: int
+    growth_seconds: int
+    fault_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorPlan:
+    """What HyperPod's training operator does for a job.
+
+    Attributes:
+        processes: Processes of each pod.
+        port: TCP port of the agent in each pod.
+        process_restarts: Restarts of processes after which the whole job restarts.
+        most_restarts: Restarts of both kinds.
+        period_seconds: Window in which both are counted.
+        elastic: How it scales; None: it needs all of its pods.
+    """
+
+    processes: int
+    port: int
+    process_restarts: int
+    most_restarts: int
+    period_seconds: int
+    elastic: ElasticPlan | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
     """A job, decided.
 
@@ -241,6 +281,7 @@ class JobPlan:
         elastic: Whether it goes on with fewer nodes than it asks for.
         min_success: Pods whose success ends the job; None: all.
         topology: How close its pods are to be placed; None: nothing is asked for.
+        operator: What HyperPod's training operator does for it; None for other controllers.
         ttl_seconds_after_finished: How long it stays once it has ended.
         serving: How it is reached; None unless it is a service.
         notes: What the user should know of it, each a sentence.
@@ -266,6 +307,7 @@ class JobPlan:
     elastic: bool = False
     min_success: int | None = None
     topology: TopologyPlan | None = None
+    operator: OperatorPlan | None = None
     ttl_seconds_after_finished: int = 0
     serving: ServingPlan | None = None
     array: ArrayPlan | None = None

@@ -1,0 +1,322 @@
+"""Where HyperPod's training operator is, training jobs are its HyperPodPyTorchJobs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import job_manifests as given
+from tests.support.job_manifests import HYPERPOD_JOBS, hyperpod_job, hyperpod_pod
+from tests.support.job_rules import findings, pod_templates
+from tests.support.jobs import IMAGE, operated_file
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import StubApiServer
+from ultrascale.cluster_api.kinds import HYPERPOD_JOB
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.errors import ClusterError, ConfigError
+from ultrascale.jobs import JobManifests, logs, prepare, submission
+from ultrascale.jobs.cancellation import cancel, objects_of
+from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.status import job_status
+from ultrascale.jobs.workloads import read_workload
+
+JOB: dict[str, Any] = {
+    "name": "tune",
+    "team": "production",
+    "priority": "critical",
+    "image": IMAGE,
+    "script": "train.py",
+    "nodes": 4,
+}
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+LAYER = "topology.k8s.aws/network-node-layer"
+
+
+@pytest.fixture(scope="module")
+def operated(tmp_path_factory: pytest.TempPathFactory) -> JobCluster:
+    return read_cluster(operated_file(tmp_path_factory.mktemp("operated")))
+
+
+def sent(cluster: JobCluster, **changes: Any) -> JobManifests:
+    return prepare(cluster, JOB, changes=changes)
+
+
+def spec_of(job: JobManifests) -> Any:
+    (found,) = job.objects
+    assert found["kind"] == "HyperPodPyTorchJob"
+    return found["spec"]
+
+
+def metadata_of(job: JobManifests) -> list[Any]:
+    """Return the metadata of a job and of its pods."""
+    found: Any = job.objects[-1]
+    (template,) = pod_templates(job)
+    return [found["metadata"], template["metadata"]]
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"nodes": 1},
+        {"min_nodes": 2, "role": "trainer"},
+        {"topology": "required"},
+        {"script": None, "command": ["bash", "run.sh"]},
+    ],
+    ids=str,
+)
+def test_every_job_is_one_that_awss_own_client_could_send(
+    operated: JobCluster, changes: dict[str, Any]
+) -> None:
+    job = {key: value for key, value in (JOB | changes).items() if value is not None}
+
+    assert findings(prepare(operated, job)) == []
+
+
+def test_one_agent_in_each_pod_waits_for_the_operator(operated: JobCluster) -> None:
+    (template,) = pod_templates(sent(operated))
+    (container,) = template["spec"]["containers"]
+    script = container["command"][2]
+
+    assert "exec hyperpodrun" in script
+    assert "--nnodes=4" in script
+    assert "--server-port=8080" in script
+    assert container["ports"] == [{"containerPort": 8080}]
+    # What torchrun waits for is the operator's to tell.
+    assert "29500" not in script
+    # Whose kubelet starts pods again is for the operator to say.
+    assert "restartPolicy" not in template["spec"]
+
+
+def test_processes_get_as_long_for_a_last_checkpoint_as_the_pod_leaves_them(
+    operated: JobCluster,
+) -> None:
+    (template,) = pod_templates(sent(operated, grace_period_seconds=100))
+    script = template["spec"]["containers"][0]["command"][2]
+
+    assert "--shutdown-signal=SIGTERM" in script
+    assert "--shutdown-timeout=80" in script
+
+
+def test_an_image_without_the_agent_says_what_it_lacks(operated: JobCluster) -> None:
+    (template,) = pod_templates(sent(operated))
+
+    assert (
+        "the image has no hyperpodrun: install hyperpod-elastic-agent in it"
+        in (template["spec"]["containers"][0]["command"][2])
+    )
+
+
+def test_restarts_of_processes_come_before_those_of_the_job(operated: JobCluster) -> None:
+    policy = spec_of(sent(operated, restarts={"job": 4, "workers": 2}))["runPolicy"]
+
+    assert policy["restartPolicy"] == {
+        "numRestartBeforeFullJobRestart": 2,
+        "maxFullJobRestarts": 4,
+        "evalPeriodSeconds": 21_600,
+    }
+    # Two in each of five runs, and four restarts between them.
+    assert policy["jobMaxRetryCount"] == 14
+
+
+def test_an_ended_job_stays_for_its_time_and_its_pods_hold_no_node(operated: JobCluster) -> None:
+    policy = spec_of(sent(operated, ttl_seconds_after_finished=600))["runPolicy"]
+
+    assert policy["ttlSecondsAfterFinished"] == 600
+    assert policy["cleanPodPolicy"] == "All"
+
+
+def test_a_job_goes_on_with_fewer_nodes_and_takes_them_back(operated: JobCluster) -> None:
+    job = sent(operated, min_nodes=2)
+    spec = spec_of(job)
+    (template,) = pod_templates(job)
+
+    assert (spec["elasticPolicy"]["minReplicas"], spec["elasticPolicy"]["maxReplicas"]) == (2, 4)
+    (replicas,) = spec["replicaSpecs"]
+    assert (replicas["replicas"], replicas["maxReplicas"]) == (4, 4)
+    variables = {
+        each["name"]: each.get("value") for each in template["spec"]["containers"][0]["env"]
+    }
+    assert variables["HYPERPOD_SIGNAL_COORDINATION"] == "distributed"
+    assert any("elastic_event_detected" in note for note in job.notes)
+
+
+def test_its_queue_is_named_by_the_job_and_each_pod(operated: JobCluster) -> None:
+    job = sent(operated)
+    for metadata in metadata_of(job):
+        assert (
+            metadata["labels"]["kueue.x-k8s.io/queue-name"] == "hyperpod-ns-production-localqueue"
+        )
+
+
+def test_a_command_of_ones_own_is_told_that_it_has_to_run_the_agent(operated: JobCluster) -> None:
+    own = {key: value for key, value in JOB.items() if key != "script"}
+    job = prepare(operated, own | {"command": ["bash", "run.sh"]})
+
+    assert any("its command has to run that" in note for note in job.notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"kind": "batch", "command": ["true"], "script": None, "nodes": None}, "Job"),
+        ({"team": None, "priority": "low", "prefer": ["hyperpod", "eks-spot"], "nodes": 1}, "Job"),
+        ({"team": None, "priority": "low", "pool": "eks-spot", "nodes": 1}, "Job"),
+    ],
+    ids=["batch", "anywhere", "on EC2"],
+)
+def test_what_is_not_hyperpods_to_resume_stays_kubernetes_own_job(
+    operated: JobCluster, changes: dict[str, Any], kind: str
+) -> None:
+    job = {key: value for key, value in (JOB | changes).items() if value is not None}
+
+    assert prepare(operated, job).objects[-1]["kind"] == kind
+
+
+# --- closeness ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("topology", "annotations"),
+    [
+        (None, {}),
+        ("any", {}),
+        ("required", {REQUIRED: f"{LAYER}-3"}),
+        ("preferred", {PREFERRED: f"{LAYER}-3"}),
+        ({"required": "layer-2"}, {REQUIRED: f"{LAYER}-2"}),
+        ({"preferred": "layer-1"}, {PREFERRED: f"{LAYER}-1"}),
+    ],
+    ids=str,
+)
+def test_task_governance_is_told_how_close_its_nodes_are_to_be(
+    operated: JobCluster, topology: Any, annotations: dict[str, str]
+) -> None:
+    job = sent(operated, **({} if topology is None else {"topology": topology}))
+    for each in metadata_of(job):
+        told = each.get("annotations", {})
+        assert {key: value for key, value in told.items() if "topology" in key} == annotations
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"topology": "required", "team": None, "pool": "hyperpod", "priority": "low"},
+            "topology: closeness of a job of no team, and on HyperPod task governance alone gives "
+            "it, got 'required'; name its team, or leave it out",
+        ),
+        (
+            {"topology": {"required": "layer-4"}},
+            "topology.required: a layer that task governance does not know: it has 3, "
+            "got 'layer-4'; use layer-3",
+        ),
+        (
+            {"topology": "required", "node_selector": {f"{LAYER}-2": "nn-1"}, "pool": "hyperpod"},
+            "topology: beside a node_selector of the network, and task governance takes one of "
+            "them, got 'required'; keep one",
+        ),
+        (
+            {"topology": "preferred", "min_nodes": 2},
+            "topology: beside min_nodes, and pods that come later are not placed with the others, "
+            "got 'preferred'; keep one",
+        ),
+        (
+            {"rendezvous": "c10d"},
+            "rendezvous: a meeting point beside that of HyperPod's training operator, got 'c10d'; "
+            "leave it out",
+        ),
+        (
+            {"env": {"NNODES": "4"}},
+            "env.NNODES: a variable that HyperPod's training operator sets, got 4; leave it out",
+        ),
+    ],
+    ids=["no team", "layer", "selector", "elastic", "rendezvous", "variable"],
+)
+def test_what_the_operator_and_its_queues_cannot_do_is_refused(
+    operated: JobCluster, changes: dict[str, Any], line: str
+) -> None:
+    job = {key: value for key, value in (JOB | changes).items() if value is not None}
+    with pytest.raises(ConfigError) as error:
+        prepare(operated, job)
+
+    assert line in [each.keyed for each in error.value.diagnostics]
+
+
+# --- in the cluster -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    server = StubApiServer()
+    server.groups.add("/apis/sagemaker.amazonaws.com/v1")
+    given.furnish(server)
+    with serve(server) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
+    return Cluster.connected(kubeconfig(tmp_path, stub.url))
+
+
+def conditions(*held: str, told: str = "") -> dict[str, Any]:
+    """Return a status in which ``held`` hold, the last one last."""
+    now = [{"type": each, "status": "True", "message": told} for each in ("Created", *held)]
+    return {"conditions": now}
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "result", "up", "reason"),
+    [
+        ({}, "Pending", None, False, ""),
+        (conditions(), "Pending", None, False, ""),
+        (conditions("PodsRunning", "Running"), "Running", None, True, ""),
+        (conditions("Running", "Completed"), "Completed", "succeeded", True, ""),
+        (conditions("Running", "Failed", told="too many"), "Failed", "failed", False, "too many"),
+        (conditions("Suspended", told="no quota"), "Suspended", None, False, "no quota"),
+        (conditions("Running", "Faulted", told="a node"), "Faulted", None, False, "a node"),
+    ],
+    ids=["new", "created", "running", "completed", "failed", "suspended", "faulted"],
+)
+def test_how_far_it_is_is_what_its_last_condition_says(
+    status: dict[str, Any], phase: str, result: str | None, up: bool, reason: str
+) -> None:
+    state = read_workload(HYPERPOD_JOB, hyperpod_job(restartCount=3, **status))
+
+    assert (state.phase, state.result, state.up, state.reason) == (phase, result, up, reason)
+    assert (state.wanted, state.least, state.retries, state.most_retries) == (2, 2, 3, 43)
+
+
+def test_a_job_that_may_shrink_is_up_with_its_fewest_pods() -> None:
+    state = read_workload(HYPERPOD_JOB, hyperpod_job(pods=4, least=2))
+
+    assert (state.wanted, state.least) == (4, 2)
+
+
+def test_it_is_followed_read_and_taken_away(stub: StubApiServer, cluster: Cluster) -> None:
+    submission.send(cluster, given.manifests(objects=(hyperpod_job(pods=11),), queue=None))
+    for index in (10, 2, 0):
+        stub.put(f"{given.PODS}/bert-worker-{index}", hyperpod_pod(index, **given.running()))
+    stub.write(f"{given.PODS}/bert-worker-2", "2026-11-21T12:00:00Z rank 2", ends=True)
+
+    found = job_status(cluster, "training", "bert")
+    choice = logs.Choice(pod="bert-worker-2")
+
+    assert [pod.index for pod in found.pods] == [0, 2, 10]
+    assert found.kind == "HyperPodPyTorchJob.sagemaker.amazonaws.com"
+    assert [*logs.lines(cluster, "training", "bert", choice, follow=False)] == ["rank 2"]
+    gone = cancel(cluster, "training", objects_of(cluster, "training", "bert"))
+    assert [str(each) for each in gone] == ["HyperPodPyTorchJob bert"]
+    assert stub.find(f"{HYPERPOD_JOBS}/bert") is None
+
+
+def test_without_the_operator_nothing_is_sent(stub: StubApiServer, cluster: Cluster) -> None:
+    stub.groups.remove("/apis/sagemaker.amazonaws.com/v1")
+
+    with pytest.raises(ClusterError, match=r"serves no hyperpodpytorchjobs\.sagemaker"):
+        submission.send(cluster, given.manifests(objects=(hyperpod_job(),), queue=None))
