@@ -161,7 +161,7 @@ def test_the_job_ends_with_the_role_that_has_a_script(sent: JobManifests, engine
             {"event": "TaskCompleted", "action": "CompleteJob"},
         ]
         assert policies["rollout"] == policies["reward"] == []
-    assert "ended when all pods of trainer have" in sent.notes[0]
+    assert "ends when all pods of role trainer" in sent.notes[0]
 
 
 def test_without_a_script_the_first_role_ends_the_job(engine: str) -> None:
@@ -169,7 +169,7 @@ def test_without_a_script_the_first_role_ends_the_job(engine: str) -> None:
 
     found = prepared(cluster(engine), job(roles=roles))
 
-    assert "ended when all pods of judge have" in found.notes[0]
+    assert "ends when all pods of role judge" in found.notes[0]
 
 
 def test_a_lost_pod_restarts_the_job_unless_its_role_says_otherwise(

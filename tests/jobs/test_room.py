@@ -160,3 +160,19 @@ def test_who_may_not_read_nodes_can_still_submit(
     stub.refuse("GET", f"{NODES}$", Refusal(403))
 
     assert [*waits_for_room(cluster, job(tutorial, "bert-data"))] == []
+
+
+def test_roles_do_not_count_the_same_node_twice(
+    stub: StubApiServer, cluster: Cluster, tutorial: JobCluster
+) -> None:
+    """Each of two roles fits by itself; the other one waits for the job that has the rest."""
+    add_nodes(stub, 3)
+    run(stub, job(tutorial, "bert-data"))
+    program: dict[str, Any] = {"pool": "trn1", "image": "docker.io/example/rl:1", "command": ["a"]}
+    two: dict[str, Any] = {"name": "rl", "roles": {"a": {"nodes": 2, **program}, "b": program}}
+    one: dict[str, Any] = {"name": "rl", "roles": {"a": {"nodes": 2, **program}}}
+
+    assert [*waits_for_room(cluster, prepare(tutorial, one))] == []
+    (told,) = waits_for_room(cluster, prepare(tutorial, two))
+    assert told.startswith("2 of its 3 pods fit on the 3 nodes")
+    assert "job bert-data" in told

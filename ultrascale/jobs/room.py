@@ -8,7 +8,7 @@ from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import Object, condition, label, name
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
-from ultrascale.documents import look_up, mapping, objects, text
+from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import RefusedError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.plan.names import JOB_LABEL
@@ -31,25 +31,32 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         ClusterError: The API server refuses, for another reason than a missing right, or cannot be
             reached.
     """
-    spec = next(filter(None, map(_pod_of, job.objects)), None)
-    if spec is None:
-        return
+    kinds = [kind for manifest in job.objects for kind in _kinds(manifest)]
     try:
-        nodes = _nodes(cluster, spec)
+        nodes_of = [_nodes(cluster, spec) for spec, _ in kinds]
+        nodes = {name(node): node for found in nodes_of for node in found}
         if not 0 < len(nodes) <= MOST_NODES:
             return
-        pods = {name(node): _pods_on(cluster, node, job.name) for node in nodes}
+        pods = {each: _pods_on(cluster, node, job.name) for each, node in nodes.items()}
     except RefusedError as error:
         if error.status != FORBIDDEN:
             raise
         return
-    asked = _requests(spec)
-    fitting = sum(_fitting(node, pods[name(node)], asked) for node in nodes)
-    # Pods of an array start one by one, unless a queue of Kueue admits them together.
-    wanted = 1 if job.array is not None and job.local_queue is None else job.pods
-    if fitting >= wanted:
-        return
-    held = [name(node) for node in nodes if not _fitting(node, pods[name(node)], asked)]
+    free = {each: _free(node, pods[each]) for each, node in nodes.items()}
+    fitting, held = 0, dict[str, None]()
+    for (spec, count), found in zip(kinds, nodes_of, strict=True):
+        # Pods of an array start one by one, unless a queue of Kueue admits them together.
+        wanted = 1 if job.array is not None and job.local_queue is None else count
+        asked, placed = _requests(spec), 0
+        full = [each for each in map(name, found) if not _fits(free[each], asked)]
+        for node in map(name, found):
+            taken = min(_fits(free[node], asked), count - placed)
+            placed += taken
+            for resource, quantity in asked.items():
+                free[node][resource] -= taken * quantity
+        fitting += placed
+        if placed < wanted:
+            held |= dict.fromkeys(full)
     holders = sorted({holder for node in held for pod in pods[node] if (holder := _holder(pod))})
     if not holders:
         return
@@ -131,21 +138,22 @@ def _pods_on(cluster: Cluster, node: Object, job: str) -> list[Object]:
     return [pod for pod in cluster.items(POD.path(), query) if label(pod, JOB_LABEL) != job]
 
 
-def _fitting(node: Object, pods: list[Object], asked: _Amounts) -> int:
-    """Return how many pods of the job fit on a node."""
-    held: dict[str, Decimal] = defaultdict(Decimal)
+def _free(node: Object, pods: list[Object]) -> dict[str, Decimal]:
+    """Return what ``pods`` leave of a node; 0 of a resource that it has not."""
+    has = mapping(node, "status", "allocatable")
+    free = defaultdict(Decimal, {key: amount(str(value)) for key, value in has.items()})
     for pod in pods:
         for resource, quantity in _requests(mapping(pod, "spec")).items():
-            held[resource] += quantity
-    has = mapping(node, "status", "allocatable")
-    return min(
-        (
-            max(0, int((amount(str(has.get(resource, "0"))) - held[resource]) // quantity))
-            for resource, quantity in asked.items()
-            if quantity
-        ),
-        default=0,
+            free[resource] -= quantity
+    return free
+
+
+def _fits(free: _Amounts, asked: _Amounts) -> int:
+    """Return how many pods fit into what is free of a node."""
+    counts = (
+        max(0, int(free[resource] // quantity)) for resource, quantity in asked.items() if quantity
     )
+    return min(counts, default=0)
 
 
 def _requests(pod: Object) -> _Amounts:
@@ -169,14 +177,12 @@ def _holder(pod: Object) -> str:
     return f"job {job}" if job else f"pod {text(pod, 'metadata', 'namespace')}/{name(pod)}"
 
 
-def _pod_of(manifest: Object) -> Object | None:
-    """Return the spec of the pods that a workload makes; all pods of a job ask for the same."""
-    for places in (
-        (mapping(manifest, "spec"),),
-        objects(manifest, "spec", "tasks"),
-        (mapping(manifest, "spec", "pytorchReplicaSpecs", "Worker"),),
-    ):
-        for place in places:
-            if spec := mapping(place, "template", "spec"):
-                return spec
-    return None
+def _kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
+    """Yield the spec of each kind of pods that a workload makes, and how many it makes of it."""
+    spec = mapping(manifest, "spec")
+    jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))
+    worker = mapping(spec, "pytorchReplicaSpecs", "Worker")
+    for place in (spec, *objects(spec, "tasks"), *jobs, worker):
+        if pod := mapping(place, "template", "spec"):
+            count = number(place, "parallelism", default=number(place, "replicas", default=1))
+            yield pod, count

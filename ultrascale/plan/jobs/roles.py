@@ -155,8 +155,8 @@ def _notes(request: JobRequest) -> Iterator[str]:
     leading, *others = request.roles
     if others:
         yield (
-            f"The job has ended when all pods of {leading.role} have: the pods of other roles are "
-            "stopped then."
+            f"The job ends when all pods of role {leading.role} have succeeded; the pods of the "
+            "other roles are stopped then."
         )
     with_efa: dict[tuple[str, ...], list[str]] = {}
     for role in request.roles:
@@ -167,8 +167,8 @@ def _notes(request: JobRequest) -> Iterator[str]:
             f"{', '.join(roles)} on {', '.join(at)}" for at, roles in with_efa.items()
         )
         yield (
-            f"No EFA traffic passes from pool to pool ({where}): between them pods talk over TCP, "
-            "and a group of NCCL that spans them needs Socket as its network."
+            f"EFA traffic stays within a pool ({where}): pods of different pools talk over TCP, and "
+            "an NCCL group that spans them has to choose the network Socket."
         )
 
 
