@@ -167,8 +167,8 @@ def _notes(request: JobRequest) -> Iterator[str]:
             f"{', '.join(roles)} on {', '.join(at)}" for at, roles in with_efa.items()
         )
         yield (
-            f"EFA traffic stays within a pool ({where}): pods of different pools talk over TCP, and "
-            "an NCCL group that spans them has to choose the network Socket."
+            f"EFA traffic stays within a pool ({where}): pods of different pools talk over TCP. "
+            "An NCCL group that spans them has to choose the network Socket."
         )
 
 
