@@ -12,10 +12,12 @@ from ultrascale.cli.job_options import changes_of, file_and_job
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.documents import text
+from ultrascale.errors import UsageError
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
+    from ultrascale.jobs.options import JobOptions
     from ultrascale.jobs.submitted import SubmittedJob
 
 
@@ -78,6 +80,17 @@ def submit(
         bool,
         typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
     ] = False,
+    matrix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Table of parameters: one job a row, each sent once however often it is repeated.",
+        ),
+    ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option("--retry-failed", help="Send rows of the table again whose job failed."),
+    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
     ] = True,
@@ -91,28 +104,45 @@ def submit(
     context: Context = None,
 ) -> None:
     """Send a job to the cluster, and wait until its pods run."""
-    changes = changes_of(set_ or [], env or [])
+    options: JobOptions = {
+        "values": values,
+        "nodes": nodes,
+        "image": image,
+        "args": args or None,
+        "name": name,
+        "pool": pool,
+        "queue": queue,
+        "priority": priority,
+        "changes": changes_of(set_ or [], env or []),
+        "tier": tier,
+        "precompile": precompile,
+        "account": account,
+    }
+    if matrix is not None:
+        from ultrascale.cli.matrix_views import show_matrix
+        from ultrascale.jobs.matrix import submit_matrix
+
+        if follow or timeout is not None:
+            wrong = "--follow" if follow else "--timeout"
+            raise UsageError([f"{wrong}: not with --matrix, which returns once all rows are sent"])
+        with progress(f"sending the rows of {matrix.name}"):
+            sent_rows = submit_matrix(
+                file,
+                job,
+                matrix,
+                retry_failed=retry_failed,
+                dry_run=dry_run,
+                kubeconfig=kubeconfig,
+                context=context,
+                **options,
+            )
+        show_matrix(sent_rows, dry_run=dry_run)
+        return
+    if retry_failed:
+        raise UsageError(["--retry-failed: goes with --matrix alone"])
     from ultrascale.jobs.submitted import submit as send
 
-    submitted = send(
-        file,
-        job,
-        values=values,
-        nodes=nodes,
-        image=image,
-        args=args or None,
-        name=name,
-        pool=pool,
-        queue=queue,
-        priority=priority,
-        changes=changes,
-        tier=tier,
-        precompile=precompile,
-        account=account,
-        dry_run=dry_run,
-        kubeconfig=kubeconfig,
-        context=context,
-    )
+    submitted = send(file, job, dry_run=dry_run, kubeconfig=kubeconfig, context=context, **options)
     for note in submitted.notes:
         say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:

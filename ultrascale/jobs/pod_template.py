@@ -15,11 +15,13 @@ Spec = dict[str, Json]
 
 def labels(plan: JobPlan) -> dict[str, str]:
     """Return the labels of every object and pod of a job."""
+    row = plan.row
     return {
         names.JOB_LABEL: plan.name,
         "app.kubernetes.io/name": plan.name,
         names.COMPONENT_LABEL: plan.kind,
         "app.kubernetes.io/managed-by": "ultrascale",
+        **({} if row is None else {names.MATRIX_LABEL: row.matrix, names.ROW_LABEL: row.digest}),
     }
 
 

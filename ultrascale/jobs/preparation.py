@@ -23,6 +23,7 @@ from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
+from ultrascale.plan.model.jobs import RowPlan
 from ultrascale.plan.network.vpc import network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.plan.pools.scaling import fixed_group_warnings
@@ -64,6 +65,7 @@ class JobCluster:
         account: str | None = None,
         tier: str | None = None,
         precompile: bool = False,
+        row: RowPlan | None = None,
     ) -> JobRequest:
         """Return the request to plan ``job`` in this cluster."""
         request = JobRequest(
@@ -78,6 +80,7 @@ class JobCluster:
             kueue=self.plan.kueue,
             template=template,
             precompile=precompile,
+            row=row,
         )
         return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
 
@@ -102,6 +105,7 @@ def prepare(
     *,
     choose: Chooser | None = None,
     now: datetime | None = None,
+    row: RowPlan | None = None,
     **options: Unpack[JobOptions],
 ) -> JobManifests:
     """Return the manifests of a job. Nothing is sent, and no cluster is asked.
@@ -114,18 +118,17 @@ def prepare(
             it, the job runs on the first tier that can hold all of them.
         now: Time of submission, against which windows of Capacity Blocks and training plans are
             checked; None leaves them unchecked.
+        row: Row of a table of parameters that the job is of.
         options: See `JobOptions`.
 
     Raises:
         ConfigError: The cluster file or the job has mistakes, or they do not fit each other; one
             line for each. With mistakes in the cluster file, the job is not checked.
     """
-    values, tier = options.get("values"), options.get("tier")
-    account, precompile = options.get("account"), options.get("precompile", False)
+    tier, account = options.get("tier"), options.get("account")
+    precompile = options.get("precompile", False)
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
-    suffix = _PRECOMPILE_SUFFIX if precompile else ""
-    stated = job if values is None else chart_values.translate(values, str(job), into.plan)
-    reading = config.read_job(into.reading, stated, changes=changes_of(options), suffix=suffix)
+    reading = read(into, job, options)
     if reading.job is None:
         raise reading.refusal((*_account(account), *reading.mistakes))
     request = into.request(
@@ -135,6 +138,7 @@ def prepare(
         account=account,
         tier=tier,
         precompile=precompile,
+        row=row,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
     unchosen = job_tiers.tier_can_be_chosen(tier, request)
@@ -158,6 +162,18 @@ def prepare(
     if too_large := [*_too_large(manifests)]:
         raise reading.refusal(tuple(too_large))
     return manifests
+
+
+def read(into: JobCluster, job: str | Path | JsonObject, options: JobOptions) -> config.JobReading:
+    """Return a job as it is stated and as ``options`` change it.
+
+    Raises:
+        ConfigError: There is no such job, or its file or values cannot be read.
+    """
+    values = options.get("values")
+    suffix = _PRECOMPILE_SUFFIX if options.get("precompile") else ""
+    stated = job if values is None else chart_values.translate(values, str(job), into.plan)
+    return config.read_job(into.reading, stated, changes=changes_of(options), suffix=suffix)
 
 
 def _with_tier(

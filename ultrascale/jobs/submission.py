@@ -21,12 +21,31 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         ClusterError: Something is missing or refused, one line for each; nothing was made, or
             what was made is deleted again. The message says which.
     """
+    unchecked = check(cluster, job)
+    create(cluster, job)
+    return unchecked
+
+
+def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
+    """Return notes for the user, each a sentence, on a job that could be sent. Nothing is kept.
+
+    Raises:
+        ClusterError: Something is missing or refused, one line for each.
+    """
     unchecked = prerequisites.check(cluster, job)
-    sent = [(kind_of(manifest), manifest) for manifest in job.objects]
-    _rehearse(cluster, job, sent)
+    _rehearse(cluster, job)
+    return unchecked
+
+
+def create(cluster: Cluster, job: JobManifests) -> None:
+    """Make the objects of ``job``, all of them or none.
+
+    Raises:
+        ClusterError: One of them is refused. What was made is deleted again; the message says so.
+    """
     made: list[_Sent] = []
     updated: list[_Sent] = []
-    for kind, manifest in sent:
+    for kind, manifest in ((kind_of(each), each) for each in job.objects):
         path = kind.path(job.namespace, name(manifest))
         new = not _is_applied(job, kind) or cluster.find(path) is None
         try:
@@ -38,15 +57,14 @@ def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise ClusterError(f"{job.name}: {error}", *lines) from error
-    return unchecked
 
 
-def _rehearse(cluster: Cluster, job: JobManifests, sent: list[_Sent]) -> None:
+def _rehearse(cluster: Cluster, job: JobManifests) -> None:
     """Let the API server judge every object without keeping any."""
     refusals: list[str] = []
-    for kind, manifest in sent:
+    for manifest in job.objects:
         try:
-            _write(cluster, job, kind, manifest, dry_run=True)
+            _write(cluster, job, kind_of(manifest), manifest, dry_run=True)
         except ClusterError as error:
             refusals.append(f"{job.name}: {error}")
     if refusals:

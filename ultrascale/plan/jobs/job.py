@@ -65,6 +65,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     job = request.job
     yield from mistakes.name_is_free(request)
     yield from mistakes.pod_names_fit(request)
+    yield from mistakes.rows_take_turns(request)
     yield from mistakes.program_is_named(job)
     yield from mistakes.words_are_short(job)
     yield from claims.mistakes_of(request)
@@ -155,7 +156,9 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = plan_batch(request, job)
         case config.TrainingJob() as job:
             plan = plan_train(request, job)
-    return with_deadline(replace(plan, launches=launches, patch=_patch(request.job)), request.job)
+    return with_deadline(
+        replace(plan, launches=launches, patch=_patch(request.job), row=request.row), request.job
+    )
 
 
 def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:

@@ -18,6 +18,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     TeamPlan,
 )
+from ultrascale.plan.model.jobs import RowPlan
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
@@ -42,6 +43,7 @@ class JobRequest:
         precompile: Whether it runs to have its graphs compiled.
         role: The role that it is of a job of several; None: it is a whole job.
         restarts_alone: Whether a pod of that role that is lost comes back alone.
+        row: Its row of a table of parameters; None where it is of none.
     """
 
     name: str
@@ -56,6 +58,7 @@ class JobRequest:
     template: str | None = None
     tier: str | None = None
     precompile: bool = False
+    row: RowPlan | None = None
     role: str | None = None
     restarts_alone: bool = False
 
