@@ -20,7 +20,7 @@ def node(tmp_path: Path) -> Path:
     tools.mkdir()
     for name, body in {
         "mountpoint": '[[ -e "$2/.mounted" ]]',
-        "systemctl": 'echo "systemctl $*" >>"$LOG"',
+        "systemctl": '[[ $* != *kubelet || -e $LOG.kubelet ]] && echo "systemctl $*" >>"$LOG"',
         "sleep": ":",
     }.items():
         (tools / name).write_text(f"#!/usr/bin/env bash\n{body}\n")
@@ -35,6 +35,9 @@ def run(node: Path, *configurations: Path) -> subprocess.CompletedProcess[str]:
             "PATH": f"{node / 'bin'}:{os.environ['PATH']}",
             "VOLUME": str(node / "volume"),
             "CONFIGURATIONS": " ".join(map(str, configurations)),
+            "NVME": str(node / "nvme"),
+            "DISKS": str(node / "disks"),
+            "KUBELET": str(node / "kubelet"),
             "LOG": str(node / "log"),
         },
         capture_output=True,
@@ -100,3 +103,44 @@ def test_a_node_that_cannot_keep_images_elsewhere_joins_all_the_same(
     assert answer.returncode == 0, answer.stderr
     assert "images stay on the root volume" in answer.stdout
     assert not (node / "log").exists()
+
+
+def with_disks(node: Path, *, mounted: bool = True) -> Path:
+    """Give a node NVMe disks, joined at a folder of their own, and a kubelet that never ran."""
+    model = node / "disks" / "nvme1n1" / "device" / "model"
+    model.parent.mkdir(parents=True)
+    model.write_text("Amazon EC2 NVMe Instance Storage\n")
+    (node / "nvme").mkdir()
+    if mounted:
+        (node / "nvme" / ".mounted").touch()
+    (node / "kubelet").mkdir()
+    (node / "kubelet" / "config.json").write_text("{}")
+    return node / "kubelet"
+
+
+def test_scratch_space_of_pods_lies_on_the_nvme_disks(node: Path) -> None:
+    kubelet = with_disks(node)
+
+    answers = [run(node, node / "absent.toml") for _ in range(2)]
+
+    assert [answer.returncode for answer in answers] == [0, 0], answers[0].stderr
+    assert kubelet.resolve() == node / "nvme" / "kubelet"
+    assert (kubelet / "config.json").read_text() == "{}"
+    assert "volumes of pods are kept in" in answers[0].stdout
+    assert "has been moved before" in answers[1].stdout
+
+
+@pytest.mark.parametrize("why", ["no disks", "not mounted", "the kubelet runs"])
+def test_the_kubelets_folder_stays_where_moving_it_would_harm(node: Path, why: str) -> None:
+    kubelet = with_disks(node, mounted=why != "not mounted")
+    if why == "no disks":
+        (node / "disks" / "nvme1n1" / "device" / "model").write_text("Amazon Elastic Block Store\n")
+    if why == "the kubelet runs":
+        (node / "log.kubelet").touch()
+
+    answer = run(node, node / "absent.toml")
+
+    assert answer.returncode == 0, answer.stderr
+    assert not kubelet.is_symlink()
+    assert (kubelet / "config.json").exists()
+    assert "volumes of pods stay on the root volume" in answer.stdout
