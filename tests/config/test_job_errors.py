@@ -319,6 +319,69 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "jobs.A b: not a DNS label of at most 40 characters, got 'A b'; "
         "use lower-case letters, digits and '-', from a letter to a letter or digit",
     ),
+    # --- secrets, annotations, scratch, deadline, patch
+    "secret beside a variable": (
+        with_job(secrets={"HF_TOKEN": "hub"}, env={"HF_TOKEN": "x"}),
+        "jobs.tune.secrets.HF_TOKEN: a variable of env as well, got 'hub'; keep env or secrets",
+    ),
+    "secret beside a role's variable": (
+        with_job(secrets={"HF_TOKEN": "hub"}, roles={"a": {"env": {"HF_TOKEN": "x"}}})
+        | {"scheduling": {"queueing": "volcano"}},
+        "jobs.tune.roles.a.env.HF_TOKEN: a variable of the job's secrets as well, got 'x'; "
+        "keep one of both",
+    ),
+    "secret that hides a setting": (
+        with_job(secrets={"NCCL_SOCKET_IFNAME": "hub"}),
+        "jobs.tune.secrets.NCCL_SOCKET_IFNAME: a setting of NCCL, EFA, torch or a device's "
+        "runtime, which nobody could check there, got 'hub'; write it under env",
+    ),
+    "secret that torchrun overwrites": (
+        with_job(secrets={"RANK": "hub"}),
+        "jobs.tune.secrets.RANK: set by torchrun, differently in each process, got 'hub'; "
+        "leave it out",
+    ),
+    "annotation that lets an autoscaler take the node": (
+        with_job(annotations={"karpenter.sh/do-not-disrupt": "false"}),
+        "jobs.tune.annotations.karpenter.sh/do-not-disrupt: set on the pods of every job, so that "
+        "no autoscaler takes their nodes, got 'false'; leave it out",
+    ),
+    "annotation of Kueue's": (
+        with_job(annotations={"kueue.x-k8s.io/podset-required-topology": "x"}),
+        "jobs.tune.annotations.kueue.x-k8s.io/podset-required-topology: an annotation that Kueue "
+        "sets or reads for its own work, got 'x'; leave it out: queue, priority and topology of "
+        "the job say it",
+    ),
+    "annotation of Volcano's": (
+        with_job(annotations={"scheduling.volcano.sh/queue-name": "x"}),
+        "jobs.tune.annotations.scheduling.volcano.sh/queue-name: an annotation that Volcano sets "
+        "or reads for its own work, got 'x'; leave it out: queue and topology of the job say it",
+    ),
+    "annotations of a megabyte": (
+        with_job(annotations={"a": "x" * 2**20}),
+        "jobs.tune.annotations: 1024 KiB, more than the 256 KiB of annotations of an object; "
+        "put them into a file on a volume",
+    ),
+    "scratch in place of a volume": (
+        with_job(
+            scratch="/data", volumes=[{"claim": "a", "mount_path": "/data", "existing": True}]
+        ),
+        "jobs.tune.scratch: a path at which a volume is mounted, got '/data'; choose another",
+    ),
+    "service with an end": (
+        with_job(kind="service", deadline_hours=2),
+        "jobs.tune.deadline_hours: an end for a service: a Deployment has none, and would start "
+        "its pods anew, got 2; leave it out and cancel the service in time, or use kind: batch",
+    ),
+    "patch of a kind that no job has": (
+        with_job(patch={"Pod": {}}),
+        "jobs.tune.patch.Pod: no kind of which a job consists, got {}; one of Deployment, "
+        "HyperPodPyTorchJob, Job, JobSet, NetworkPolicy, PodDisruptionBudget, PyTorchJob, Service",
+    ),
+    "patch of a name": (
+        with_job(patch={"Job": {"metadata": {"name": "x"}}}),
+        "jobs.tune.patch.Job.metadata.name: what the job's objects are found by; "
+        "leave it out of the patch",
+    ),
 }
 
 

@@ -56,6 +56,16 @@ PREEMPTED = {
         ],
     }
 }
+
+
+def before_program(state: Object, phase: str = "Pending") -> Object:
+    """Return the fields of a pod whose command before the program is in ``state``."""
+    fields = given.waiting("PodInitializing")
+    fields["status"]["phase"] = phase
+    fields["status"]["initContainerStatuses"] = [{"name": "before-program", "state": state}]
+    return fields
+
+
 PODS: list[tuple[Object, str, str]] = [
     ({}, "pending", ""),
     (given.unschedulable("no room"), "pending", "Unschedulable: no room"),
@@ -68,6 +78,12 @@ PODS: list[tuple[Object, str, str]] = [
     (ended("Error", 1, message="a\nlost NCCL\n"), "failed", "Error, exit code 1: lost NCCL"),
     (EVICTED, "failed", "Evicted: low on memory"),
     (PREEMPTED, "failed", "PreemptionByScheduler"),
+    (before_program({"running": {}}), "pulling", "container before-program runs first"),
+    (
+        before_program({"terminated": {"reason": "Error", "exitCode": 3}}, "Failed"),
+        "failed",
+        "container before-program: Error, exit code 3",
+    ),
 ]
 
 

@@ -260,6 +260,13 @@ def _reason(manifest: Object, status: Object, state: PodState) -> str:
         if reason not in _ORDINARY:
             before = _exit(mapping(container, "lastState", "terminated"))
             return ": ".join(part for part in (reason, text(waiting, "message"), before) if part)
+    if state in ("scheduled", "pulling"):
+        running = (
+            text(container, "name")
+            for container in objects(manifest, "status", "initContainerStatuses")
+            if "running" in mapping(container, "state")
+        )
+        return next((f"container {each} runs first" for each in running), "")
     return ""
 
 
@@ -280,7 +287,16 @@ def _failure(manifest: Object, status: Object) -> str:
         text(manifest, "status", "message") or text(disrupted, "message"),
     )
     outside = ": ".join(part for part in told if part)
-    return outside or _exit(mapping(status, "state", "terminated"))
+    return outside or _exit(mapping(status, "state", "terminated")) or _exit_before(manifest)
+
+
+def _exit_before(manifest: Object) -> str:
+    """Return how a container ended that runs before the program, which never started then."""
+    for container in objects(manifest, "status", "initContainerStatuses"):
+        terminated = mapping(container, "state", "terminated")
+        if number(terminated, "exitCode"):
+            return f"container {text(container, 'name')}: {_exit(terminated)}"
+    return ""
 
 
 def _exit(terminated: Object) -> str:
