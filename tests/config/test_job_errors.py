@@ -326,7 +326,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "secret beside a role's variable": (
         with_job(secrets={"HF_TOKEN": "hub"}, roles={"a": {"env": {"HF_TOKEN": "x"}}})
-        | {"scheduling": {"queueing": "volcano"}},
+        | {"scheduling": VOLCANO},
         "jobs.tune.roles.a.env.HF_TOKEN: a variable of the job's secrets as well, got 'x'; "
         "keep one of both",
     ),
