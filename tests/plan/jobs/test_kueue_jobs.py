@@ -169,7 +169,7 @@ def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends(
     assert notes[-2:] == (
         "Nodes of burst and spot are launched once Kueue has admitted it. Where they are not all "
         "ready after 20 minutes, it goes back into queue foundation and is tried again, 10 times "
-        "at most; such a try costs at most $84 (4 nodes at $63.30 an hour).",
+        "at most; such a try costs at most $84 (4 nodes, $253.18 an hour).",
         "Kueue tries reserved, burst, spot in this order, at each try from the first: where EC2 "
         "has no nodes of a pool that has quota, the same pool comes again. To move the job, "
         "cancel it and submit it with --tier (reserved, burst, spot).",
@@ -179,3 +179,35 @@ def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends(
 @pytest.mark.parametrize("changes", [{"pool": "reserved"}, {"queue": "racks"}, {"nodes": 1}])
 def test_a_job_that_no_node_is_launched_for_is_told_of_no_cost(changes: dict[str, Any]) -> None:
     assert [note for note in prepared(llm(), JOB, **changes).notes if "launched" in note] == []
+
+
+def rl(**nodes: int) -> dict[str, Any]:
+    """Return a job of three roles, of which `rollout` runs on nodes that are launched."""
+    command = ["python3", "-m", "rl"]
+    roles = {
+        "trainer": {"pool": "reserved", "script": "train.py"},
+        "rollout": {"pool": "burst", "command": command},
+        "reward": {"pool": "reserved", "command": command},
+    }
+    return {
+        "name": "rl",
+        "queue": "foundation",
+        "image": IMAGE,
+        "volumes": [],
+        "roles": {name: role | {"nodes": nodes.get(name, 1)} for name, role in roles.items()},
+    }
+
+
+def test_roles_that_share_a_pool_need_quota_for_all_of_them() -> None:
+    assert refusals(llm(), rl(trainer=6)) == []
+    assert refusals(llm(), rl(trainer=6, reward=2)) == [
+        "job: queue: 64 nvidia.com/gpu of reserved at once for trainer and reward, of which queue "
+        "foundation never has more than 56; ask for less, or use another queue"
+    ]
+
+
+def test_a_try_of_several_roles_costs_what_is_launched_for_them() -> None:
+    (note,) = (note for note in prepared(llm(), rl(trainer=4, rollout=2)).notes if "$" in note)
+
+    assert note.startswith("Nodes of burst are launched once Kueue has admitted it.")
+    assert note.endswith("such a try costs at most $42 (2 nodes, $126.59 an hour).")

@@ -37,7 +37,8 @@ def notes_of(
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)
         yield from _of_placement(request, pools)
-    yield from queueing.notes_of(request, pools)
+    if request.role is None:
+        yield from queueing.notes_of(request)
 
 
 def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:

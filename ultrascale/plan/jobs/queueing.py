@@ -9,7 +9,10 @@ Sources:
     https://kueue.sigs.k8s.io/docs/tasks/manage/setup_wait_for_pods_ready/
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from ultrascale import catalog, config
@@ -17,7 +20,7 @@ from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import tiers
-from ultrascale.plan.jobs.nodes import NodeShare, efa_of
+from ultrascale.plan.jobs.nodes import NodeShare, efa_of, node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterQueuePlan, FlavorPlan, KueuePlan, PoolPlan
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
@@ -133,25 +136,58 @@ def _beyond(
     pods: int,
 ) -> Mistakes:
     """Yield pods that no flavor of the queue can hold together, whatever else runs."""
-    most = {
-        flavor.pool: (flavor, quota.most)
-        for flavor in _flavors(kueue, queue, pools)
-        if (quota := quota_of(queue, flavor)) is not None
-    }
     needed = {
-        pool: pods * amount(requests[flavor.resource])
-        for pool, (flavor, _) in most.items()
+        flavor.pool: (pods * amount(requests[flavor.resource]), _most(queue, flavor))
+        for flavor in _flavors(kueue, queue, pools)
         if flavor.resource in requests
     }
-    if not needed or any(most[pool][1] >= asked for pool, asked in needed.items()):
+    if not needed or any(asked <= most for asked, most in needed.values()):
         return
-    limits = ", ".join(f"{most[pool][1]} of {pool}" for pool in needed)
-    asked = max(needed.values(), default=Decimal())
+    limits = ", ".join(f"{most} of {pool}" for pool, (_, most) in needed.items())
+    (asked, _), *_ = needed.values()
+    resource = next(each.resource for each in _flavors(kueue, queue, pools))
     wrong = (
-        f"{asked.normalize():f} {most[next(iter(needed))][0].resource} at once, which queue "
-        f"{queue.name} never has in one pool ({limits})"
+        f"{asked.normalize():f} {resource} at once, which queue {queue.name} never has in one "
+        f"pool ({limits})"
     )
     yield config.refuse("queue", wrong, "ask for less, or use another queue", got="")
+
+
+def roles_fit(request: JobRequest) -> Mistakes:
+    """Yield roles that share a pool, of which the queue never has enough for all of them.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    if request.kueue is None or (queue := request.cluster_queue) is None:
+        return
+    asked: dict[str, Decimal] = defaultdict(Decimal)
+    roles: dict[str, list[str]] = defaultdict(list)
+    flavors: dict[str, FlavorPlan] = {}
+    for role in request.roles:
+        found = [*_flavors(request.kueue, queue, role.nodes)]
+        requests = requests_of(role.job, node_share(role.job, role.nodes))
+        # A role of several pools has its choice of them.
+        if len(found) == 1 and found[0].resource in requests:
+            (flavor,) = found
+            flavors[flavor.pool] = flavor
+            asked[flavor.pool] += role.pods * amount(requests[flavor.resource])
+            roles[flavor.pool].append(role.role or "")
+    for pool, flavor in flavors.items():
+        most = _most(queue, flavor)
+        if len(roles[pool]) > 1 and asked[pool] > most:
+            wrong = (
+                f"{asked[pool].normalize():f} {flavor.resource} of {pool} at once for "
+                f"{' and '.join(roles[pool])}, of which queue {queue.name} never has more than "
+                f"{most}"
+            )
+            yield config.refuse("queue", wrong, "ask for less, or use another queue", got="")
+
+
+def _most(queue: ClusterQueuePlan, flavor: FlavorPlan) -> int:
+    """Return the most that a queue may use of a flavor, in units of its resource."""
+    quota = quota_of(queue, flavor)
+    return 0 if quota is None else quota.most
 
 
 def _flavors(
@@ -164,25 +200,29 @@ def _flavors(
     yield from (by_pool[name] for name in queue.pools if name in by_pool and name in fitting)
 
 
-def notes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
-    """Yield how long a job of several nodes waits for them, and what that costs at most."""
-    if request.kueue is None or (queue := request.cluster_queue) is None or request.pods == 1:
+def notes_of(request: JobRequest) -> Iterator[str]:
+    """Yield how long a job waits for the nodes of its pods, and what that costs at most.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    if request.kueue is None or (queue := request.cluster_queue) is None:
         return
-    growing = [pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS]
-    if not growing:
+    waits = [wait for part in request.roles or (request,) if (wait := _wait(part)) is not None]
+    if not waits or request.admitted_pods == 1:
         return
     ready = request.kueue.readiness
-    minutes = ready.timeout_seconds // _MINUTE
-    where = " and ".join(dict.fromkeys(pool.pool for pool in growing))
+    where = " and ".join(dict.fromkeys(name for wait in waits for name in wait.pools))
     yield (
         f"Nodes of {where} are launched once Kueue has admitted it. Where they are not all ready "
-        f"after {minutes} minutes, it goes back into queue {queue.name} and is tried again, "
-        f"{ready.backoff_limit} times at most; {_cost(request, growing, ready.timeout_seconds)}."
+        f"after {ready.timeout_seconds // _MINUTE} minutes, it goes back into queue {queue.name} "
+        f"and is tried again, {ready.backoff_limit} times at most; "
+        f"{_cost(waits, ready.timeout_seconds)}."
     )
-    fitting = {pool.pool for pool in pools}
+    fitting = {pool.pool for pool in request.nodes}
     order = [name for name in queue.pools if name in fitting]
-    if len(order) > 1:
-        choices = ", ".join(tiers.tiers_to_choose(request))
+    choices = ", ".join(tiers.tiers_to_choose(request))
+    if len(order) > 1 and choices and not request.roles:
         yield (
             f"Kueue tries {', '.join(order)} in this order, at each try from the first: where EC2 "
             "has no nodes of a pool that has quota, the same pool comes again. To move the job, "
@@ -190,18 +230,54 @@ def notes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
         )
 
 
-def _cost(request: JobRequest, growing: Sequence[PoolPlan], seconds: int) -> str:
-    """Return what the nodes of one try cost that ends without its last node."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wait:
+    """Nodes that are launched for pods of one kind.
+
+    Attributes:
+        pools: Pools that they may be of.
+        nodes: How many, at most.
+        usd_per_hour: Price of one of the dearest, in US dollars; None where one is not known.
+        is_capped: Whether that is the On-Demand price of Spot nodes.
+    """
+
+    pools: tuple[str, ...]
+    nodes: int
+    usd_per_hour: float | None
+    is_capped: bool
+
+
+def _wait(part: JobRequest) -> _Wait | None:
+    """Return the nodes that are launched for a job of one role; None where all are there."""
+    growing = [pool for pool in part.nodes if pool.sized_by in capacity.SIZED_BY_PODS]
+    if not growing:
+        return None
+    share = node_share(part.job, part.nodes)
     known = catalog_prices()
-    prices = {pool.pool: price_as_bought(pool, request.cluster.region, known) for pool in growing}
-    values = [price.value for price in prices.values() if price.value is not None]
-    if not values:
-        return "what such a try costs is not known, as no price of these nodes is"
-    dearest = max(values)
-    cost = dearest * request.pods * seconds / _HOUR
-    capped = all(is_capped(pool, prices[pool.pool]) for pool in growing)
-    words = ", the On-Demand price" if capped else ""
+    prices = [price_as_bought(pool, part.cluster.region, known) for pool in growing]
+    values = [price.value for price in prices if price.value is not None]
+    on_a_node = 1
+    if share.accelerators:
+        # Of the smallest node: a larger one holds more pods, and fewer are launched.
+        on_a_node = max(
+            1, min(pool.accelerators_per_node for pool in growing) // share.accelerators
+        )
+    return _Wait(
+        pools=tuple(dict.fromkeys(pool.pool for pool in growing)),
+        nodes=math.ceil(part.admitted_pods / on_a_node),
+        usd_per_hour=max(values) if len(values) == len(prices) else None,
+        is_capped=all(map(is_capped, growing, prices)),
+    )
+
+
+def _cost(waits: Sequence[_Wait], seconds: int) -> str:
+    """Return what the nodes of one try cost that ends without its last node."""
+    known = [wait.nodes * wait.usd_per_hour for wait in waits if wait.usd_per_hour is not None]
+    nodes = sum(wait.nodes for wait in waits)
+    if len(known) < len(waits):
+        return f"such a try is paid for up to {nodes} nodes, the price of some of which is unknown"
+    words = ", at the On-Demand price" if all(wait.is_capped for wait in waits) else ""
+    cost = sum(known) * seconds / _HOUR
     return (
-        f"such a try costs at most ${cost:,.0f} ({request.pods} nodes at ${dearest:,.2f} an hour"
-        f"{words})"
+        f"such a try costs at most ${cost:,.0f} ({nodes} nodes, ${sum(known):,.2f} an hour{words})"
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubernetes, volcano
-from ultrascale.plan.jobs import mistakes, nodes
+from ultrascale.plan.jobs import mistakes, nodes, queueing
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import is_required, topology_of
 from ultrascale.plan.model import JobPlan, PartPlan, PoolPlan, RolePlan
@@ -87,6 +87,7 @@ def _queue_holds(request: JobRequest) -> Mistakes:
     shares = ((role, nodes.node_share(role.job, role.nodes)) for role in request.roles)
     asked = [(nodes.requests_of(role.job, share), role.pods) for role, share in shares]
     yield from mistakes.queue_holds(request, asked)
+    yield from queueing.roles_fit(request)
 
 
 def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
@@ -111,7 +112,7 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         service_port=None,
         restarts=max(plan.restarts for plan in plans),
         topology=_closeness(request, plans),
-        notes=(*_notes(request), *notes),
+        notes=(*_notes(request), *notes, *queueing.notes_of(request)),
     )
 
 
