@@ -75,3 +75,50 @@ def test_a_restart_meets_anew_at_etcd_too() -> None:
 
     assert "--rdzv-backend=etcd-v3" in script
     assert '--rdzv-id="tune-${RUN_UID}-${ATTEMPT}"' in script
+
+
+def test_with_fewer_nodes_lost_pods_come_back_alone_and_enough_of_them_end_the_job() -> None:
+    job = prepared(CLUSTER, make_job(queue="research", nodes=4, min_nodes=2))
+    (role,) = jobset(job)["spec"]["replicatedJobs"]
+    spec = role["template"]["spec"]
+
+    assert (spec["completions"], spec["backoffLimitPerIndex"]) == (4, 10)
+    assert spec["successPolicy"] == {"rules": [{"succeededCount": 2}]}
+    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    assert "--nnodes=2:4" in pod_spec(job)["containers"][0]["command"][2]
+    assert any("quota for all 4 nodes" in note for note in job.notes)
+    assert findings(job) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "action"),
+    [
+        (
+            "PodFailurePolicy",
+            "Pod training/tune-worker-0-1-x has condition DisruptionTarget matching FailJob rule "
+            "at index 0",
+            "RestartJobSetAndIgnoreMaxRestarts",
+        ),
+        (
+            "PodFailurePolicy",
+            "Container worker for pod training/tune-worker-0-1-x failed with exit code 2 matching "
+            "FailJob rule at index 1",
+            "FailJobSet",
+        ),
+        ("BackoffLimitExceeded", "Job has reached the specified backoff limit", None),
+    ],
+)
+def test_a_lost_node_costs_no_restart_and_a_mistake_ends_the_job(
+    sent: JobManifests, reason: str, message: str, action: str | None
+) -> None:
+    """The messages are Kubernetes' own; None is a restart that counts."""
+    policy = jobset(sent)["spec"]["failurePolicy"]
+    matching = (
+        rule["action"]
+        for rule in policy["rules"]
+        if reason in rule["onJobFailureReasons"]
+        and any(re.search(each, message) for each in rule.get("onJobFailureMessagePatterns", [""]))
+    )
+
+    assert next(matching, None) == action
+    assert (policy["maxRestarts"], policy["restartStrategy"]) == (10, "BlockingRecreate")

@@ -89,6 +89,7 @@ def _job(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
         "completions": role.pods,
         "parallelism": role.pods,
         **_retries(plan, role),
+        **_enough(plan),
         **deadline(plan),
         "podFailurePolicy": {"rules": [*_pod_rules(role)]},
         "podReplacementPolicy": "Failed",
@@ -107,6 +108,16 @@ def _retries(plan: JobPlan, role: RolePlan) -> dict[str, Json]:
         return {"backoffLimitPerIndex": plan.restarts, "maxFailedIndexes": 0}
     # The Job would replace single pods, whose peers wait for nobody.
     return {"backoffLimit": 0}
+
+
+def _enough(plan: JobPlan) -> dict[str, Json]:
+    """Return how many pods end the Job of a role by their success, where that is not all.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#success-policy
+    """
+    if plan.min_success is None:
+        return {}
+    return {"successPolicy": {"rules": [{"succeededCount": plan.min_success}]}}
 
 
 def _pod_rules(role: RolePlan) -> Iterator[dict[str, Json]]:

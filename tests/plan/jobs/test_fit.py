@@ -360,6 +360,11 @@ def test_an_elastic_job_that_meets_at_its_first_pod_is_told_what_its_loss_costs(
     assert note.endswith("rendezvous: etcd lets them go on.")
     assert prepared(job_cluster(scheduling=etcd), nodes=4, min_nodes=2).notes == ()
     assert prepared(nodes=4).notes == ()
-    reserved = pool_document(purchase=ODCR, role="reserved")
-    (plain,) = prepared(job_cluster(reserved, scheduling=None), nodes=4, min_nodes=2).notes
-    assert plain.endswith("the others end too and wait for a new one.")
+
+
+def test_fewer_nodes_are_refused_where_a_job_ends_with_its_last_pod() -> None:
+    reserved = job_cluster(pool_document(purchase=ODCR, role="reserved"), scheduling=None)
+
+    (line,) = refusals(reserved, make_job(nodes=4, min_nodes=2))
+
+    assert line.startswith("job: min_nodes: fewer nodes without a queueing engine")

@@ -134,6 +134,8 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
                 yield from mistakes.pytorch_job_is_plain(job)
             case "hyperpod":
                 yield from mistakes.operated_job_is_plain(request, job)
+            case "indexed":
+                yield from mistakes.fewer_nodes_can_end(request)
             case _:
                 pass
     requests = nodes.requests_of(job, share)
@@ -272,6 +274,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
                 container=kubeflow.CONTAINER if pytorch else job.role,
                 pod=replace(pod, fields=_fields(controller)),
                 mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+                restarts_alone=controller == "jobset" and job.min_nodes is not None,
             ),
         ),
         parts=division.parts if request.gang else (),
@@ -368,9 +371,8 @@ def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[Pool
     # What the compiler refuses it refuses again.
     restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
     # Volcano counts each pod that comes back, and all of them fail with the host of c10d.
-    alone = job.min_nodes is not None and not request.operated
-    one_by_one = alone or (request.restarts_alone and request.gang)
-    return restarts * (job.nodes if one_by_one else 1)
+    alone = job.min_nodes is not None or request.restarts_alone
+    return restarts * (job.nodes if alone and request.gang else 1)
 
 
 def _least_pods(job: config.AnyJob) -> int:

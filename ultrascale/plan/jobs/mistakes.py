@@ -363,6 +363,20 @@ def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:
         yield config.refuse("min_nodes", wrong, "leave it out")
 
 
+def fewer_nodes_can_end(request: JobRequest) -> Mistakes:
+    """Yield a smaller number of nodes for a Job that waits for every pod.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+    """
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or job.min_nodes is None or job.nodes == 1:
+        return
+    if request.engine == "none":
+        wrong = "fewer nodes without a queueing engine, where a job ends once all of its pods have"
+        todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
+        yield config.refuse("min_nodes", wrong, todo)
+
+
 def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], int]]) -> Mistakes:
     """Yield a queue that may never use as much as the job needs to start.
 

@@ -164,17 +164,19 @@ def _of_training(
         )
     spot = " and ".join(sorted({pool.pool for pool in pools if pool.capacity_type == "spot"}))
     if not job.min_nodes and spot and job.nodes > 1:
+        can_shrink = request.engine != "none" or request.operated
+        elastic = "; min_nodes lets it go on with fewer" if can_shrink else ""
+        yield f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each{elastic}."
+    if job.min_nodes is not None and request.engine == "kueue":
         yield (
-            f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each; "
-            "min_nodes lets it go on with fewer."
+            f"Kueue admits it once there is quota for all {job.nodes} nodes, and it keeps that; "
+            f"once all have started, it goes on with {job.min_nodes}."
         )
     meets_at_first = request.backend == "c10d" and not request.operated
     if job.min_nodes is not None and job.script is not None and meets_at_first:
-        # An engine counts the attempts, by which etcd tells a restart from what went before.
-        way_out = "; rendezvous: etcd lets them go on" if request.engine != "none" else ""
         yield (
             "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
-            f"too and wait for a new one{way_out}."
+            "too and wait for a new one; rendezvous: etcd lets them go on."
         )
     launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
     if job.prefer and job.nodes > 1 and launched and request.engine == "none":
