@@ -31,13 +31,17 @@ def make_group(name: str = "train", **changes: Any) -> InstanceGroupPlan:
     return InstanceGroupPlan(**fields | changes)
 
 
-def template_of(*groups: InstanceGroupPlan) -> Template:
+def template_of(*groups: InstanceGroupPlan, **changes: Any) -> Template:
     stack = make_stack()
     HyperPodCluster(
         stack,
         "HyperPod",
         plan=HyperPodPlan(
-            name="research", node_recovery="Automatic", groups=groups, governance=None
+            name="research",
+            node_recovery="Automatic",
+            groups=groups,
+            governance=None,
+            **changes,
         ),
         region="us-west-2",
         cluster=make_context(stack),
@@ -75,6 +79,14 @@ class TestCluster:
 
         for key in ("ClusterName", "VpcConfig", "Orchestrator"):
             assert properties(two)[key] == one[key]
+
+    def test_the_tag_by_which_the_operator_may_look_at_nodes_is_the_clusters(
+        self, two: Template
+    ) -> None:
+        tagged = properties(template_of(make_group("plain"), tags={"SageMaker": "true"}))
+
+        assert tagged["Tags"] == [{"Key": "SageMaker", "Value": "true"}]
+        assert "Tags" not in properties(two)
 
     def test_missing_capacity_fails_no_deploy(self, two: Template) -> None:
         assert properties(two)["NodeProvisioningMode"] == "Continuous"

@@ -33,6 +33,12 @@ BAD = {
         "taint, which all of them have, got true; "
         "set deep_health_checks: true in a pool of provisioner hyperpod, which has none then",
     ),
+    "operator beside an engine that gives it no job": (
+        hyperpod_document(deep_health_checks=True)
+        | {"hyperpod": {"training_operator": True}, "scheduling": {"queueing": "volcano"}},
+        "hyperpod.training_operator: beside volcano, which runs every training job itself, "
+        "got true; leave it out, or set scheduling.queueing: none",
+    ),
     "type that HyperPod does not have": (
         hyperpod_document(instance_types=["trn2u.48xlarge"]),
         "pools[hp].instance_types[0]: a type that HyperPod does not have, got 'trn2u.48xlarge'; "

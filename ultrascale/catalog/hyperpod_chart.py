@@ -109,7 +109,7 @@ ALWAYS_ON: Mapping[str, str] = MappingProxyType(
         "health-monitoring-agent": "finds the faults for which HyperPod replaces nodes",
         "hyperpod-patching": "lets HyperPod drain nodes that it patches",
         "job-auto-restart": "lets HyperPod restart jobs of nodes that it replaced",
-        "trainingOperators": "runs PyTorchJobs, the only jobs that HyperPod restarts",
+        "trainingOperators": "runs PyTorchJobs, which HyperPod restarts",
     }
 )
 # Every other part, and why it is off. Several have no default: Helm takes them for turned on.

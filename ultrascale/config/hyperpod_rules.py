@@ -36,6 +36,14 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[Pool]) -> Mist
 
 
 @rule
+def training_operator_gets_jobs(settings: HyperPod, scheduling: Scheduling) -> Mistakes:
+    if settings.training_operator and scheduling.engine != "none":
+        wrong = f"beside {scheduling.engine}, which runs every training job itself"
+        todo = "leave it out, or set scheduling.queueing: none"
+        yield refuse("training_operator", wrong, todo)
+
+
+@rule
 def governance_is_in_the_region(governance: TaskGovernance, identity: Identity) -> Mistakes:
     """Yield a Region in which a part of task governance would be missing.
 

@@ -353,7 +353,7 @@ class TrainingJob(Job):
     """
 
     role: Role = "worker"
-    """Role of the pods, and part of their names: letters and digits. Not on HyperPod."""
+    """Role of the pods, and part of their names: letters and digits. Not of a PyTorchJob."""
 
     queue: str | None = None
     """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""

@@ -335,3 +335,29 @@ def test_pools_that_are_not_hyperpods_keep_their_names() -> None:
         "hp": ("ml.p5.48xlarge",),
         "plain": ("p5.48xlarge",),
     }
+
+
+def test_the_training_operator_comes_with_what_aws_says_it_needs() -> None:
+    plan = planned(
+        pools=[SYSTEM_POOL, GOVERNED_POOL | {"deep_health_checks": True}],
+        hyperpod={"training_operator": True},
+    )
+    found = hyperpod_of(plan)
+
+    assert found.training_operator is not None
+    assert found.training_operator.association_namespace == "aws-hyperpod"
+    # By this tag alone AWS's policy lets it look at nodes.
+    assert found.tags == {"SageMaker": "true"}
+    assert "cert-manager" in [addon.name for addon in plan.control_plane.workload_addons]
+    (training,) = (each for each in plan.namespaces if each.training)
+    assert [(each.namespace, each.port) for each in training.reached_from] == [
+        ("aws-hyperpod", 8080)
+    ]
+
+
+def test_without_the_training_operator_nothing_of_it_is_there() -> None:
+    plan = planned()
+
+    assert hyperpod_of(plan).training_operator is None
+    assert hyperpod_of(plan).tags == {}
+    assert "cert-manager" not in [addon.name for addon in plan.control_plane.workload_addons]
