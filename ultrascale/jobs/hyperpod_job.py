@@ -11,8 +11,13 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale.catalog import training_operator
-from ultrascale.documents import Json, JsonObject
-from ultrascale.jobs.pod_template import pod_template, topology_annotations, workload_metadata
+from ultrascale.documents import Json
+from ultrascale.jobs.pod_template import (
+    deadline,
+    pod_template,
+    topology_annotations,
+    workload_metadata,
+)
 from ultrascale.plan.model import JobPlan
 from ultrascale.plan.model.jobs import ElasticPlan, OperatorPlan
 
@@ -48,9 +53,6 @@ def hyperpod_objects(plan: JobPlan, operator: OperatorPlan) -> Iterator[dict[str
 
 
 def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
-    deadline: JsonObject = {}
-    if plan.deadline_seconds is not None:
-        deadline = {"activeDeadlineSeconds": plan.deadline_seconds}
     return {
         # Pods that stay hold their nodes: their agents wait for another start.
         "cleanPodPolicy": "All",
@@ -62,7 +64,7 @@ def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
         },
         # By itself it takes the job away as soon as it has ended.
         "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
-        **deadline,
+        **deadline(plan),
     }
 
 
