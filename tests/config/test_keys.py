@@ -13,7 +13,9 @@ from ultrascale.jobs import prepare
 from ultrascale.plan import plan_cluster
 
 # What a job is sent with that its template leaves open.
-SENT = {"image": "docker.io/example/train:1", "command": ["train"]}
+IMAGE = "docker.io/example/train:1"
+UNBUILT = {"tokenizer": "tokenizer:1"}
+PROGRAMS = {"command", "script", "roles", "args"}
 
 
 def outcome(document: dict[str, Any], job: str | None = None) -> object:
@@ -25,9 +27,16 @@ def outcome(document: dict[str, Any], job: str | None = None) -> object:
         with NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(text)
             file.flush()
-            return prepare(Path(file.name), job, changes=SENT)
+            changes = _sent(document["jobs"].get(job, {}))
+            return prepare(Path(file.name), job, changes=changes, account="111122223333")
     except ConfigError as error:
         return tuple(each.keyed for each in error.diagnostics)
+
+
+def _sent(template: dict[str, Any]) -> dict[str, Any]:
+    image = template.get("image", IMAGE)
+    program = {} if PROGRAMS & {*template} else {"command": ["train"]}
+    return program if "roles" in template else {"image": UNBUILT.get(image, image), **program}
 
 
 @cache

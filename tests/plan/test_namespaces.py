@@ -82,3 +82,10 @@ def test_a_claim_in_a_teams_namespace_does_not_make_it_too_early() -> None:
 
 def test_a_cluster_without_teams_has_none_of_their_namespaces() -> None:
     assert plan_team_namespaces(cluster()) == ()
+
+
+def test_a_claim_of_a_bucket_has_the_namespace_it_lies_in() -> None:
+    claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
+    storage = {"buckets": [{"name": "models", "claim": claim}]}
+
+    assert training_namespaces(cluster(storage=storage)) == ("serving", "training")

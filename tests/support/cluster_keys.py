@@ -11,7 +11,14 @@ from tests.support.folders import ROOT
 Keys = tuple[str | int, ...]
 DOCUMENTS: dict[str, dict[str, Any]] = {
     name: yaml.load((ROOT / "clusters" / f"{name}.yaml").read_text(), yaml.CSafeLoader)
-    for name in ("trainium-bert", "mixed-capacity", "auto-mode", "hybrid-hyperpod", "ultra-100k")
+    for name in (
+        "trainium-bert",
+        "mixed-capacity",
+        "auto-mode",
+        "hybrid-hyperpod",
+        "llm-kueue",
+        "ultra-100k",
+    )
 }
 # Where a file states a default, another value must make the difference; by the last keys.
 OTHER_VALUES: dict[Keys, object] = {
@@ -26,6 +33,11 @@ OTHER_VALUES: dict[Keys, object] = {
     ("role",): "reserved",
     ("repair",): "none",
     ("queues", 0, "weight"): 2,
+    ("queues", 0, "prefer"): ["burst"],
+    ("finetune", "nodes"): 2,
+    ("reward", "nodes"): 2,
+    ("tokenize", "pool"): "burst",
+    ("builds", "trainer"): "cpu",
     ("rendezvous", "replicas"): 3,
     ("pools", 3, "zones"): ["us-east-1a"],
     ("resources", "gpu"): 4,

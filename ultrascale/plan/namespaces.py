@@ -40,9 +40,10 @@ def plan_team_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
 def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the namespaces that jobs run in, those of teams last.
 
-    A job names a namespace in which the file claims a file system, or none.
+    A job names a namespace in which the file claims a file system or a bucket, or none.
     """
-    claims = (lustre.claim for lustre in cluster.storage.lustre)
+    storage = cluster.storage
+    claims = [*(lustre.claim for lustre in storage.lustre), *storage.bucket_claims.values()]
     named = {names.TRAINING_NAMESPACE, *(claim.namespace for claim in claims if claim is not None)}
     teams = team_namespaces(cluster)
     return (*sorted(named - {*teams}), *teams)
