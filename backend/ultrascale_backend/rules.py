@@ -17,8 +17,9 @@ from ultrascale_backend.mistakes import form_mistakes, near
 from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-# What a rule must decide, and no client.
-_NEVER = ("name", "kind", "namespace", "team")
+# What a rule must decide, and no client. A patch would go past the rights that its caller has, and
+# a Secret may be another caller's.
+_NEVER = ("name", "kind", "namespace", "team", "secrets", "patch")
 
 
 class Rule(pydantic.BaseModel):

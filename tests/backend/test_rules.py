@@ -138,6 +138,11 @@ def rules(text: str, old: str, new: str) -> dict[str, Any]:
             id="keys",
         ),
         pytest.param(
+            rules(RULES, "[image,", "[patch, secrets,"),
+            ["job_keys.0: no client may state it", "job_keys.1: no client may state it"],
+            id="keys that go past a caller's rights",
+        ),
+        pytest.param(
             rules(RULES, "template: production", "template: producton"),
             ["rules.0.template: not one of", "did you mean production?"],
             id="a template that is misspelt",

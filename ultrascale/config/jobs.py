@@ -305,7 +305,10 @@ class Job(Model):
     """
 
     deadline_hours: Annotated[float, Field(gt=0, le=integer_bounds.DEADLINE_HOURS)] | None = None
-    """Hours of wall-clock time after which the job is ended. Default: none."""
+    """Hours of wall-clock time from its start after which a job is ended; not of a service.
+
+    Default: none.
+    """
 
     scratch: MountPath | None = None
     """Path at which local NVMe of the node is mounted; empty at first, and gone with the pod.
@@ -317,7 +320,9 @@ class Job(Model):
     """Annotations of its pods. Default: those that keep autoscalers off."""
 
     init: tuple[Word, ...] = ()
-    """Command that runs in the same image, on each pod, before the program. Default: none."""
+    """Command that runs on each pod before the program, in the same image and with the same
+    resources. Default: none.
+    """
 
     patch: Mapping[str, Mapping[str, object]] = Field(
         default_factory=dict[str, Mapping[str, object]]
