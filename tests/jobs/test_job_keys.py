@@ -25,6 +25,7 @@ from ultrascale.plan.pools.pool import plan_pool
 HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])
 PLAIN = job_cluster(NEURON_POOL | {"nodes": {"static": 4}}, scheduling=None)
 WHOLE = BATCH | {"resources": {"neuron": 16}}
+ROLES = {"trainer": {}, "reward": {"command": ["reward"]}}
 # Each engine: a cluster file, a job of it, and the kind of its workload.
 ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "Volcano": (job_cluster(), make_job(), "Job"),
@@ -46,6 +47,13 @@ ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "HyperPodPyTorchJob",
     ),
     "none": (PLAIN, make_job(), "Job"),
+    "roles on Volcano": (job_cluster(), make_job(nodes=None, roles=ROLES), "Job"),
+    "roles on Kueue": (
+        job_cluster(scheduling=KUEUE),
+        make_job(nodes=None, roles=ROLES),
+        "JobSet",
+    ),
+    "array on Volcano": (job_cluster(), WHOLE | {"array": {"size": 4, "parallelism": 2}}, "Job"),
     "service": (job_cluster(), SERVICE | {"resources": {"neuron": 16}}, "Deployment"),
 }
 
@@ -55,45 +63,43 @@ def workload(job: JobManifests, kind: str) -> Any:
     return found
 
 
-def template(job: JobManifests) -> Any:
-    return next(iter(pod_templates(job)))
-
-
 def secrets(job: JobManifests, _: str) -> None:
-    (container,) = template(job)["spec"]["containers"]
-    taken = {each["name"]: each["valueFrom"] for each in container["env"] if "valueFrom" in each}
-
-    assert taken["HF_TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "HF_TOKEN"}}
+    for template in pod_templates(job):
+        env = template["spec"]["containers"][0]["env"]
+        taken = {each["name"]: each["valueFrom"] for each in env if "valueFrom" in each}
+        assert taken["HF_TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "HF_TOKEN"}}
     assert job.secrets == {"hub": ("HF_TOKEN", "HF_USER")}
 
 
 def scratch(job: JobManifests, _: str) -> None:
-    spec = template(job)["spec"]
-    (name,) = (each["name"] for each in spec["volumes"] if each.get("emptyDir") == {})
-
-    assert {"name": name, "mountPath": "/scratch"} in spec["containers"][0]["volumeMounts"]
+    for template in pod_templates(job):
+        volumes, (container,) = template["spec"]["volumes"], template["spec"]["containers"]
+        (name,) = (each["name"] for each in volumes if each.get("emptyDir") == {})
+        assert {"name": name, "mountPath": "/scratch"} in container["volumeMounts"]
     assert any("/scratch is local NVMe, " in note for note in job.notes)
 
 
 def annotations(job: JobManifests, _: str) -> None:
-    assert template(job)["metadata"]["annotations"]["example.com/owner"] == "ml"
+    for template in pod_templates(job):
+        assert template["metadata"]["annotations"]["example.com/owner"] == "ml"
 
 
 def init(job: JobManifests, _: str) -> None:
-    spec = template(job)["spec"]
-    (container,), (before,) = spec["containers"], spec["initContainers"]
-
-    assert before["command"] == ["sh", "-c", "cp -r /data $$DEST"]
-    for field in ("image", "env", "resources", "volumeMounts", "securityContext"):
-        assert before[field] == container[field], field
-    assert before["name"] != container["name"]
+    for template in pod_templates(job):
+        spec = template["spec"]
+        (container,), (before,) = spec["containers"], spec["initContainers"]
+        assert before["command"] == ["sh", "-c", "cp -r /data $$DEST"]
+        for field in ("image", "env", "resources", "volumeMounts", "securityContext"):
+            assert before.get(field) == container.get(field), field
+        assert before["name"] != container["name"]
 
 
 def deadline(job: JobManifests, kind: str) -> None:
     found = workload(job, kind)
     if found["apiVersion"].startswith("batch.volcano.sh"):
-        (container,) = template(job)["spec"]["containers"]
-        assert container["command"][:4] == ["timeout", "--foreground", "--kill-after=110s", "5400s"]
+        for template in pod_templates(job):
+            words = template["spec"]["containers"][0]["command"]
+            assert words[:4] == ["timeout", "--foreground", "--kill-after=110s", "5400s"]
         assert {"exitCode": 124, "action": "TerminateJob"} in found["spec"]["policies"]
         return
     spec: Any = look_up(found, "spec")
@@ -103,6 +109,8 @@ def deadline(job: JobManifests, kind: str) -> None:
         first = spec["failurePolicy"]["rules"][0]
         assert first["onJobFailureReasons"] == ["DeadlineExceeded"]
         assert first["action"] == "FailJobSet"
+        jobs = [each["template"]["spec"] for each in spec["replicatedJobs"]]
+        assert {each["activeDeadlineSeconds"] for each in jobs} == {5400}
         spec = spec["replicatedJobs"][0]["template"]["spec"]
     assert spec["activeDeadlineSeconds"] == 5400
     # Restarts and evictions start that clock anew; Kueue's goes on.
