@@ -19,7 +19,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster, stack_sizes
 from ultrascale.plan.stack_sizes import Size
 
-VOLCANO = {"queueing": "volcano"}
+VOLCANO, KUEUE = {"queueing": "volcano"}, {"queueing": "kueue"}
 ROLE = "arn:aws:iam::111122223333:role/"
 
 
@@ -70,6 +70,11 @@ LONG: dict[str, tuple[dict[str, Any], str]] = {
         make_document(scheduling=VOLCANO | {"queues": [{"name": f"q{n}"} for n in range(600)]}),
         "scheduling.queues: more queues than the 440 that CloudFormation has room for, "
         "got 600; write at most 440",
+    ),
+    "600 queues of Kueue": (
+        make_document(scheduling=KUEUE | {"queues": [{"name": f"q{n}"} for n in range(600)]}),
+        "scheduling.queues: more queues than the 374 that CloudFormation has room for, "
+        "got 600; write at most 374",
     ),
     "2,000 priority classes": (
         make_document(scheduling={"priority_classes": {f"p{each}": each for each in range(2000)}}),

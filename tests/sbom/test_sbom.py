@@ -22,7 +22,7 @@ from ultrascale.sbom.images import own_images, pulled_image
 from ultrascale.sbom.resources import components_of
 
 
-@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra"])
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     return request.getfixturevalue(request.param)
 
@@ -108,6 +108,16 @@ def test_karpenters_controller_is_listed_with_its_chart(mixed: Assembly) -> None
     controller = ("public.ecr.aws/karpenter/controller", mixed.plan.karpenter.version)
 
     assert controller in pairs(mixed, "container image")
+
+
+def test_controllers_of_queues_are_listed_with_their_charts(llm: Assembly) -> None:
+    kueue = llm.plan.kueue
+    assert kueue is not None
+    images = {(kueue.image, kueue.version), (kueue.jobset_image, kueue.jobset_version)}
+
+    found = pairs(llm, "container image")
+    assert {(image.partition(":")[0], f"v{version}") for image, version in images} <= found
+    assert {("kueue", kueue.version), ("jobset", kueue.jobset_version)} <= pairs(llm, "Helm chart")
 
 
 def test_every_runtime_is_listed(assembly: Assembly) -> None:

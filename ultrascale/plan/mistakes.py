@@ -15,6 +15,7 @@ from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import autoscaler_takes_the_fleet, labels_fit_group_tags
 from ultrascale.plan.queue_rules import (
     flavors_hold_the_taints,
+    kueue_has_room,
     pool_divides_between_queues,
     topology_has_its_nodes,
 )
@@ -111,4 +112,5 @@ _RULES = config.Rules(
     topology_has_its_nodes,
     pool_divides_between_queues,
     flavors_hold_the_taints,
+    kueue_has_room,
 )

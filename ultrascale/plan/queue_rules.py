@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from ultrascale import config
-from ultrascale.catalog import kueue, volcano
+from ultrascale import catalog, config
+from ultrascale.catalog import kueue, quantities, volcano
 from ultrascale.plan import capacity
+from ultrascale.plan.model import ControllerPlan
+from ultrascale.plan.queueing import controllers_for
 
 Mistakes = Iterator[config.Mistake]
 
@@ -79,6 +81,31 @@ def flavors_hold_the_taints(
         if len(pool.taints) > most and _has(queue, pool):
             wrong = f"pool {pool.name} with {len(pool.taints)} taints, of which Kueue takes {most}"
             yield config.refuse("prefer", wrong, "leave taints out, or the pool", got="")
+
+
+def kueue_has_room(
+    pools: config.Every[config.Pool], scheduling: config.Scheduling
+) -> Iterator[config.Mistake]:
+    """Judge whether a system node holds Kueue's controller: a deployment waits until it runs."""
+    system = [placed for placed in pools.placed if placed.item.role == "system"]
+    if scheduling.engine != "kueue" or not system:
+        return
+    nodes = sum(pool.nodes.highest * pool.shards for pool in pools if pool.nodes.are_counted)
+    size = controllers_for(nodes).manager
+    if any(_holds(placed.item, size) for placed in system):
+        return
+    wrong = (
+        f"nodes too small for Kueue, which takes {size.cpu} vCPUs and {size.memory} in a cluster "
+        f"of {nodes:,} nodes"
+    )
+    yield config.Mistake((*system[0].at, "instance_types"), wrong, "use larger types")
+
+
+def _holds(pool: config.Pool, size: ControllerPlan) -> bool:
+    """Return whether a node of ``pool`` has more than ``size``: the kubelet needs some as well."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    cpu, memory_mib = quantities.millicpu(size.cpu), quantities.mib(size.memory)
+    return all(spec.vcpus * 1000 > cpu and spec.memory_mib > memory_mib for spec in specs)
 
 
 # Of accelerators, and of Spot.

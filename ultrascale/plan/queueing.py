@@ -58,7 +58,7 @@ _ORDER = ("reserved", "spot", "on-demand")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Size:
+class ControllerSizes:
     """Sizes of the controllers of clusters of up to so many nodes."""
 
     nodes: int
@@ -69,26 +69,26 @@ class _Size:
 # Kueue watches every node and pod where it places by topology. Its client's rates are the chart's
 # own up to the size that its tests have.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/values.yaml
-_SMALL = _Size(
+_SMALL = ControllerSizes(
     nodes=1_000,
     manager=ControllerPlan(replicas=2, cpu="1", memory="2Gi", client_qps=300, client_burst=500),
     jobset=ControllerPlan(replicas=2, cpu="500m", memory="1Gi", client_qps=500, client_burst=500),
 )
 _SIZES = (
     _SMALL,
-    _Size(
+    ControllerSizes(
         nodes=5_000,
         manager=replace(_SMALL.manager, cpu="4", memory="4Gi"),
         jobset=replace(_SMALL.jobset, cpu="1", memory="2Gi"),
     ),
-    _Size(
+    ControllerSizes(
         nodes=20_000,
         manager=replace(
             _SMALL.manager, cpu="4", memory="16Gi", client_qps=1_000, client_burst=2_000
         ),
         jobset=replace(_SMALL.jobset, cpu="2", memory="8Gi", client_qps=1_000, client_burst=2_000),
     ),
-    _Size(
+    ControllerSizes(
         nodes=100_000,
         manager=replace(
             _SMALL.manager, cpu="8", memory="32Gi", client_qps=2_000, client_burst=4_000
@@ -199,7 +199,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
     flavors = _flavors(queues, known)
     counted = {known[flavor.pool].resource for flavor in flavors}
     layers = sorted({known[each.pool].layers for each in flavors if each.topology is not None})
-    size = _size(sum(pool.max_nodes for pool in pools))
+    size = controllers_for(sum(pool.max_nodes for pool in pools))
     return KueuePlan(
         chart=kueue.CHART,
         version=kueue.VERSION,
@@ -383,5 +383,6 @@ def _count(instance_type: str) -> int:
     return spec.vcpus if spec.accelerator is None else spec.accelerator.count
 
 
-def _size(nodes: int) -> _Size:
+def controllers_for(nodes: int) -> ControllerSizes:
+    """Return the sizes of the controllers of a cluster of ``nodes`` nodes."""
     return next((each for each in _SIZES if nodes <= each.nodes), _SIZES[-1])

@@ -18,6 +18,7 @@ Listed = Literal[
     "bucket",
     "repository",
     "queue",
+    "queue of Kueue",
     "administrator",
     "priority class",
     "NodePool",
@@ -54,6 +55,8 @@ OF_ITEM: Mapping[Listed, Size] = MappingProxyType(
         "bucket": Size(resources=3, outputs=3, size_bytes=2_500),
         "repository": Size(resources=1, outputs=1, size_bytes=1_000),
         "queue": Size(resources=1, size_bytes=700),
+        # With a dozen flavors.
+        "queue of Kueue": Size(resources=1, size_bytes=2_500),
         "administrator": Size(resources=1, size_bytes=1_000),
         "priority class": Size(size_bytes=600),
         # With the calendar of its block, and its own node class.
@@ -107,11 +110,15 @@ def repositories_fit(images: config.Images) -> Mistakes:
 
 
 def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
-    """Yield queues and priority classes that the stack of the platform has no room for."""
+    """Yield queues and priority classes that their stacks have no room for."""
     classes = len(scheduling.priority_classes)
     room = most(item="priority class", beside=PLATFORM)
     yield from _too_many("priority_classes", classes, room, "priority classes")
-    room = most(item="queue", beside=PLATFORM)
+    if scheduling.engine == "kueue":
+        # Of the stack that holds the flavors of all pools as well.
+        room = most(("priority class", classes), item="queue of Kueue")
+    else:
+        room = most(item="queue", beside=PLATFORM)
     yield from _too_many("queues", len(scheduling.queues), room, "queues")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ultrascale.catalog import AmiType, karpenter, versions
+from ultrascale.catalog import AmiType, jobset, karpenter, kueue, versions
 from ultrascale.documents import JsonObject, mapping
 from ultrascale.plan import ClusterPlan
 from ultrascale.sbom.images import pulled_image
@@ -93,9 +93,10 @@ def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
 
 
 def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
-    chart, version = _text(properties, "Chart"), _text(properties, "Version")
-    if version is not None and karpenter.CHART in (chart, _text(properties, "Repository")):
-        yield pulled_image(f"{karpenter.CONTROLLER_IMAGE}:{version}", plan, used_by="")
+    version = _text(properties, "Version")
+    for location in (_text(properties, "Chart"), _text(properties, "Repository")):
+        if version is not None and location in _CONTROLLERS:
+            yield pulled_image(f"{_CONTROLLERS[location]}{version}", plan, used_by="")
     yield Component(
         kind="Helm chart",
         name=str(properties["Chart"]),
@@ -127,6 +128,15 @@ def _text(properties: JsonObject, key: str) -> str | None:
     value = properties.get(key)
     return value if isinstance(value, str) else None
 
+
+_CONTROLLERS: Mapping[str | None, str] = MappingProxyType(
+    {
+        karpenter.CHART: f"{karpenter.CONTROLLER_IMAGE}:",
+        kueue.CHART: f"{kueue.IMAGE}:v",
+        jobset.CHART: f"{jobset.IMAGE}:v",
+    }
+)
+"""Image of the controller of a chart, by its location; the chart's version completes the tag."""
 
 _READERS: Mapping[str, _Reader] = MappingProxyType(
     {

@@ -56,6 +56,11 @@ class TestPods:
     ) -> None:
         assert value(fleet(1_000), "pods", name) == pods
 
+    def test_controllers_of_queues_are_counted(self) -> None:
+        found = fleet(10, scheduling={"queueing": "kueue"})
+
+        assert [value(found, "pods", name) for name in ("kueue", "jobset")] == [2, 2]
+
     def test_a_daemon_set_without_a_node_has_no_row(self) -> None:
         assert ("pods", "neuron-device-plugin") not in load(fleet(10))
 

@@ -116,7 +116,8 @@ def test_a_new_version_changes_no_gate_by_its_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "idle", "longest"), [("none", "1s", "10s"), ("volcano", "5s", "30s")]
+    ("scheduler", "idle", "longest"),
+    [("none", "1s", "10s"), ("volcano", "5s", "30s"), ("kueue", "5s", "30s")],
 )
 def test_a_gang_is_waited_for(scheduler: str, idle: str, longest: str) -> None:
     plan = the_plan(launched(), scheduling={"queueing": scheduler})

@@ -445,8 +445,7 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
             found[f"{addon.name} controller"] = 2
     if plan.karpenter is not None:
         found["karpenter"] = plan.karpenter.replicas
-    if plan.volcano is not None:
-        found["volcano"] = sum(count for _, count in _volcano_images(plan))
+    found.update(_queueing_pods(plan))
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas
     if plan.cluster_autoscaler is not None:
@@ -456,6 +455,14 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     if plan.backend is not None and plan.backend.application is not None:
         found["backend"] = plan.backend.application.replicas
     return found
+
+
+def _queueing_pods(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
+    if plan.volcano is not None:
+        yield "volcano", sum(count for _, count in _volcano_images(plan))
+    if plan.kueue is not None:
+        yield "kueue", plan.kueue.manager.replicas
+        yield "jobset", plan.kueue.jobset_manager.replicas
 
 
 def _row(

@@ -13,7 +13,8 @@ from ultrascale.plan.scale import karpenter_scale
 # A gang that falls into two batches may get nodes for its first half alone, which then wait at full
 # price for capacity that may never come. Karpenter sees a pod once Volcano has tried to place it,
 # which it does once a second: a batch that ended at the first quiet second would end between two
-# tries. No window holds every gang: one that takes longer to come is launched in parts.
+# tries. Those of a job that Kueue admits are made in batches too. No window holds every gang: one
+# that takes longer to come is launched in parts.
 _GANG_BATCH_IDLE_DURATION = "5s"
 _GANG_BATCH_MAX_DURATION = "30s"
 
@@ -29,7 +30,7 @@ def plan_karpenter(
     size = scale.karpenter
     known = karpenter.release(stated.version)
     repairs = karpenter_repairs(cluster)
-    gangs = cluster.scheduling.engine == "volcano"
+    gangs = cluster.scheduling.engine != "none"
     by_name, by_id = (
         names.node_role(cluster.name, cluster.region, by_id=by_id) for by_id in (False, True)
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.catalog import addons, eks, karpenter, upgrades, versions
+from ultrascale.catalog import addons, eks, jobset, karpenter, kueue, upgrades, versions
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import AddonPlan, ClusterPlan
 
@@ -84,6 +84,9 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         yield _karpenter(plan.karpenter.version, plan.control_plane.version, then)
     if plan.volcano is not None:
         yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
+    if plan.kueue is not None:
+        yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
+        yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
     if plan.hyperpod is not None:
         yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
     if plan.cluster_autoscaler is not None:
@@ -93,7 +96,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if plan.karpenter is not None or plan.hyperpod_chart is not None:
+    if any((plan.karpenter, plan.kueue, plan.hyperpod_chart)):
         yield _helm(then)
 
 

@@ -1,0 +1,26 @@
+"""Kueue's controller on system nodes: its deployment waits until it runs."""
+
+from tests.support.pools import SYSTEM_POOL, pool_document
+from tests.support.queued_pools import BURST, mistakes_of, queued_document
+
+SMALL = SYSTEM_POOL | {"instance_types": ["m7i.xlarge"]}
+LARGE = SYSTEM_POOL | {"instance_types": ["m7i.2xlarge"]}
+FLEET = pool_document(**BURST | {"nodes": {"max": 2_000}})
+
+
+def wrong_sizes(*pools: dict[str, object]) -> list[str]:
+    found = mistakes_of(queued_document(pools=()) | {"pools": [*pools]})
+    return [line for line in found if "too small for Kueue" in line]
+
+
+def test_a_system_node_that_cannot_hold_the_controller_is_refused() -> None:
+    assert wrong_sizes(SMALL, FLEET) == [
+        "pools[system].instance_types: nodes too small for Kueue, which takes 4 vCPUs and 4Gi in a "
+        "cluster of 2,004 nodes, got [m7i.xlarge]; use larger types"
+    ]
+
+
+def test_one_system_pool_that_holds_it_is_enough() -> None:
+    assert wrong_sizes(LARGE, FLEET) == []
+    assert wrong_sizes(SMALL, LARGE | {"name": "larger", "role": "system"}, FLEET) == []
+    assert wrong_sizes(SMALL, BURST) == []
