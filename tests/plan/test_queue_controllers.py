@@ -1,5 +1,7 @@
 """Kueue's controller on system nodes: its deployment waits until it runs."""
 
+from typing import Any
+
 from tests.support.pools import SYSTEM_POOL, pool_document
 from tests.support.queued_pools import BURST, mistakes_of, queued_document
 
@@ -8,7 +10,7 @@ LARGE = SYSTEM_POOL | {"instance_types": ["m7i.2xlarge"]}
 FLEET = pool_document(**BURST | {"nodes": {"max": 2_000}})
 
 
-def wrong_sizes(*pools: dict[str, object]) -> list[str]:
+def wrong_sizes(*pools: dict[str, Any]) -> list[str]:
     found = mistakes_of(queued_document(pools=()) | {"pools": [*pools]})
     return [line for line in found if "too small for Kueue" in line]
 

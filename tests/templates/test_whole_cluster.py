@@ -51,6 +51,8 @@ VOLCANO = (
     "topology.volcano.sh",
 )
 KARPENTER = ("karpenter.sh", "karpenter.k8s.aws")
+# `tests/manifests/test_kueue.py` judges them.
+KUEUE = ("kueue.x-k8s.io",)
 AUTO_MODE = ("eks.amazonaws.com",)
 Request = pytest.FixtureRequest
 # Made by the certificate job in the cluster.
@@ -68,7 +70,7 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(item)
 
 
-@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra"])
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     """Everything that each of the cluster files becomes."""
     return request.getfixturevalue(request.param)
@@ -104,7 +106,8 @@ def test_every_pod_with_a_role_gets_the_token_to_use_it(assembly: Assembly) -> N
 
 
 def test_every_custom_object_is_of_a_kind_that_something_judges(assembly: Assembly) -> None:
-    judged = [d for groups in (VOLCANO, KARPENTER, AUTO_MODE) for d in custom(assembly, *groups)]
+    groups = (*VOLCANO, *KUEUE, *KARPENTER, *AUTO_MODE)
+    judged = custom(assembly, *groups)
 
     assert len(judged) == sum(1 for d in assembly.documents if not is_core(d))
 
