@@ -171,3 +171,13 @@ def test_status_shows_an_array_with_its_queue_and_the_pods_that_are_not_done(
     assert "convert-0" not in shown
     document: Any = job_document(status)
     assert (document["array"]["completed"], document["array"]["left"]) == (7, 91)
+
+
+def test_an_array_of_more_pods_at_once_than_its_queue_of_kueue_ever_has_is_refused() -> None:
+    whole_nodes = SWEEP | {"array": {"size": 100}}
+
+    (line,) = refusals(CLUSTERS["kueue"], whole_nodes)
+
+    assert line.startswith("job: array.parallelism: 400 nvidia.com/gpu at once, which queue ")
+    assert line.endswith("got 100; write at most 16: the others wait for these")
+    assert spec_of(CLUSTERS["kueue"], array={"parallelism": 4})["parallelism"] == 4

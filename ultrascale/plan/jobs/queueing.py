@@ -77,7 +77,7 @@ def mistakes_on(
     if (queue := request.cluster_queue) is None:
         return
     yield from _unlike(request, queue, pools, share)
-    yield from _beyond(request.kueue, queue, pools, requests, request.admitted_pods)
+    yield from _beyond(request, request.kueue, queue, pools, requests)
 
 
 def _beside_queues(
@@ -129,13 +129,14 @@ def _unlike(
 
 
 def _beyond(
+    request: JobRequest,
     kueue: KueuePlan,
     queue: ClusterQueuePlan,
     pools: Sequence[PoolPlan],
     requests: Mapping[str, str],
-    pods: int,
 ) -> Mistakes:
     """Yield pods that no flavor of the queue can hold together, whatever else runs."""
+    pods = request.admitted_pods
     needed = {
         flavor.pool: (pods * amount(requests[flavor.resource]), _most(queue, flavor))
         for flavor in _flavors(kueue, queue, pools)
@@ -150,6 +151,11 @@ def _beyond(
         f"{asked.normalize():f} {resource} at once, which queue {queue.name} never has in one "
         f"pool ({limits})"
     )
+    fitting = max(int(pods * most // asked) for asked, most in needed.values())
+    if fitting and pods != request.pods:
+        todo = f"write at most {fitting}: the others wait for these"
+        yield config.refuse("array.parallelism", wrong, todo, got=str(pods))
+        return
     yield config.refuse("queue", wrong, "ask for less, or use another queue", got="")
 
 
