@@ -18,6 +18,7 @@ from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import JobManifests, logs, prepare, submission
 from ultrascale.jobs.cancellation import cancel, objects_of
 from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.jobs.room import waits_for_room
 from ultrascale.jobs.status import job_status
 from ultrascale.jobs.workloads import read_workload
 
@@ -313,6 +314,34 @@ def test_it_is_followed_read_and_taken_away(stub: StubApiServer, cluster: Cluste
     gone = cancel(cluster, "training", objects_of(cluster, "training", "bert"))
     assert [str(each) for each in gone] == ["HyperPodPyTorchJob bert"]
     assert stub.find(f"{HYPERPOD_JOBS}/bert") is None
+
+
+def test_what_takes_its_nodes_is_told(
+    operated: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.put(
+        "/api/v1/nodes/hp-1",
+        {
+            "metadata": {
+                "labels": {
+                    "ultrascale.dev/pool": "hyperpod",
+                    "sagemaker.amazonaws.com/node-health-status": "Schedulable",
+                }
+            },
+            "status": {
+                "allocatable": {"cpu": "95", "memory": "1100Gi", "nvidia.com/gpu": "8"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+    )
+
+    holder = given.pod("other-0", "other")
+    container = {"name": "worker", "resources": {"requests": {"nvidia.com/gpu": "8"}}}
+    other = "/api/v1/namespaces/hyperpod-ns-research/pods/other-0"
+    stub.put(other, holder | {"spec": {"nodeName": "hp-1", "containers": [container]}})
+
+    (line,) = waits_for_room(cluster, sent(operated))
+    assert line.startswith("0 of its 4 pods fit on the 1 nodes that it may run on: it waits for")
 
 
 def test_without_the_operator_nothing_is_sent(stub: StubApiServer, cluster: Cluster) -> None:

@@ -182,7 +182,8 @@ def _kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
     spec = mapping(manifest, "spec")
     jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))
     worker = mapping(spec, "pytorchReplicaSpecs", "Worker")
-    for place in (spec, *objects(spec, "tasks"), *jobs, worker):
+    replicas = objects(spec, "replicaSpecs")
+    for place in (spec, *objects(spec, "tasks"), *jobs, *replicas, worker):
         if pod := mapping(place, "template", "spec"):
             count = number(place, "parallelism", default=number(place, "replicas", default=1))
             yield pod, count
