@@ -61,9 +61,14 @@ def plan_placement(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Placem
         return None
     sizes: dict[tuple[int, int], list[str]] = {}
     for name, job in cluster.jobs.items():
-        if isinstance(job, config.TrainingJob) and job.nodes > 1 and job.topology != "any":
-            own = [pool for pool in pools if job.pool in (None, pool.pool)]
-            sizes.setdefault((job.nodes, _among(pools, own, job)), []).append(name)
+        if not isinstance(job, config.TrainingJob) or job.topology == "any":
+            continue
+        roles = job.roles.values()
+        gang = sum(role.nodes for role in roles) or job.nodes
+        named = {role.pool or job.pool for role in roles} or {job.pool}
+        if gang > 1:
+            own = [pool for pool in pools if None in named or pool.pool in named]
+            sizes.setdefault((gang, _among(pools, own, job)), []).append(name)
     nodes = known_nodes(pools)
     if not sizes:
         largest = max((_nodes_of(pools, pool.pool) for pool in placed(pools)), default=0)

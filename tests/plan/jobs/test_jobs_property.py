@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.job_placement import nodes, plan_of
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import BATCH, JOB, SERVICE, VOLCANO, job_cluster, prepared, refusals
+from tests.support.jobs import BATCH, JOB, KUEUE, SERVICE, VOLCANO, job_cluster, prepared, refusals
 from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, SPOT, pool_document
 
 GPUS = {"instance_types": ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"], "zones": None}
@@ -77,6 +77,26 @@ JOBS: Drawn = st.one_of(
             "role": st.sampled_from(["worker", "w" * 13]),
         },
     ),
+    st.fixed_dictionaries(
+        {
+            **{key: value for key, value in given_of(JOB).items() if key != "nodes"},
+            "roles": st.dictionaries(
+                st.sampled_from(["trainer", "w" * 13, "b"]),
+                st.fixed_dictionaries(
+                    {},
+                    optional={
+                        "nodes": st.sampled_from([1, 2, 9]),
+                        "resources": RESOURCES,
+                        "command": st.just(["run"]),
+                        "when_lost": st.just("restart-role"),
+                    },
+                ),
+                min_size=1,
+            ),
+            **ANY,
+        },
+        optional={"rendezvous": st.sampled_from(["c10d", "etcd"])},
+    ),
     st.fixed_dictionaries({**given_of(BATCH), **ANY}),
     st.fixed_dictionaries(
         {
@@ -87,21 +107,26 @@ JOBS: Drawn = st.one_of(
         optional={"capacity": st.sampled_from(["reserved", "spot", "on-demand"])},
     ),
 )
-ETCD = VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}
+ETCD = {"rendezvous": {"backend": "etcd", "replicas": 3}}
+ENGINES: dict[str, dict[str, Any] | None] = {
+    "none": None,
+    "volcano": VOLCANO | ETCD,
+    "kueue": KUEUE | ETCD | {"queues": [{"name": "research", "prefer": ["train"]}]},
+}
 
 
 @settings(
-    max_examples=80,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
-@given(name=st.sampled_from(list(POOLS)), job=JOBS, gang=st.booleans())
+@given(name=st.sampled_from(list(POOLS)), job=JOBS, engine=st.sampled_from(list(ENGINES)))
 def test_whatever_is_asked_for_is_refused_with_a_way_out_or_runs(
-    name: str, job: dict[str, Any], gang: bool
+    name: str, job: dict[str, Any], engine: str
 ) -> None:
-    cluster = job_cluster(POOLS[name], scheduling=ETCD if gang else None)
+    cluster = job_cluster(POOLS[name], scheduling=ENGINES[engine])
     lines = refusals(cluster, job)
     if lines:
         assert all(line.startswith("job: ") and "; " in line for line in lines), lines
