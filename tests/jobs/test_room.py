@@ -12,6 +12,7 @@ from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping, objects
 from ultrascale.jobs import JobManifests, prepare
+from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.jobs.room import MOST_NODES, waits_for_room
 
@@ -176,3 +177,24 @@ def test_roles_do_not_count_the_same_node_twice(
     (told,) = waits_for_room(cluster, prepare(tutorial, two))
     assert told.startswith("2 of its 3 pods fit on the 3 nodes")
     assert "job bert-data" in told
+
+
+@pytest.mark.parametrize(
+    ("disk", "warned"), [("104779756Ki", True), ("7430000000Ki", False), (None, False)]
+)
+def test_scratch_on_nodes_whose_pods_lie_on_the_root_volume_is_told_before_it_fills(
+    stub: StubApiServer, cluster: Cluster, tutorial: JobCluster, disk: str | None, warned: bool
+) -> None:
+    add_nodes(stub)
+    for index in range(2):
+        capacity = {} if disk is None else {"ephemeral-storage": disk}
+        stub.objects[f"{NODES}/n{index}"]["status"]["capacity"] = capacity
+
+    told = [
+        *warns_of_disks(cluster, job(tutorial, "bert-pretrain", changes={"scratch": "/scratch"}))
+    ]
+
+    assert [line[:77] for line in told] == [
+        "2 of the 2 nodes that it may run on keep volumes of pods on a disk of 107 GB,"
+    ] * warned
+    assert [*warns_of_disks(cluster, job(tutorial, "bert-pretrain"))] == []

@@ -1,6 +1,6 @@
 """Manifests of a job: its objects, their kinds and their YAML."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from ultrascale.jobs.pytorch_job import pytorch_objects
 from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano_job import volcano_objects
 from ultrascale.jobs.workloads import WORKLOADS
-from ultrascale.plan.model import JobPlan
+from ultrascale.plan.model import JobPlan, ScratchPlan
 from ultrascale.plan.model.jobs import ArrayPlan
 
 Manifest = JsonObject
@@ -42,6 +42,7 @@ class JobManifests:
         service_account: Service account of its pods; None for the namespace's own.
         notes: Notes for the user, each a sentence.
         secrets: Secrets that its pods read, with the keys of each.
+        scratch_gb: GB of local NVMe that its nodes need below the volumes of pods; None: any.
         launches: Whether nodes are launched because its pods wait for them.
         array: Its pods as an array; None where it is none.
     """
@@ -59,6 +60,7 @@ class JobManifests:
     service_account: str | None
     notes: tuple[str, ...]
     secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    scratch_gb: int | None = None
     launches: bool = False
     array: ArrayPlan | None = None
 
@@ -80,6 +82,7 @@ def render(plan: JobPlan) -> JobManifests:
         priority_class=plan.pod.priority_class,
         service_account=plan.pod.service_account,
         secrets=_secrets(plan),
+        scratch_gb=min((each.gb for each in _scratch(plan)), default=None),
         notes=(*plan.notes, *notes_of(plan.patch)),
         launches=plan.launches,
         array=plan.array,
@@ -92,6 +95,10 @@ def _secrets(plan: JobPlan) -> dict[str, tuple[str, ...]]:
         for variable, secret in role.pod.secrets.items():
             keys.setdefault(secret, {})[variable] = None
     return {secret: tuple(found) for secret, found in keys.items()}
+
+
+def _scratch(plan: JobPlan) -> Iterator[ScratchPlan]:
+    yield from (role.pod.scratch for role in plan.roles if role.pod.scratch is not None)
 
 
 def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:

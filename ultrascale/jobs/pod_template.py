@@ -207,7 +207,7 @@ def _mounts(pod: PodPlan) -> Iterator[Spec]:
     if pod.shared_memory is not None:
         yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
     if pod.scratch is not None:
-        yield {"name": _SCRATCH, "mountPath": pod.scratch}
+        yield {"name": _SCRATCH, "mountPath": pod.scratch.mount_path}
 
 
 def _names(pod: PodPlan) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.manifests import JobManifests, kind_of
+from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.room import requests_of, waits_for_room
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
 from ultrascale.plan.names import JOB_LABEL
@@ -82,7 +83,8 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_local_queue, _claims, _service_account, *_secrets(job), _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
-    return (*unchecked, *_waits(cluster, job), *waits_for_room(cluster, job))
+    notes = (_waits, waits_for_room, warns_of_disks)
+    return (*unchecked, *(line for each in notes for line in each(cluster, job)))
 
 
 def _namespace(cluster: Cluster, job: JobManifests) -> Iterator[str]:

@@ -31,9 +31,9 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         ClusterError: The API server refuses, for another reason than a missing right, or cannot be
             reached.
     """
-    kinds = [kind for manifest in job.objects for kind in _kinds(manifest)]
+    kinds = [kind for manifest in job.objects for kind in pod_kinds(manifest)]
     try:
-        nodes_of = [_nodes(cluster, spec) for spec, _ in kinds]
+        nodes_of = [nodes_for(cluster, spec) for spec, _ in kinds]
         nodes = {name(node): node for found in nodes_of for node in found}
         if not 0 < len(nodes) <= MOST_NODES:
             return
@@ -77,7 +77,7 @@ def requests_of(container: Object) -> _Amounts:
     return {resource: amount(str(quantity)) for resource, quantity in stated.items()}
 
 
-def _nodes(cluster: Cluster, pod: Object) -> list[Object]:
+def nodes_for(cluster: Cluster, pod: Object) -> list[Object]:
     """Return nodes that a pod may run on, no more than one too many."""
     terms = objects(
         pod,
@@ -177,7 +177,7 @@ def _holder(pod: Object) -> str:
     return f"job {job}" if job else f"pod {text(pod, 'metadata', 'namespace')}/{name(pod)}"
 
 
-def _kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
+def pod_kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
     """Yield the spec of each kind of pods that a workload makes, and how many it makes of it."""
     spec = mapping(manifest, "spec")
     jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))

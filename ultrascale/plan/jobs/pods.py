@@ -8,6 +8,7 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import command, nodes, tiers
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.scratch import plan_scratch
 from ultrascale.plan.model import (
     PodPlan,
     PoolPlan,
@@ -49,7 +50,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         annotations=_annotations(job),
         grace_period_seconds=job.grace_period_seconds,
         secrets=dict(job.secrets),
-        scratch=job.scratch,
+        scratch=plan_scratch(job, pools),
         init=tuple(command.literal(word) for word in job.init),
     )
 

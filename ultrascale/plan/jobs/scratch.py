@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model import PoolPlan, ScratchPlan
 
 _GB, _GIB = 10**9, 2**30
 
@@ -32,6 +32,18 @@ def local_gb(pool: PoolPlan) -> int | None:
     if pool.is_auto_mode and size * _GB <= pool.root_disk.size_gib * _GIB:
         return None
     return size
+
+
+def plan_scratch(job: config.AnyJob, pools: Sequence[PoolPlan]) -> ScratchPlan | None:
+    """Return the scratch space of a job that has no mistakes; None where it asks for none.
+
+    Raises:
+        CatalogError: No source states the size of an instance type's disks.
+    """
+    sizes = [size for pool in pools if job.scratch and (size := local_gb(pool)) is not None]
+    if job.scratch is None or not sizes:
+        return None
+    return ScratchPlan(mount_path=job.scratch, gb=min(sizes))
 
 
 def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[config.Mistake]:
@@ -62,10 +74,10 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[conf
 
 def notes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
     """Yield how large the scratch space of a job is, and how long it lasts."""
-    sizes = [size for pool in pools if (size := local_gb(pool)) is not None]
-    if request.job.scratch is not None and sizes:
+    scratch = plan_scratch(request.job, pools)
+    if scratch is not None:
         where = ", ".join(sorted({pool.pool for pool in pools}))
         yield (
-            f"{request.job.scratch} is local NVMe, {min(sizes):,} GB on each node of {where}, "
+            f"{scratch.mount_path} is local NVMe, {scratch.gb:,} GB on each node of {where}, "
             "shared with images and other pods of the node; its files are gone with the pod."
         )

@@ -63,6 +63,19 @@ class MountPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchPlan:
+    """A volume of a pod on the local NVMe of its node.
+
+    Attributes:
+        mount_path: Path at which it is mounted.
+        gb: GB of NVMe on each node, which pods and images share.
+    """
+
+    mount_path: str
+    gb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
     """The pods of one role of a job, which are alike but for their index.
 
@@ -83,7 +96,7 @@ class PodPlan:
         annotations: Annotations.
         grace_period_seconds: Time from SIGTERM to SIGKILL.
         secrets: Environment variables with the Secret that holds each, under the variable's name.
-        scratch: Path of a volume that lies on local NVMe; None without.
+        scratch: Local NVMe; None where it has none.
         init: Command that runs before the program, in the same image; empty without.
         scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
     """
@@ -104,7 +117,7 @@ class PodPlan:
     annotations: Mapping[str, str]
     grace_period_seconds: int
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
-    scratch: str | None = None
+    scratch: ScratchPlan | None = None
     init: tuple[str, ...] = ()
     scheduler: str | None = None
 
