@@ -18,6 +18,8 @@ from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, prepared, refusals
 from tests.support.pools import POOL, pool_document
 from ultrascale.jobs import JobManifests
+from ultrascale.jobs.manifests import kind_of
+from ultrascale.jobs.pods import place_of
 
 ENGINES = {"volcano": VOLCANO, "kueue": KUEUE}
 # Where each engine writes the number of a pod of its task or role.
@@ -202,6 +204,52 @@ def test_peers_of_a_pod_that_comes_back_meet_it_again(engine: str) -> None:
     assert "--max-restarts=100" in script
     # Volcano gives the new pod another number of the attempt than its peers have.
     assert ("ATTEMPT" in script) == (engine == "kueue")
+
+
+def test_the_number_of_a_pod_runs_through_the_roles(sent: JobManifests, engine: str) -> None:
+    """`ultrascale logs --rank 3` reads the second rollout."""
+    (workload,) = sent.objects
+
+    labels = place_of(3, [(kind_of(workload), workload)])
+
+    role, index = {
+        "volcano": ("volcano.sh/task-spec", "volcano.sh/task-index"),
+        "kueue": (
+            "jobset.sigs.k8s.io/replicatedjob-name",
+            "batch.kubernetes.io/job-completion-index",
+        ),
+    }[engine]
+    assert (labels[role], labels[index]) == ("rollout", "1")
+
+
+def test_what_the_job_says_of_its_pods_holds_for_each_role(engine: str) -> None:
+    stated = job(
+        secrets={"HF_TOKEN": "hugging-face"},
+        scratch="/scratch",
+        init=["prepare"],
+        annotations={"example.com/a": "b"},
+        deadline_hours=1,
+        roles=with_role("rollout", when_lost="restart-role"),
+    )
+    sent = prepared(cluster(engine), stated)
+
+    for template in pod_templates(sent):
+        container = template["spec"]["containers"][0]
+        secrets = {each["name"]: each.get("valueFrom", {}) for each in container["env"]}
+        assert secrets["HF_TOKEN"]["secretKeyRef"]["name"] == "hugging-face"
+        assert "/scratch" in [each["mountPath"] for each in container["volumeMounts"]]
+        assert template["spec"]["initContainers"][0]["command"][-1] == "prepare"
+        assert template["metadata"]["annotations"]["example.com/a"] == "b"
+    spec: Any = sent.objects[0]["spec"]
+    if engine == "volcano":
+        # The end of the time is no loss of a pod.
+        late, lost = spec["tasks"][1]["policies"]
+        assert (late["action"], lost["action"]) == ("TerminateJob", "RestartPod")
+    else:
+        jobs = [each["template"]["spec"] for each in spec["replicatedJobs"]]
+        assert {each["activeDeadlineSeconds"] for each in jobs} == {3600}
+    assert dict(sent.secrets) == {"hugging-face": ("HF_TOKEN",)}
+    assert findings(sent) == []
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
