@@ -27,7 +27,7 @@ def places(plan: ClusterPlan) -> Mapping[str, tuple[int, int]]:
     }
 
 
-@pytest.mark.parametrize("name", ["trainium", "mixed", "auto", "hybrid"])
+@pytest.mark.parametrize("name", ["trainium", "mixed", "auto", "hybrid", "llm"])
 def test_no_stack_goes_before_those_that_were_deployed_on_top_of_it(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -39,7 +39,7 @@ def test_no_stack_goes_before_those_that_were_deployed_on_top_of_it(
             assert place[layer] < place[earlier], f"{layer} goes after {earlier}"
 
 
-@pytest.mark.parametrize("name", ["trainium", "mixed", "auto", "hybrid"])
+@pytest.mark.parametrize("name", ["trainium", "mixed", "auto", "hybrid", "llm"])
 def test_whatever_a_stack_retains_can_be_looked_for_later(
     name: str, request: pytest.FixtureRequest
 ) -> None:
