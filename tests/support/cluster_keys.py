@@ -34,6 +34,7 @@ OTHER_VALUES: dict[Keys, object] = {
     ("repair",): "none",
     ("queues", 0, "weight"): 2,
     ("queues", 0, "prefer"): ["burst"],
+    ("chat-large", "replicas"): 2,
     ("finetune", "nodes"): 2,
     ("reward", "nodes"): 2,
     ("tokenize", "pool"): "burst",
