@@ -14,7 +14,8 @@ SPARE = pool_document(name="spare", instance_types=["g6e.12xlarge"])
 
 def roles(scheduling: dict[str, Any] | None = None, **roles: Any) -> dict[str, Any]:
     """Return a cluster file with a job of a trainer and of ``roles``; a key `job` bends the job."""
-    job = {"pool": "train", **roles.pop("job", {})}
+    stated = {"pool": "train", **roles.pop("job", {})}
+    job = {key: value for key, value in stated.items() if value is not None}
     job["roles"] = {"trainer": {"nodes": 2, "script": "rl.train"}, **roles}
     return make_document(
         pools=[SYSTEM_POOL, POOL, SPARE], scheduling=scheduling or VOLCANO, jobs={"tune": job}
@@ -69,6 +70,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no such pool": (
         roles(rollout=ROLLOUT | {"pool": "spar"}),
         f"{AT}.rollout.pool: not one of pools, got 'spar'; did you mean spare?",
+    ),
+    "nodes named twice": (
+        roles(rollout=ROLLOUT, job={"pool": None, "node_selector": {"node-type": "spare"}}),
+        f"{AT}.rollout.pool: a pool beside the node-type of all roles, got 'spare'; "
+        "keep pool, or node_selector of the job",
+    ),
+    "nodes of controllers": (
+        roles(rollout=ROLLOUT | {"pool": "system"}),
+        f"{AT}.rollout.pool: the nodes of controllers and add-ons, got 'system'; "
+        "choose a pool of another role",
     ),
     "more GPUs than a node of its pool has": (
         roles(rollout=ROLLOUT | {"resources": {"gpu": 8}}),

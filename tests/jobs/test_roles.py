@@ -15,8 +15,17 @@ import pytest
 from tests.support.etcd_server import free_ports
 from tests.support.job_containers import Image, running
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import IMAGE, KUEUE, VOLCANO, job_cluster, prepared, refusals
+from tests.support.jobs import (
+    IMAGE,
+    KUEUE,
+    VOLCANO,
+    job_cluster,
+    large_cluster,
+    prepared,
+    refusals,
+)
 from tests.support.pools import POOL, pool_document
+from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.manifests import kind_of
 from ultrascale.jobs.pods import place_of
@@ -307,6 +316,27 @@ def test_roles_that_cannot_run_are_refused_at_their_key(
     stated = {key: value for key, value in stated.items() if value is not None}
 
     assert f"job: {line}" in refusals(cluster(engine, **more), stated)
+
+
+def test_hosts_that_no_variable_holds_are_refused() -> None:
+    roles = {"trainer": {"nodes": 8_000, "command": ["a"]}, "judge": {"command": ["b"]}}
+    stated = job(roles=roles, env={})
+    line = (
+        "job: roles.trainer.nodes: more pods than the names of their hosts fit into a variable of "
+        "each pod, got 8000; ask for less, or shorten the name of the job"
+    )
+
+    for scheduling in ENGINES.values():
+        assert line in refusals(large_cluster(scheduling=scheduling), stated)
+
+
+def test_one_run_of_the_compiler_is_refused_for_several_roles() -> None:
+    line = "job: roles: graphs of several roles, which no one run compiles; leave out --precompile"
+
+    with pytest.raises(ConfigError, match="no one run compiles") as refused:
+        prepared(cluster("volcano"), job(), precompile=True)
+
+    assert line in [str(each) for each in refused.value.diagnostics]
 
 
 # What runs in each pod: it listens under its own name, and passes on what it is told.

@@ -79,7 +79,7 @@ def _hosts_fit(request: JobRequest) -> Mistakes:
         if long or (request.gang and pods > volcano.PODS_PER_TASK):
             wrong = "more pods than the names of their hosts fit into a variable of each pod"
             yield config.refuse(
-                f"roles.{role.role}.nodes", wrong, "ask for less, or a shorter name"
+                f"roles.{role.role}.nodes", wrong, "ask for less, or shorten the name of the job"
             )
 
 
