@@ -212,6 +212,36 @@ def test_another_cluster_takes_the_place_of_the_one_that_the_chart_knows(
     assert "got hyperpod; known: trn1" in installed("production", own, cluster)[1]
 
 
+def test_jobs_of_the_chart_wait_in_the_queue_that_its_values_are_made_for(
+    installed: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    llm = read_cluster(ROOT / "clusters" / "llm-kueue.yaml")
+    cluster = tmp_path / "cluster.yaml"
+    own = {
+        "dataPvcName": "",
+        "checkpointPvcName": "",
+        "jobTemplates": {
+            "tune": {
+                "priorityClassName": "high",
+                "nodeSelector": {"node-type": "burst"},
+                "resources": {"limits": {"nvidia.com/gpu": 8}},
+            }
+        },
+    }
+
+    cluster.write_text(as_yaml([chart_values(llm, queue="foundation")], compact=True))
+    made = installed("tune", own, cluster)
+
+    expected = sent(llm, "tune", own | {"name": "tune"}, queue="foundation")
+    assert made == as_data(expected.objects)
+    assert made[0]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
+
+    cluster.write_text(as_yaml([chart_values(llm)], compact=True))
+    assert "name one of racks, foundation, applied, data" in "".join(
+        installed("tune", own, cluster)
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "values", "told"),
     [

@@ -20,6 +20,7 @@ from torchx.specs import (
 from torchx.specs import resource as named
 
 from tests.support import torchx_apps as apps
+from tests.support.folders import ROOT
 from tests.support.jobs import container, job_cluster, make_job, pod_spec, prepared
 from tests.support.pools import pool_document
 from ultrascale.torchx.errors import AppError
@@ -223,6 +224,22 @@ def test_what_cannot_run_is_refused_with_all_reasons(app: AppDef, parts: list[st
     for part in parts:
         assert part in told
         told = told.replace(part, "", 1)
+
+
+def test_an_app_in_a_queue_of_kueue_is_left_to_the_order_of_its_pools() -> None:
+    whole = apps.trainium(devices={"nvidia.com/gpu": 8}, capabilities={apps.NODE: "p5en.48xlarge"})
+    llm = ROOT / "clusters" / "llm-kueue.yaml"
+
+    job = apps.job_of(apps.make_app(resource=whole), cluster=llm, queue="foundation")
+
+    workload: Any = job.objects[-1]
+    assert workload["kind"] == "JobSet"
+    assert workload["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
+    affinity = pod_spec(job)["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    found = {each["key"]: each["values"] for each in term["matchExpressions"]}
+    assert found["ultrascale.dev/pool"] == ["burst", "reserved", "spot"]
+    assert found[apps.NODE] == ["p5en.48xlarge"]
 
 
 def test_an_instance_type_of_two_pools_is_refused_until_one_is_named(tmp_path: Path) -> None:

@@ -14,11 +14,14 @@ _COMMENT = """\
 
 def chart_values(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    queue: Annotated[
+        str | None, typer.Option(help="Queue of all jobs; needed where the file has several.")
+    ] = None,
 ) -> None:
     """Print the values of the chart training-job that follow from the cluster."""
     from ultrascale.jobs.chart_values import chart_values as values_of
     from ultrascale.jobs.manifests import as_yaml
     from ultrascale.jobs.preparation import read_cluster
 
-    found = as_yaml([values_of(read_cluster(file))], compact=True)
+    found = as_yaml([values_of(read_cluster(file), queue=queue)], compact=True)
     typer.echo(_COMMENT.format(file=file) + found, nl=False)

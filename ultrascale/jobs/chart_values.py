@@ -44,14 +44,23 @@ class _Share:
     job: config.TrainingJob
 
 
-def chart_values(cluster: JobCluster) -> dict[str, Json]:
+def chart_values(cluster: JobCluster, *, queue: str | None = None) -> dict[str, Json]:
     """Return the values of the chart `training-job` that follow from a cluster.
 
     They hold lists: Helm would merge mappings with those of another cluster.
 
+    Args:
+        cluster: The cluster.
+        queue: Queue of all jobs; None: the file's only one, or Volcano's default.
+
     Raises:
+        ConfigError: The file has no such queue.
         CatalogError: No source states a value of an instance type.
     """
+    program: JsonObject = _PROGRAM if queue is None else {**_PROGRAM, "queue": queue}
+    reading = config.read_job(cluster.reading, program, changes={})
+    if unknown := [mistake for mistake in reading.mistakes if mistake.at == ("queue",)]:
+        raise reading.refusal((*unknown,))
     tiers = node_tiers(cluster.plan)
     return {
         "cluster": {
@@ -75,14 +84,16 @@ def chart_values(cluster: JobCluster) -> dict[str, Json]:
                 }
                 for name, pattern in runtime_environment.BYPASSES_EFA
             ],
-            "placements": [*_placements(cluster, tiers)],
+            "placements": [*_placements(cluster, tiers, program)],
         }
     }
 
 
-def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[dict[str, Json]]:
+def _placements(
+    cluster: JobCluster, tiers: Sequence[NodeTierPlan], program: JsonObject
+) -> Iterator[dict[str, Json]]:
     """Yield the placement of jobs on each tier, and on each order of preferred tiers."""
-    shares = {tier.node_type: [*_shares(cluster, tier)] for tier in tiers}
+    shares = {tier.node_type: [*_shares(cluster, tier, program)] for tier in tiers}
     teams = ["", *sorted(team.name for team in cluster.teams)]
     for count in range(1, len(tiers) + 1 if len(tiers) <= _MOST_TIERS else 2):
         for chosen in combinations(tiers, count):
@@ -93,7 +104,7 @@ def _placements(cluster: JobCluster, tiers: Sequence[NodeTierPlan]) -> Iterator[
                 yield from _placement(cluster, types, pools, common, team)
 
 
-def _shares(cluster: JobCluster, tier: NodeTierPlan) -> Iterator[_Share]:
+def _shares(cluster: JobCluster, tier: NodeTierPlan, program: JsonObject) -> Iterator[_Share]:
     """Yield the shares of a tier's devices that jobs may have, the whole first."""
     kinds = {pool.accelerator for pool in tier.pools}
     most = max(pool.accelerators_per_node for pool in tier.pools)
@@ -105,7 +116,7 @@ def _shares(cluster: JobCluster, tier: NodeTierPlan) -> Iterator[_Share]:
             if count and most % count:
                 continue
             job = {
-                **_PROGRAM,
+                **program,
                 "node_selector": {names.NODE_TYPE_LABEL: tier.node_type},
                 "resources": {key: count},
             }

@@ -83,12 +83,16 @@ class _Pools:
     def __init__(self, cluster: config.Cluster, options: Options) -> None:
         self._pools = cluster.pools
         self._options = options
+        # A queue of Kueue has its own order of pools.
+        self._queued = cluster.scheduling.engine == "kueue"
 
     def mistakes(self, role: Role) -> Mistakes:
         wanted = _instance_type(role)
         if self._options.pool is not None or wanted is None or len(self._with(wanted)) == 1:
             return
         if pools := self._with(wanted):
+            if self._queued:
+                return
             yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_listed(pools)}"
             return
         types = sorted({name for pool in self._pools for name in pool.instance_types})
@@ -109,7 +113,10 @@ class _Pools:
             return {"pool": self._options.pool}
         if wanted is None:
             return {}
-        [name] = self._with(wanted)
+        names_of_pools = self._with(wanted)
+        if self._queued and len(names_of_pools) > 1:
+            return {"node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
+        [name] = names_of_pools
         [pool] = [pool for pool in self._pools if pool.name == name]
         if len(pool.instance_types) == 1:
             return {"pool": name}

@@ -11,7 +11,7 @@ from ultrascale.plan.names import TRAINING_NAMESPACE
 from ultrascale.torchx.errors import AppError
 
 _HELP: Mapping[str, str] = {
-    "queue": "Volcano queue, one of scheduling.queues of the cluster file",
+    "queue": "queue, one of scheduling.queues of the cluster file",
     "image_repo": "registry and repository of images that are named by :TAG alone; $NAME stands "
     "for an environment variable",
     "pool": "pool whose nodes the job runs on, instead of the one with its instance type",
@@ -29,7 +29,7 @@ class Options:
     Attributes:
         cluster: The cluster file.
         namespace: Namespace of the job.
-        queue: Volcano queue.
+        queue: Queue that the job waits in.
         image_repo: Registry and repository of images that are named by their tag alone.
         pool: Pool whose nodes it runs on.
         priority_class: Its priority.

@@ -409,7 +409,9 @@ def nodes_are_named(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
     fitting = sorted({pool.pool for pool in pools})
     if not fitting:
         unknown = [*_labels_of_no_pool(job, every)]
-        none = config.refuse("pool", "no pool has what the job asks for", "name one", got="")
+        none = config.refuse(
+            "pool", f"no pool{_of_queue(request)} has what the job asks for", "name one", got=""
+        )
         yield from unknown or [none]
     if request.cluster_queue is not None:
         # Kueue gives each kind of pods nodes of one pool.
@@ -428,6 +430,11 @@ def nodes_are_named(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
             yield config.refuse("prefer", wrong, todo, got="")
         else:
             yield config.refuse("pool", wrong, "name one pool", got="")
+
+
+def _of_queue(request: JobRequest) -> str:
+    queue = request.cluster_queue
+    return "" if queue is None else f" of queue {queue.name}, {', '.join(queue.pools)},"
 
 
 def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
