@@ -62,6 +62,7 @@ TRAINING: dict[str, Any] = {
     "queue": "b",
     "rendezvous": "c10d",
     "topology": "required",
+    "roles": {"teacher": {}, "student": {}},
     "restarts": {"job": 1},
     "compile_cache": {"model": "bert"},
     "ttl_seconds_after_finished": 60,
