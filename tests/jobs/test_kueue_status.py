@@ -276,3 +276,22 @@ def test_who_may_read_one_namespace_alone_sees_its_queues_of_kueue(
 
     assert ([each.name for each in queues.queues], queues.namespace) == (["a"], "training")
     assert [each.job for each in queues.waiting] == ["mine"]
+
+
+def test_who_waits_for_a_job_that_kueue_has_given_up_waits_no_longer(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    uid = put(stub, given.jobset(suspend=True))
+    late = holding("Evicted", "DeactivatedDueToRequeuingLimitExceeded")
+    stub.put(f"{given.WORKLOADS}/a", workload(late, PENDING, of=uid, active=False))
+
+    progress = follow(
+        cluster,
+        Followed(name="bert", namespace="training", kinds=(JOBSET,)),
+        until=lambda _: False,
+        report=lambda _: None,
+        timeout_seconds=20,
+    )
+
+    assert progress.state.result == "failed"
+    assert "Kueue has given it up" in progress.state.reason

@@ -3,7 +3,8 @@
 Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2/workload_types.go
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ultrascale.catalog.kueue import JOB_UID_LABEL
 from ultrascale.cluster_api.kinds import KUEUE_WORKLOAD
@@ -17,28 +18,47 @@ _LATE = "PodsReadyTimeout"
 _NONE: Object = {}
 
 
-def reason_of(cluster: Cluster, namespace: str, job: Object) -> str:
-    """Return why Kueue lets ``job`` wait, as a sentence without its end.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """What Kueue does with jobs that do not run.
 
-    It is empty for a job in no queue, for one that does not wait, and where the user may not read
-    Workloads.
+    Attributes:
+        reason: Why they wait, as a sentence without its end; empty where nothing is known.
+        given_up: Whether Kueue admits one of them no more by itself.
     """
+
+    reason: str = ""
+    given_up: bool = False
+
+
+def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:
+    """Return why Kueue lets ``jobs`` wait.
+
+    Nothing is known of a job in no queue, and where the user may not read Workloads.
+    """
+    workloads = [each for job in jobs for each in _workloads(cluster, namespace, job)]
+    return HeldBack(
+        reason="; ".join(dict.fromkeys(told for each in workloads if (told := reason(each)))),
+        given_up=any(_is_given_up(each) for each in workloads),
+    )
+
+
+def _workloads(cluster: Cluster, namespace: str, job: Object) -> Sequence[Object]:
     if not label(job, QUEUE_LABEL):
-        return ""
+        return ()
     query = {"labelSelector": f"{JOB_UID_LABEL}={uid(job)}"}
     try:
-        workloads = cluster.collection(KUEUE_WORKLOAD, namespace, query)
+        return cluster.collection(KUEUE_WORKLOAD, namespace, query)
     except RefusedError:
         # Its queue and that it is suspended are known all the same.
-        return ""
-    return "; ".join(filter(None, map(reason, workloads)))
+        return ()
 
 
 def reason(workload: Object) -> str:
     """Return why Kueue lets the job of ``workload`` wait; empty where it does not."""
     if condition(workload, "Finished"):
         return ""
-    if look_up(workload, "spec", "active") is False:
+    if _is_given_up(workload):
         return (
             f"Kueue has given it up{_because(condition(workload, 'Evicted'))}: cancel it, or set "
             f"spec.active of Workload {name(workload)} to true"
@@ -64,8 +84,13 @@ def is_waiting(workload: Object) -> bool:
     return not (
         condition(workload, "Finished")
         or condition(workload, "QuotaReserved")
-        or look_up(workload, "spec", "active") is False
+        or _is_given_up(workload)
     )
+
+
+def _is_given_up(workload: Object) -> bool:
+    inactive = look_up(workload, "spec", "active") is False
+    return inactive and not condition(workload, "Finished")
 
 
 def _without_pods(workload: Object) -> str:

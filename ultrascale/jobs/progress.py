@@ -11,7 +11,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.admission import reason_of
+from ultrascale.jobs.admission import HeldBack, held_back
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL
@@ -80,7 +80,7 @@ class _View:
         self._listed: set[str] = set()
         self._warnings: Counter[str] = Counter()
         self._warned = 0.0
-        self._reasons: list[str] = []
+        self._held = HeldBack()
         self._asked = 0.0
         self._sources = {kind.resource: kind for kind in (POD, POD_GROUP, *job.kinds)}
         self.gone = False
@@ -138,9 +138,14 @@ class _View:
         )
         if progress.up or state.result is not None:
             return progress
-        return replace(progress, waiting=self._waiting(state, pods))
+        held = self._held_back()
+        if held.given_up:
+            return replace(progress, state=replace(state, result="failed", reason=held.reason))
+        return replace(progress, waiting=self._waiting(state, pods, held.reason))
 
-    def _waiting(self, state: WorkloadState, pods: Sequence[Pod]) -> tuple[str, ...]:
+    def _waiting(
+        self, state: WorkloadState, pods: Sequence[Pod], held_back: str
+    ) -> tuple[str, ...]:
         reasons = Counter(pod.reason for pod in pods if pod.reason)
         fitting = sum(count for reason, count in reasons.items() if reason.startswith(_FITS))
         others = Counter({key: reasons[key] for key in reasons if not key.startswith(_FITS)})
@@ -155,24 +160,20 @@ class _View:
                 "(with Karpenter their NodeClaims), so that all are launched together"
             )
         lines += _group_reasons(self._own_groups())
-        if not state.result:
-            told = self._held_back() or [state.reason]
-            lines += filter(None, told)
+        if told := held_back or state.reason:
+            lines.append(told)
         if not pods:
             lines += self._warned_of()
         return tuple(dict.fromkeys(lines))
 
-    def _held_back(self) -> list[str]:
+    def _held_back(self) -> HeldBack:
         """Return why Kueue lets the workloads wait."""
         now = time.monotonic()
         if now - self._asked >= _WORKLOADS_EVERY:
             self._asked = now
-            reasons = [
-                reason_of(self._cluster, self._job.namespace, workload)
-                for workload in self._workloads.values()
-            ]
-            self._reasons = [*dict.fromkeys(filter(None, reasons))]
-        return self._reasons
+            workloads = self._workloads.values()
+            self._held = held_back(self._cluster, self._job.namespace, workloads)
+        return self._held
 
     def _own_groups(self) -> Iterator[Object]:
         """Yield the PodGroups of the job, without those of a deleted one of the same name."""

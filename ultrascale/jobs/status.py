@@ -11,7 +11,7 @@ from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
-from ultrascale.jobs.admission import reason_of
+from ultrascale.jobs.admission import held_back
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
@@ -128,8 +128,7 @@ def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobSta
     status = _status(namespace, job, made, pods)
     if status.state.up or status.state.result is not None:
         return status
-    reasons = [reason_of(cluster, namespace, manifest) for _, manifest in made]
-    if told := "; ".join(dict.fromkeys(filter(None, reasons))):
+    if told := held_back(cluster, namespace, (manifest for _, manifest in made)).reason:
         return replace(status, state=replace(status.state, reason=told))
     return status
 
