@@ -3,15 +3,23 @@
 from typing import Any
 
 from tests.support.cases import for_each
-from tests.support.pools import governed_document, pool_document
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    as_json,
+    governed_document,
+    loads_own,
+    pool_document,
+)
 from tests.support.queued_pools import (
     BURST,
     CPU,
     POOLS,
+    RESERVED,
     SPOT_POOL,
     mistakes_of,
     queued_document,
 )
+from ultrascale import config
 
 FIXED = {"role": "reserved", "nodes": {"static": 2}}
 TAINTS = [{"key": f"team-{number}", "value": "a"} for number in range(7)]
@@ -166,3 +174,46 @@ def test_a_queue_that_could_not_work_is_refused_with_a_way_out(
 
 def test_queues_of_volcano_may_not_be_called_as_its_own_but_kueues_may() -> None:
     assert mistakes_of(queued_document({"name": "default"})) == []
+
+
+BLOCK = pool_document(
+    **RESERVED | {"name": "block", "purchase": CAPACITY_BLOCK, "zones": ["us-west-2a"]}
+)
+WARNED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "reserved nodes of no queue": (
+        queued_document({"name": "a", "prefer": ["burst"]}),
+        [
+            "pools[reserved].name: paid for whether it is used or not, and in no queue, so that "
+            "services alone run there; name it in prefer of a queue"
+        ],
+    ),
+    "a window in a queue that bursts": (
+        queued_document({"name": "a", "prefer": ["block", "burst"]}, pools=(BLOCK, BURST)),
+        [
+            "scheduling.queues[a].prefer: pool block counts outside its window too, and jobs that "
+            "get it then are tried for hours and given up; give it a queue of its own with "
+            "topology: true, which waits for the nodes"
+        ],
+    ),
+    "a window in a queue that waits for nodes": (
+        queued_document({"name": "a", "prefer": ["block"], "topology": True}, pools=(BLOCK,)),
+        [],
+    ),
+    "guaranteed Spot": (
+        queued_document({"name": "a", "guarantee": {"spot": 1}}),
+        [
+            "scheduling.queues[a].guarantee.spot: guaranteed against other queues, and not against "
+            "EC2, which may have no Spot; guarantee nodes that are reserved"
+        ],
+    ),
+}
+
+
+@for_each(WARNED)
+def test_nodes_that_no_job_gets_are_warned_of(document: dict[str, Any], lines: list[str]) -> None:
+    cluster = loads_own(as_json(document))
+
+    assert mistakes_of(document) == []
+    about = ("queues[", "in no queue")
+    told = config.warnings(cluster)
+    assert [line for line in told if any(word in line for word in about)] == lines

@@ -13,6 +13,7 @@ from ultrascale.config import (
     pool_rules,
     purchase_rules,
     queue_rules,
+    queue_warnings,
     repair_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
@@ -111,6 +112,7 @@ _RULES = (
     pool_rules,
     purchase_rules,
     queue_rules,
+    queue_warnings,
     repair_rules,
 )
 # They say who may read the file, and nothing of the cluster.

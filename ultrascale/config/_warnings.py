@@ -50,7 +50,7 @@ warning = Rules()
 
 def warnings(cluster: Cluster) -> tuple[str, ...]:
     """Return what is legal in ``cluster`` but likely not meant, a line for each."""
-    return tuple(f"{named(cluster, note.at)}: {note.text}" for note in warning_mistakes(cluster))
+    return tuple(f"{named(cluster, each.at)}: {each.text}" for each in warning_mistakes(cluster))
 
 
 def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
@@ -58,11 +58,12 @@ def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
     order = keys_of(Cluster)
     return sorted(
         warning.judge(parts_of(cluster)),
-        key=lambda note: (order.index(str(note.at[0])), *note.at[1:2]),
+        key=lambda each: (order.index(str(each.at[0])), *each.at[1:2]),
     )
 
 
-def _note(key: str, text: str) -> Mistake:
+def note(key: str, text: str) -> Mistake:
+    """Return the warning at ``key``, whose ``text`` ends with what to do."""
     wrong, _, todo = text.rpartition("; ")
     return refuse(key, wrong or text, todo if wrong else "", got="")
 
@@ -70,7 +71,7 @@ def _note(key: str, text: str) -> Mistake:
 @warning
 def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
     if not kubernetes.admins:
-        yield _note("admins", "empty, so nobody can use kubectl; add the ARN of an IAM role")
+        yield note("admins", "empty, so nobody can use kubectl; add the ARN of an IAM role")
 
 
 @warning
@@ -80,7 +81,7 @@ def karpenter_is_unread(section: Karpenter) -> Mistakes:
             f"{section.version} is a Karpenter that this product was not held against; write "
             f"{karpenter.NEWEST_VERSION}, or {karpenter.LONG_TERM_VERSION} for long-term support"
         )
-        yield _note("version", text)
+        yield note("version", text)
 
 
 @warning
@@ -92,7 +93,7 @@ def agreed_already(agreed: AgreedLimits) -> Mistakes:
             f"AWS publishes that it grants {most:,}, so this says "
             "nothing more; leave it out, or write what the agreement says"
         )
-        yield _note("nau_per_vpc", text)
+        yield note("nau_per_vpc", text)
 
 
 @warning
@@ -105,7 +106,7 @@ def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistak
             "AWS's HyperPod chart may know no image of the health-monitoring agent in "
             f"{identity.region}, without which no faulty node is found; ask AWS"
         )
-        yield _note("region", text)
+        yield note("region", text)
 
 
 @warning
@@ -114,12 +115,12 @@ def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
     for number, name in enumerate(pool.instance_types):
         key = f"instance_types.{number}"
         if not catalog.lookup(name).announced:
-            yield _note(key, f"{name} is a preview name; EC2 may not launch it yet")
+            yield note(key, f"{name} is a preview name; EC2 may not launch it yet")
         if isinstance(pool.purchase, CapacityBlock):
             if region not in catalog.lookup(name).capacity_block_regions:
-                yield _note(key, f"AWS lists no Capacity Blocks of {name} in {region}; ask AWS")
+                yield note(key, f"AWS lists no Capacity Blocks of {name} in {region}; ask AWS")
         elif regions.offered(name, region, hyperpod=is_hyperpod) is False:
-            yield _note(key, f"{name} has no listed price in {region}; check with AWS")
+            yield note(key, f"{name} has no listed price in {region}; check with AWS")
 
 
 @warning
@@ -131,7 +132,7 @@ def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
             f"node get {shortest} to {longest} minutes, whatever their disruption budgets say: let "
             f"jobs save checkpoints as often"
         )
-        yield _note("repair", text)
+        yield note("repair", text)
 
 
 @warning
@@ -140,11 +141,11 @@ def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
     lost = loses_efa(pool, network)
     if lost == "types" and isinstance(pool.purchase, Spot):
         # A Spot pool needs its choice of types, on a node group by our own rule.
-        yield _note("efa", "no EFA for several instance types; write efa: none")
+        yield note("efa", "no EFA for several instance types; write efa: none")
     elif lost == "zones" and not spans_nodes(pool):
         spot = isinstance(pool.purchase, Spot)
         todo = "write efa: none" if spot else "keep one zone, or write efa: none"
-        yield _note("efa", f"no EFA across several zones; {todo}")
+        yield note("efa", f"no EFA across several zones; {todo}")
 
 
 @warning
@@ -157,7 +158,7 @@ def replaced_within_window(pool: Pool) -> Mistakes:
             f"EKS Auto Mode replaces a node after {days} days, within this window; "
             "let jobs save checkpoints, or use managed-node-group"
         )
-        yield _note("purchase.ends", text)
+        yield note("purchase.ends", text)
 
 
 @warning
@@ -167,7 +168,7 @@ def reserved_elsewhere(pool: Pool) -> Mistakes:
             "a capacity reservation that was not made in this group may not fill it; "
             "leave it out, or make the reservation in the group"
         )
-        yield _note("placement_group", text)
+        yield note("placement_group", text)
 
 
 @warning
@@ -179,14 +180,14 @@ def spot_is_tightly_coupled(pool: Pool, network: Network) -> Mistakes:
             "EC2 takes Spot nodes one by one, and a job that spans them over EFA stops "
             "with the first; let it save checkpoints, or use capacity-block"
         )
-        yield _note("purchase.option", text)
+        yield note("purchase.option", text)
 
 
 @warning
 def spot_is_never_reserved(pool: Pool) -> Mistakes:
     if pool.role == "reserved" and isinstance(pool.purchase, Spot):
         todo = "write burst" + (", with nodes.max" if pool.nodes.static is not None else "")
-        yield _note("role", f"EC2 takes Spot nodes back whatever the role; {todo}")
+        yield note("role", f"EC2 takes Spot nodes back whatever the role; {todo}")
 
 
 @warning
@@ -214,7 +215,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
             "for all, and adds nodes that are too small for the pods that wait; keep types of one "
             "size" + ("" if pool.role == "system" else f", or use {other}")
         )
-        yield _note("instance_types", text)
+        yield note("instance_types", text)
 
 
 @warning
@@ -226,7 +227,7 @@ def kept_at_list_price(pool: Pool) -> Mistakes:
             "reserved nodes are kept when they are idle, here at the On-Demand price; "
             "write burst, or nodes.static for a count that you mean to pay for"
         )
-        yield _note("role", text)
+        yield note("role", text)
 
 
 @warning
@@ -239,7 +240,7 @@ def static_in_zones(pool: Pool, network: Network) -> Mistakes:
     if static and len(zones_of(pool, network)) > 1:
         by = provisioners.NAMES[pool.provisioner]
         text = f"{by} does not spread a fixed count over zones; make a pool of each zone"
-        yield _note("zones", text)
+        yield note("zones", text)
 
 
 @warning
@@ -257,7 +258,7 @@ def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mis
                 f"has with EFA behind the same taint: a job may land here and run without; "
                 "let its pods select node-type, or ask for vpc.amazonaws.com/efa"
             )
-            yield _note("efa", text)
+            yield note("efa", text)
             return
 
 
@@ -284,8 +285,8 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
                 f"node group starts with all its nodes, {nodes} together; lower nodes.max if the "
                 "reservation has fewer, or keep one pool"
             )
-            note = _note("purchase.reservation", text)
-            yield replace(note, at=(*placed.at, *note.at))
+            told = note("purchase.reservation", text)
+            yield replace(told, at=(*placed.at, *told.at))
 
 
 @warning
@@ -301,7 +302,7 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
                 f"pods that fit here and on {other.path} start "
                 f"nodes of both, by {scalers}; let them select node-type"
             )
-            yield _note("provisioner", text)
+            yield note("provisioner", text)
             return
 
 
@@ -312,13 +313,13 @@ def nobody_may_submit(backend: Backend) -> Mistakes:
         return
     if not identity.rights and not identity.admins:
         text = "missing, so every caller is refused; name groups in rights, and admins"
-        yield _note("identity", text)
+        yield note("identity", text)
     elif not identity.admins:
         text = (
             "empty, so nobody can cancel the job of somebody who is away, or see jobs that were "
             "recorded before they had owners; name a group"
         )
-        yield _note("identity.admins", text)
+        yield note("identity.admins", text)
 
 
 @warning
@@ -330,13 +331,13 @@ def jobs_submit_jobs(
     for name in backend.identity.rights:
         if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
             text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
-            yield _note("identity.rights", text)
+            yield note("identity.rights", text)
 
 
 @warning
 def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
     if not any(file_system.zone in zones_of(pool, network) for pool in pools):
-        yield _note("zone", f"no pool has nodes in {file_system.zone}")
+        yield note("zone", f"no pool has nodes in {file_system.zone}")
 
 
 @warning
@@ -366,7 +367,7 @@ def nobody_hears_of_the_end(
         f"end. One missed end costs what all jobs did since their last checkpoint, {cost}; add "
         "observability.alarms.email"
     )
-    yield _note("purchase", text)
+    yield note("purchase", text)
 
 
 def _repels(pool: Pool) -> frozenset[tuple[str, str]]:
@@ -399,4 +400,4 @@ def fleet_is_larger_than_any_placed(scheduling: Scheduling, pools: Readable[Pool
         if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
     )
     if scheduling.topology_aware and nodes > volcano_placement.MOST_NODES:
-        yield _note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")
+        yield note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")
