@@ -51,6 +51,9 @@ ROLES: dict[str, Any] = {
 }
 
 
+JUDGE: dict[str, Any] = {"command": ["judge"], "resources": {"gpu": 1}}
+
+
 def job(**changes: Any) -> dict[str, Any]:
     roles = changes.pop("roles", ROLES)
     return {
@@ -277,6 +280,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         job(roles=ROLES | {"student": {"nodes": 3, "command": ["student"]}}),
         "roles.student.nodes: 5 nodes for trainer and student together, more than the 4 of train, "
         "got 3; ask for less, or raise nodes in pool train",
+    ),
+    "a GPU of a node that another role has to itself": (
+        "volcano",
+        job(roles={"trainer": {"nodes": 4, "script": "a.py"}, "judge": JUDGE}),
+        "roles.judge.nodes: 5 nodes for trainer and judge together, more than the 4 of train"
+        "; ask for less, or raise nodes in pool train",
     ),
     "memory that a node of its pool has not": (
         "kueue",

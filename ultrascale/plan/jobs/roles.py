@@ -1,7 +1,9 @@
 """Jobs of several roles: one gang of several kinds of pods, each planned as a job of its own."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubernetes, volcano
@@ -58,17 +60,31 @@ def _nodes_are_there(request: JobRequest) -> Mistakes:
     """Yield more nodes than a pool ever has for the roles that share it."""
     asked: dict[tuple[str, ...], list[JobRequest]] = {}
     for role in request.roles:
-        if nodes.node_share(role.job, role.nodes).whole:
-            asked.setdefault(_names(role.nodes), []).append(role)
+        asked.setdefault(_names(role.nodes), []).append(role)
     for pools, roles in asked.items():
-        most = sum(pool.max_nodes for pool in request.pools if pool.pool in pools)
-        pods = sum(role.pods for role in roles)
-        if len(roles) > 1 and pods > most:
+        most = sum(pool.max_nodes for pool in roles[0].nodes)
+        needed = math.ceil(sum(_nodes_of(role, most) for role in roles))
+        if len(roles) > 1 and needed > most:
             where = ", ".join(pools)
             told = " and ".join(role.role or "" for role in roles)
-            wrong = f"{pods} nodes for {told} together, more than the {most} of {where}"
+            wrong = f"{needed} nodes for {told} together, more than the {most} of {where}"
             todo = f"ask for less, or raise nodes in pool {where}"
             yield config.refuse(f"roles.{roles[-1].role}.nodes", wrong, todo)
+
+
+def _nodes_of(role: JobRequest, most: int) -> Fraction:
+    """Return the nodes that a role takes, with parts of them; 0 where it shares them with any pod.
+
+    Args:
+        role: The role.
+        most: Nodes that its pools ever have.
+    """
+    share = nodes.node_share(role.job, role.nodes)
+    if share.whole:
+        return Fraction(role.pods)
+    if not share.accelerators:
+        return Fraction(0)
+    return Fraction(role.pods * most, nodes.most_pods(role.nodes, share))
 
 
 def _hosts_fit(request: JobRequest) -> Mistakes:
