@@ -1,13 +1,15 @@
 """Manifests of a request, by the rules and the cluster file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from ultrascale import config
+from ultrascale.cluster_api.kinds import INDEXED_JOB, JOBSET, VOLCANO_JOB, Kind
+from ultrascale.config.scheduling import Queueing
 from ultrascale.documents import JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
@@ -25,6 +27,11 @@ _JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
 # What a template may leave to the request, and is judged with at the start.
 _PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}
 _PROBE_ID = UUID(int=0)
+# What a template becomes hangs on its nodes and its array, which a request may state.
+_OTHERS: Mapping[Queueing, frozenset[Kind]] = {
+    "kueue": frozenset({JOBSET, INDEXED_JOB}),
+    "volcano": frozenset({VOLCANO_JOB, INDEXED_JOB}),
+}
 # A job that is gone when a crashed submission is repeated would run twice. Seconds.
 _SHORTEST_TTL = 3600
 
@@ -106,9 +113,9 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
             mistakes += [f"rules.{position}: {line}" for line in _job_lines(error)]
         else:
             mistakes += [f"rules.{position}: {line}" for line in _unfit(manifests)]
-            followed |= {
-                (manifests.namespace, kind.resource) for kind, _ in workloads(manifests.objects)
-            }
+            kinds = {kind for kind, _ in workloads(manifests.objects)}
+            kinds |= _OTHERS.get(cluster.cluster.scheduling.engine, frozenset())
+            followed |= {(manifests.namespace, kind.resource) for kind in kinds}
     if mistakes:
         raise ConfigError(dict.fromkeys(f"{source}: {mistake}" for mistake in mistakes))
     return Renderer(cluster=cluster, rules=rules, account=account, followed=frozenset(followed))

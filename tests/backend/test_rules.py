@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.backend_files import PRODUCTION, RESEARCH, RULES, asked, write_files
+from tests.support.backend_files import CLUSTER, PRODUCTION, RESEARCH, RULES, asked, write_files
 from tests.support.folders import ROOT
 from ultrascale.config.backend import DEFAULT_TEMPLATES
 from ultrascale.errors import ConfigError
@@ -99,6 +99,27 @@ def test_what_is_rendered_is_named_after_the_request_and_carries_its_id(
     assert record.objects.count(f'"ultrascale.dev/request": "{ID}"') == 2
     assert again == record
     assert (record.namespace, record.kind, record.workloads) == ("training", "jobs.batch", 1)
+
+
+@pytest.mark.parametrize(
+    ("queueing", "kinds"),
+    [
+        ("none", {"jobs.batch"}),
+        ("kueue", {"jobs.batch", "jobsets.jobset.x-k8s.io"}),
+        ("volcano", {"jobs.batch", "jobs.batch.volcano.sh"}),
+    ],
+)
+def test_each_kind_that_a_request_can_become_is_followed(
+    tmp_path: Path, queueing: str, kinds: set[str]
+) -> None:
+    """The number of nodes makes it a Job or a JobSet, and a request may state that number."""
+    cluster = f"{CLUSTER}scheduling: {{queueing: {queueing}}}\n"
+
+    renderer = open_renderer(*write_files(tmp_path, cluster=cluster), account=None)
+
+    record, _ = renderer.render(ID, asked(PRODUCTION), NOW, owner=OWNER)
+    assert renderer.followed == {("training", kind) for kind in kinds}
+    assert (record.namespace, record.kind) in renderer.followed
 
 
 def test_what_a_client_may_not_state_does_not_reach_the_job(renderer: Renderer) -> None:
