@@ -24,7 +24,7 @@ from tests.support.jobs import (
     prepared,
     refusals,
 )
-from tests.support.pools import POOL, pool_document
+from tests.support.pools import POOL, SPOT, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests
 from ultrascale.jobs.manifests import kind_of
@@ -424,3 +424,16 @@ def test_processes_of_three_roles_talk_by_the_names_and_variables_that_they_are_
         for index in range(2)
     ]
     assert output == {"rollout-0": "", "rollout-1": "", "reward-0": "", "trainer-0": f"{told}\n"}
+
+
+def test_a_role_on_spot_nodes_is_told_how_the_others_go_on(engine: str) -> None:
+    types = ["g6.12xlarge", "g6e.12xlarge", "g5.12xlarge"]
+    spot = pool_document(name="spare", instance_types=types, purchase=SPOT, zones=None, efa="none")
+    pools = job_cluster(TRAIN, spot, scheduling=ENGINES[engine])
+    words = "when_lost: restart-role of rollout keeps the others running"
+    roles = {name: ROLES[name] for name in ("trainer", "rollout")}
+    alone = roles | {"rollout": ROLES["rollout"] | {"when_lost": "restart-role"}}
+
+    told = [" ".join(prepared(pools, job(roles=each)).notes) for each in (roles, alone)]
+
+    assert [words in notes for notes in told] == [True, False]

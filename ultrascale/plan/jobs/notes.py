@@ -163,9 +163,12 @@ def _of_training(
             "TCP, many times slower."
         )
     spot = " and ".join(sorted({pool.pool for pool in pools if pool.capacity_type == "spot"}))
-    if not job.min_nodes and spot and job.nodes > 1:
+    together = job.nodes > 1 or request.role is not None
+    if not job.min_nodes and spot and together and not request.restarts_alone:
         can_shrink = request.engine != "none" or request.operated
         elastic = "; min_nodes lets it go on with fewer" if can_shrink else ""
+        if request.role is not None:
+            elastic = f"; when_lost: restart-role of {request.role} keeps the others running"
         yield f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each{elastic}."
     if job.min_nodes is not None and request.engine == "kueue":
         yield (

@@ -172,8 +172,8 @@ def _notes(request: JobRequest) -> Iterator[str]:
     leading, *others = request.roles
     if others:
         yield (
-            f"The job ends when all pods of role {leading.role} have succeeded; the pods of the "
-            "other roles are stopped then."
+            f"The job ends when all pods of role {leading.role} have succeeded; the pods of other "
+            "roles get SIGTERM then, and have to run until then."
         )
     with_efa: dict[tuple[str, ...], list[str]] = {}
     for role in request.roles:
