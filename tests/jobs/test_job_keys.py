@@ -1,5 +1,7 @@
 """Secrets, deadline, scratch, annotations, init and patch: on every engine, or refused."""
 
+import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +21,7 @@ from tests.support.pools import (
 )
 from ultrascale.documents import look_up
 from ultrascale.jobs import JobManifests
+from ultrascale.plan.jobs import command
 from ultrascale.plan.jobs.scratch import local_gb
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -156,6 +159,34 @@ def test_all_keys_together_make_one_job_that_every_engine_takes() -> None:
         if kind == "Deployment":
             continue
         assert findings(prepared(cluster, job, **stated)) == [], kind
+
+
+PROGRAM = """
+sleep 30 > /dev/null 2>&1 & kid=$!
+trap 'echo saved; kill $kid; exit 0' TERM
+echo up
+wait
+"""
+
+
+def test_a_program_on_volcano_saves_once_at_its_deadline_and_ends_by_a_code_of_its_own() -> None:
+    words = command.timed(("bash", "-c", PROGRAM), 1, grace_seconds=5)
+
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (command.DEADLINE_EXIT_CODE, "up\nsaved\n")
+
+
+def test_a_drain_reaches_a_program_with_a_deadline_once_and_keeps_its_exit_code() -> None:
+    words = command.timed(("bash", "-c", PROGRAM), 60, grace_seconds=5)
+
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "up\n"
+        program.send_signal(signal.SIGTERM)
+        assert program.stdout.read() == "saved\n"
+
+    assert program.returncode == 0
 
 
 # --- scratch ------------------------------------------------------------------------------------
