@@ -15,7 +15,9 @@ from tests.support.jobs import (
     pod_spec,
     prepared,
 )
+from tests.support.queued_pools import planned, queued_document
 from ultrascale.jobs import JobManifests
+from ultrascale.plan.model import KueuePlan
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -122,3 +124,41 @@ def test_a_lost_node_costs_no_restart_and_a_mistake_ends_the_job(
 
     assert next(matching, None) == action
     assert (policy["maxRestarts"], policy["restartStrategy"]) == (10, "BlockingRecreate")
+
+
+def flavors_of(pod: Any, plan: KueuePlan) -> set[str]:
+    """Return the flavors that Kueue may give a pod: labels of a flavor that it asks for fit.
+
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    nodes = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = nodes["nodeSelectorTerms"]
+    return {
+        flavor.name
+        for flavor in plan.flavors
+        if all(
+            flavor.node_labels.get(each["key"], each["values"][0]) in each["values"]
+            for each in term["matchExpressions"]
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "flavors"),
+    [
+        ({}, {"reserved", "burst", "spot"}),
+        ({"pool": "burst"}, {"burst"}),
+        ({"node_selector": {"karpenter.sh/capacity-type": "spot"}}, {"spot"}),
+        ({"node_selector": {"ultrascale.dev/role": "reserved"}}, {"reserved"}),
+    ],
+)
+def test_kueue_chooses_among_the_pools_that_a_job_may_run_on(
+    job: dict[str, Any], flavors: set[str]
+) -> None:
+    document = queued_document({"name": "research", "prefer": ["reserved", "burst", "spot"]})
+    plan = planned(document).kueue
+
+    found = prepared(document, make_job(pool=None) | job)
+
+    assert plan is not None
+    assert flavors_of(pod_spec(found), plan) == flavors
