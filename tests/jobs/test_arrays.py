@@ -23,6 +23,7 @@ from tests.support.stub_api_server import StubApiServer
 from ultrascale.cli.job_views import job_document, print_job
 from ultrascale.cluster_api.kinds import INDEXED_JOB
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs import logs
 from ultrascale.jobs.status import job_status
 from ultrascale.jobs.workloads import read_workload
 
@@ -141,6 +142,31 @@ def test_an_array_is_up_with_its_first_pod_as_none_waits_for_another() -> None:
     assert (state.least, state.up) == (1, True)
 
 
+def put_pod(stub: StubApiServer, index: int, phase: str) -> str:
+    """Give an array the pod of an index, and return its path."""
+    labels = {
+        "ultrascale.dev/job": "convert",
+        "batch.kubernetes.io/job-name": "convert",
+        "batch.kubernetes.io/job-completion-index": str(index),
+    }
+    path = f"{PODS}/convert-{index}"
+    metadata = {"name": f"convert-{index}", "labels": labels}
+    stub.put(path, {"metadata": metadata, "spec": {}, "status": {"phase": phase}})
+    return path
+
+
+def test_the_log_of_an_index_ends_with_it_while_the_others_go_on(tmp_path: Path) -> None:
+    stub = StubApiServer()
+    stub.put(f"{INDEXED_JOBS}/convert", sent(CLUSTERS["none"], active=8, ready=8))
+    stub.write(put_pod(stub, 7, "Succeeded"), "2026-11-21T12:00:00Z done", ends=True)
+
+    with serve(stub):
+        cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
+        lines = [*logs.lines(cluster, "training", "convert", logs.Choice(index=7), follow=True)]
+
+    assert lines == ["done"]
+
+
 def test_status_shows_an_array_with_its_queue_and_the_pods_that_are_not_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,13 +174,7 @@ def test_status_shows_an_array_with_its_queue_and_the_pods_that_are_not_done(
     array = sent(CLUSTERS["volcano"], active=2, ready=1, completedIndexes="0-6", failedIndexes="7")
     stub.put(f"{INDEXED_JOBS}/convert", array)
     for index, phase in ((0, "Succeeded"), (7, "Failed"), (9, "Pending")):
-        labels = {
-            "ultrascale.dev/job": "convert",
-            "batch.kubernetes.io/job-name": "convert",
-            "batch.kubernetes.io/job-completion-index": str(index),
-        }
-        pod = {"metadata": {"name": f"convert-{index}", "labels": labels}, "spec": {}}
-        stub.put(f"{PODS}/convert-{index}", {"kind": "Pod", **pod, "status": {"phase": phase}})
+        put_pod(stub, index, phase)
 
     with serve(stub):
         status = job_status(

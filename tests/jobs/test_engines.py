@@ -38,6 +38,8 @@ OF_JOBSET = frozenset({"POD_IP", "RUN_UID", "ATTEMPT"})
 OF_PYTORCH = frozenset({"POD_IP", "JOB_COMPLETION_INDEX"})
 SCHEDULER = frozenset({"schedulerName", "restartPolicy"})
 RESTARTS = frozenset({"restartPolicy"})
+# Of pods that Volcano schedules and no Job of Volcano makes.
+QUEUE_OF_VOLCANO = ("scheduling.volcano.sh/queue-name", "volcano.sh/task-spec")
 OF_AGENT = frozenset({"POD_IP"})
 
 ENGINES = {
@@ -70,6 +72,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "command on several nodes": make_job(pool="hp", script=None, command=["run"], **RICH),
     "script on one node": make_job(pool="hp", nodes=1, **RICH),
     "batch": BATCH | RICH | {"pool": "hp"},
+    "array": BATCH | RICH | {"pool": "hp", "array": {"size": 9, "parallelism": 3}},
 }
 # What an agent is told of the meeting: host, name and index are the engine's.
 MEETING = (
@@ -92,6 +95,8 @@ def shared_part(manifests: JobManifests, engine: Engine) -> Any:
     (found,) = pod_templates(manifests)
     template = copy.deepcopy(found)
     spec = template["spec"]
+    for annotation in QUEUE_OF_VOLCANO:
+        template["metadata"]["annotations"].pop(annotation, None)
     for field in engine.fields:
         spec.pop(field, None)
     for container in (*spec["containers"], *spec.get("initContainers", ())):

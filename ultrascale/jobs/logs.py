@@ -126,11 +126,11 @@ class _Follower:
         tries = 0
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
-            ended = (
-                together(read_workload(kind, manifest) for kind, manifest in made).result
-                is not None
-            )
+            state = together(read_workload(kind, manifest) for kind, manifest in made)
             pod = _chosen(self._cluster, self._namespace, self._job, made, self._choice)
+            done = state.array is not None and pod is not None and pod.state == "succeeded"
+            # The other indexes of an array may take hours longer.
+            ended = state.result is not None or done
             over = pod is None or pod.state in ("succeeded", "failed")
             if pod and pod.state not in ("pending", "scheduled"):
                 run = (pod.uid, pod.restarts)
