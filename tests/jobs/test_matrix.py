@@ -167,6 +167,19 @@ def test_a_row_whose_job_failed_is_told_and_sent_again_when_asked(
     assert states(after) == ["there"] * 3
 
 
+def test_rows_of_the_job_before_it_was_changed_are_told_and_stay(
+    send: Callable[..., Matrix],
+) -> None:
+    send("SEED\n1\n2\n")
+    same = send("SEED\n1\n2\n")
+    other = send("SEED\n1\n2\n3\n", image="bert-pretrain:v2")
+
+    line = "2 of the rows were sent with other keys of the job, such as another image"
+    assert states(other) == ["there", "there", "sent"]
+    assert any(note.startswith(line) for note in other.notes)
+    assert not any("other keys" in note for note in same.notes)
+
+
 def test_a_row_that_another_command_sends_meanwhile_counts_as_sent(
     stub: StubApiServer, send: Callable[..., Matrix]
 ) -> None:

@@ -30,14 +30,14 @@ from ultrascale.errors import (
 )
 from ultrascale.jobs import submission, tiers
 from ultrascale.jobs.manifests import JobManifests
-from ultrascale.jobs.matrix_table import Row, Table, read_table
+from ultrascale.jobs.matrix_table import Row, Table, digest_of, read_table
 from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.preparation import JobCluster, prepare, read, read_cluster
 from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
 from ultrascale.plan.model.jobs import RowPlan
-from ultrascale.plan.names import JOB_LABEL, MATRIX_LABEL, ROW_LABEL
+from ultrascale.plan.names import JOB_LABEL, MATRIX_JOB_LABEL, MATRIX_LABEL, ROW_LABEL
 
 _DIGEST = 8
 _ATTEMPTS = 99
@@ -131,10 +131,12 @@ def submit_matrix(
     if not dry_run:
         cluster = Cluster.connected(Path(kubeconfig) if kubeconfig else None, context)
         options["account"] = options.get("account") or cluster.account
+    into = read_cluster(file)
     work = _Work(
-        into=read_cluster(file),
+        into=into,
         job=job,
         options=options,
+        reading=read(into, job, options),
         chooser=_Chooser(cluster) if cluster is not None else None,
         now=datetime.now(UTC),
     )
@@ -154,14 +156,23 @@ class _Work:
     into: JobCluster
     job: str | Path | JsonObject
     options: JobOptions
+    reading: config.JobReading
     chooser: "_Chooser | None"
     now: datetime
 
-    def reading(self) -> config.JobReading:
-        return read(self.into, self.job, self.options)
+    @property
+    def name(self) -> str:
+        """Name of the job that the table is of."""
+        return self.reading.name
 
-    def prepared(self, reading: config.JobReading, row: Row | None, name: str) -> JobManifests:
-        stated = reading.job.args if reading.job is not None else ()
+    @property
+    def digest(self) -> str:
+        """What tells the job that the table is of from one with other keys."""
+        job = self.reading.job
+        return digest_of("" if job is None else job.model_dump_json(exclude_defaults=True))
+
+    def prepared(self, row: Row | None, name: str = "") -> JobManifests:
+        stated = self.reading.job.args if self.reading.job is not None else ()
         own: JobOptions = {}
         if row is not None:
             own = {
@@ -174,7 +185,11 @@ class _Work:
             self.job,
             choose=self.chooser,
             now=self.now,
-            row=RowPlan(matrix=reading.name, digest=row.digest if row is not None else ""),
+            row=RowPlan(
+                matrix=self.name,
+                digest=row.digest if row is not None else "",
+                job_digest=self.digest,
+            ),
             **cast("JobOptions", {**self.options, **own}),
         )
 
@@ -207,21 +222,20 @@ def _prepared(work: _Work, file: Path) -> _Prepared:
         table = read_table(file)
     except ConfigError as error:
         mistakes += error.diagnostics
-    reading = work.reading()
-    if len(reading.name) > LONGEST_NAME:
+    if len(work.name) > LONGEST_NAME:
         wrong = "too long for the digest of a row and the number of its attempt"
         fix = f"choose one of at most {LONGEST_NAME} characters by --name"
-        mistakes.append(Diagnostic(message=wrong, key="name", value=repr(reading.name), fix=fix))
+        mistakes.append(Diagnostic(message=wrong, key="name", value=repr(work.name), fix=fix))
     else:
         try:
-            work.prepared(reading, None, reading.name)
+            work.prepared(None)
         except ConfigError as error:
             mistakes += error.diagnostics
     if table is not None:
-        mistakes += _of_roles(reading, table)
+        mistakes += _of_roles(work.reading, table)
     if mistakes or table is None:
         raise ConfigError(mistakes)
-    return _rows(work, reading, table)
+    return _rows(work, table)
 
 
 def _of_roles(reading: config.JobReading, table: Table) -> Iterator[Diagnostic]:
@@ -232,13 +246,13 @@ def _of_roles(reading: config.JobReading, table: Table) -> Iterator[Diagnostic]:
         yield Diagnostic(message=wrong, file=table.source, key=options[0], fix=fix)
 
 
-def _rows(work: _Work, reading: config.JobReading, table: Table) -> _Prepared:
+def _rows(work: _Work, table: Table) -> _Prepared:
     found: list[tuple[Row, JobManifests]] = []
     # Lines on which a mistake stands, which many rows may have in common.
     wrong: dict[tuple[str, str, str], tuple[Diagnostic, list[int]]] = {}
     for row in table.rows:
         try:
-            found.append((row, work.prepared(reading, row, _name(reading.name, row, 1))))
+            found.append((row, work.prepared(row, _name(work.name, row, 1))))
         except ConfigError as error:
             for each in error.diagnostics:
                 key = (each.key, each.message, each.fix)
@@ -264,17 +278,17 @@ def _matrix(
     prepared: _Prepared,
     jobs: Sequence[MatrixJob],
     *,
-    unchecked: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
     error: ClusterError | None = None,
     interrupted: bool = False,
 ) -> Matrix:
-    reading, (_, first) = work.reading(), prepared[0]
+    _, first = prepared[0]
     return Matrix(
-        name=reading.name,
+        name=work.name,
         namespace=first.namespace,
         jobs=tuple(jobs),
         manifests=tuple(each for _, each in prepared),
-        notes=(*first.notes, *unchecked, *_notes(reading.job, prepared)),
+        notes=(*first.notes, *notes, *_notes(work.reading.job, prepared)),
         error=error,
         interrupted=interrupted,
     )
@@ -302,22 +316,22 @@ class _Attempt:
     """A job of a row that is there."""
 
     name: str
+    job_digest: str
     state: WorkloadState
     leaving: bool
 
 
 def _sent(cluster: Cluster, work: _Work, prepared: _Prepared, *, retry_failed: bool) -> Matrix:
-    matrix, namespace = work.reading().name, prepared[0][1].namespace
-    there = _there(cluster, namespace, matrix)
+    there = _there(cluster, prepared[0][1].namespace, work.name)
     jobs: list[MatrixJob] = []
     wanted: list[tuple[Row, JobManifests]] = []
     for row, manifests in prepared:
         attempts = there.get(row.digest, [])
         job = _judged(row, attempts, retry_failed=retry_failed)
         if job is None:
-            name = _name(matrix, row, _next(matrix, row, attempts))
+            name = _name(work.name, row, _next(work.name, row, attempts))
             if attempts:
-                manifests = work.prepared(work.reading(), row, name)
+                manifests = work.prepared(row, name)
             wanted.append((row, manifests))
             job = MatrixJob(row=row, name=name, state="left")
         jobs.append(job)
@@ -331,7 +345,7 @@ def _sent(cluster: Cluster, work: _Work, prepared: _Prepared, *, retry_failed: b
         work,
         prepared,
         jobs,
-        unchecked=unchecked,
+        notes=(*unchecked, *_of_another_job(work, jobs, there)),
         error=errors[0] if errors else None,
         interrupted=interrupted,
     )
@@ -349,6 +363,7 @@ def _there(cluster: Cluster, namespace: str, matrix: str) -> Mapping[str, Sequen
         found[digest].append(
             _Attempt(
                 name=name,
+                job_digest=label(workloads[0][1], MATRIX_JOB_LABEL),
                 state=together(read_workload(kind, manifest) for kind, manifest in workloads),
                 leaving=any(
                     text(manifest, "metadata", "deletionTimestamp") for _, manifest in workloads
@@ -356,6 +371,19 @@ def _there(cluster: Cluster, namespace: str, matrix: str) -> Mapping[str, Sequen
             )
         )
     return found
+
+
+def _of_another_job(
+    work: _Work, jobs: Sequence[MatrixJob], there: Mapping[str, Sequence[_Attempt]]
+) -> Iterator[str]:
+    """Yield how many of the jobs that are there have keys that the job has no more."""
+    digests = {each.name: each.job_digest for found in there.values() for each in found}
+    others = [job for job in jobs if digests.get(job.name, work.digest) != work.digest]
+    if others:
+        yield (
+            f"{len(others)} of the rows were sent with other keys of the job, such as another "
+            "image, and stay as they are; --name sends all of them anew."
+        )
 
 
 def _judged(row: Row, attempts: Sequence[_Attempt], *, retry_failed: bool) -> MatrixJob | None:

@@ -51,8 +51,7 @@ class Row:
     @property
     def digest(self) -> str:
         """What tells the parameters from others; the order of columns and rows does not matter."""
-        cells = json.dumps(sorted(self.cells.items()))
-        return hashlib.sha256(cells.encode()).hexdigest()[:_DIGEST]
+        return digest_of(json.dumps(sorted(self.cells.items())))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +65,11 @@ class Table:
 
     source: str
     rows: tuple[Row, ...]
+
+
+def digest_of(text: str) -> str:
+    """Return what tells ``text`` from others, as a label may have it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
 
 def read_table(file: Path) -> Table:

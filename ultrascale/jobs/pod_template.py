@@ -15,13 +15,22 @@ Spec = dict[str, Json]
 
 def labels(plan: JobPlan) -> dict[str, str]:
     """Return the labels of every object and pod of a job."""
-    row = plan.row
     return {
         names.JOB_LABEL: plan.name,
         "app.kubernetes.io/name": plan.name,
         names.COMPONENT_LABEL: plan.kind,
         "app.kubernetes.io/managed-by": "ultrascale",
-        **({} if row is None else {names.MATRIX_LABEL: row.matrix, names.ROW_LABEL: row.digest}),
+        **_row_labels(plan),
+    }
+
+
+def _row_labels(plan: JobPlan) -> dict[str, str]:
+    if (row := plan.row) is None:
+        return {}
+    return {
+        names.MATRIX_LABEL: row.matrix,
+        names.ROW_LABEL: row.digest,
+        names.MATRIX_JOB_LABEL: row.job_digest,
     }
 
 

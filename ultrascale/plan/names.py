@@ -35,8 +35,10 @@ EFA_LABEL = "ultrascale.dev/efa"
 # Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 JOB_LABEL = object_keys.JOB_LABEL
-MATRIX_LABEL, ROW_LABEL = "ultrascale.dev/matrix", "ultrascale.dev/matrix-row"
-"""Labels of jobs from a table of parameters: the job that the table is of, and the row's digest."""
+MATRIX_LABEL = "ultrascale.dev/matrix"
+"""On a job from a table of parameters: the name of the job that the table is of."""
+ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matrix-job"
+"""On such a job: digests of the row's parameters, and of the other keys of the job."""
 COMPONENT_LABEL = "app.kubernetes.io/component"
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"

@@ -165,10 +165,12 @@ class RowPlan:
     Attributes:
         matrix: Name of the job that the table is of.
         digest: What tells its parameters from those of other rows.
+        job_digest: What tells the keys of that job from those that it had before.
     """
 
     matrix: str
     digest: str
+    job_digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
