@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.jobs import JOB, refusals
 from tests.support.pools import SPOT, pool_document
 from tests.support.queued_pools import (
     BURST,
@@ -177,7 +178,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     return queued_document(*named, pools=tuple(pools))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(document=files())
 def test_a_random_file_is_refused_or_its_quotas_sum_to_the_fleet(document: dict[str, Any]) -> None:
     if wrong := mistakes_of(document):
@@ -223,3 +224,28 @@ def test_the_plan_tells_who_is_guaranteed_what_and_which_nodes_are_in_no_queue()
         assert sum(share.guaranteed for share in flavor.shares) + flavor.shared == flavor.nodes
     assert needs.nodes == 16 + 8 + 4
     assert needs.unqueued == {"cpu": 16, "neuron": 2, "managed": 4, "sharded": 24, "mixed": 8}
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    guarantee=st.integers(0, 16),
+    others=st.integers(0, 16),
+    limit=st.none() | st.integers(1, 9),
+    nodes=st.integers(2, 20),
+)
+def test_a_job_that_no_pool_of_its_queue_could_ever_hold_is_refused_and_no_other(
+    guarantee: int, others: int, limit: int | None, nodes: int
+) -> None:
+    mine = {"name": "mine", "guarantee": {"reserved": guarantee}, "prefer": ["reserved", "burst"]}
+    if limit is not None:
+        mine |= {"limit": {"reserved": limit, "burst": limit}}
+    others = min(others, 16 - guarantee)
+    document = queued_document(mine, {"name": "others", "guarantee": {"reserved": others}})
+
+    wrong = refusals(document, {**JOB, "pool": None}, queue="mine", nodes=nodes)
+
+    def most(own: int, all_nodes: int) -> int:
+        return all_nodes if limit is None else min(all_nodes, own + limit)
+
+    holds = nodes <= max(most(guarantee, 16), most(0, 8))
+    assert [line.split(": ")[1] for line in wrong] == ([] if holds else ["queue"])
