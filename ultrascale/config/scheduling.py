@@ -99,7 +99,7 @@ class Queue(Model):
     fair_share_weight: Annotated[int, Field(ge=1, le=1_000)] | None = None
     """Its share of what others leave idle, relative to the other queues. Kueue only.
 
-    Default: who asks first, borrows first.
+    Default: 1 where another queue states one; else who asks first, borrows first.
     """
 
     weight: Annotated[int, between(volcano.QUEUE_WEIGHTS)] = 1

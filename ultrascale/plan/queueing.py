@@ -228,7 +228,10 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
 
 
 def quota_of(queue: ClusterQueuePlan, flavor: FlavorPlan) -> QueueQuota | None:
-    """Return what ``queue`` may use of a flavor; None where it does not have the flavor."""
+    """Return what ``queue`` may use of a flavor; None where it does not have the flavor.
+
+    Source: potentialAvailable of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/cache/scheduler/resource_node.go
+    """
     for group in queue.groups:
         for quota in group.quotas:
             if quota.flavor == flavor.name:
