@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.jobs import IMAGE, pod_spec, prepared, refusals
+from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refusals
+from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
 
 JOB: dict[str, Any] = {
     "name": "tune",
@@ -211,3 +212,13 @@ def test_a_try_of_several_roles_costs_what_is_launched_for_them() -> None:
 
     assert note.startswith("Nodes of burst are launched once Kueue has admitted it.")
     assert note.endswith("such a try costs at most $42 (2 nodes, $126.59 an hour).")
+
+
+def test_kueues_jobs_on_hyperpod_are_told_who_restarts_them() -> None:
+    cluster = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL], scheduling=KUEUE)
+    manifests = prepared(cluster, make_job(pool="hp"))
+
+    assert [each["kind"] for each in manifests.objects] == ["JobSet"]
+    assert manifests.notes[0] == (
+        "JobSet restarts it when a node fails; HyperPod resumes its own kinds alone."
+    )

@@ -79,8 +79,9 @@ def _on_hyperpod(
 ) -> Iterator[str]:
     if not nodes.on_hyperpod(pools):
         return
-    if controller == "volcano":
-        yield "Volcano restarts it when a node fails; HyperPod resumes jobs of Kubeflow alone."
+    restarting = {"volcano": "Volcano", "jobset": "JobSet"}.get(controller)
+    if restarting is not None:
+        yield f"{restarting} restarts it when a node fails; HyperPod resumes its own kinds alone."
     elif controller == "indexed":
         yield (
             "Kubernetes itself restarts it when a node fails; HyperPod resumes no job that may "
