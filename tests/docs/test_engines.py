@@ -51,7 +51,7 @@ ROLES = {
     "rollout": {"nodes": 1, "command": ["python3", "rollout.py"]},
 }
 ANNOTATED = {"metadata": {"annotations": {"example.com/owner": "ana"}}}
-ROW = RowPlan(matrix="tune", digest="0123abcd")
+ROW = RowPlan(matrix="tune", digest="0123abcd", job_digest="0")
 FEATURES: dict[str, dict[str, Any]] = {
     "training of one node": make_job(nodes=1),
     "training of several nodes, on a fixed pool": make_job(),
