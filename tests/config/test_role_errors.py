@@ -125,3 +125,7 @@ def test_what_roles_have_of_the_job_is_refused_once() -> None:
 
     assert len(found) == 2, found
     assert all(line.startswith("jobs.tune.resources.gpu: more than a node") for line in found)
+
+
+def test_an_empty_key_of_a_role_is_as_good_as_none() -> None:
+    assert mistakes_in(roles(rollout=ROLLOUT | {"resources": None, "image": None})) == []

@@ -74,7 +74,9 @@ def in_role(job: TrainingJob, name: str, mistake: Mistake) -> Mistake:
 
 
 def _stated(role: RoleSpec) -> Iterator[str]:
-    return (key for key in _KEYS if key in role.model_fields_set and key != "env")
+    """Yield the keys that a role states; `null` is as good as leaving a key out."""
+    own = role.model_fields_set - {"env"}
+    return (key for key in _KEYS if key in own and getattr(role, key) is not None)
 
 
 @rule
