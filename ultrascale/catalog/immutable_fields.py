@@ -25,6 +25,7 @@ class Immutable:
         path: Its path, with `/` between the parts.
         but: Fields directly below it that may change all the same.
         only_if: Path of the field that makes it immutable by `true`; empty: it always is.
+        if_set: Path of the field that makes it immutable where the object has it.
         presence: Whether a value may change, and only its presence may not.
         grows: Whether a larger quantity is taken.
     """
@@ -32,6 +33,7 @@ class Immutable:
     path: str
     but: tuple[str, ...] = ()
     only_if: str = ""
+    if_set: str = ""
     presence: bool = False
     grows: bool = False
 
@@ -126,6 +128,12 @@ IMMUTABLE_FIELDS: Mapping[str, tuple[Immutable, ...]] = MappingProxyType(
         ),
         "AdmissionCheck.kueue.x-k8s.io": (Immutable("spec/controllerName"),),
         "LocalQueue.kueue.x-k8s.io": (Immutable("spec/clusterQueue"),),
+        # A flavor whose pods are placed by topology keeps all but its taints.
+        "ResourceFlavor.kueue.x-k8s.io": (
+            Immutable("spec/nodeLabels", if_set="spec/topologyName"),
+            Immutable("spec/tolerations", if_set="spec/topologyName"),
+            Immutable("spec/topologyName", if_set="spec/topologyName"),
+        ),
         "Topology.kueue.x-k8s.io": (Immutable("spec/levels"),),
         "ComputeDomain.resource.nvidia.com": (Immutable("spec"),),
     }

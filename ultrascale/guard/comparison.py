@@ -4,16 +4,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ultrascale.documents import Json, Resource
+from ultrascale.guard.access import narrowed_bindings
 from ultrascale.guard.callers import narrowed_callers
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.failures import missing_exports, with_failures
 from ultrascale.guard.immutable import refused_objects
-from ultrascale.guard.in_use import TOLD_KINDS, narrowed_bindings, object_in_use, with_use
+from ultrascale.guard.in_use import with_use
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
 from ultrascale.guard.node_groups import rolled_pools
 from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_objects
+from ultrascale.guard.objects_in_use import TOLD_KINDS, object_in_use
 from ultrascale.guard.properties import property_changes
 from ultrascale.guard.protection import is_retained, object_protection, with_protection
+from ultrascale.guard.queues import newly_gated
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
 from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, world
 
@@ -42,6 +45,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *refused_objects(objects),
         *narrowed_bindings(objects, worlds),
         *narrowed_callers(objects),
+        *newly_gated(objects),
     ]
     gone = list(_gone_objects(objects, worlds))
     pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))

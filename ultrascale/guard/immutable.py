@@ -65,6 +65,8 @@ def _refused(before: KubernetesObject, after: KubernetesObject) -> Iterator[Prop
 def _paths(field: Immutable, before: JsonObject, after: JsonObject) -> Iterator[str]:
     if field.only_if and at(before, field.only_if) is not True:
         return
+    if field.if_set and at(before, field.if_set) is None:
+        return
     if not field.but:
         yield field.path
         return

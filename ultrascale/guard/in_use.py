@@ -6,27 +6,34 @@ same change, its end is told of that. Nodes keep what they were launched with: a
 names another role today has nodes of the role before.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 
 from ultrascale.catalog import addons, create_only
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
-from ultrascale.guard.model import Action, Change, Harm
+from ultrascale.guard.access import ENTRY, NODES_LOSE, entry_changes
+from ultrascale.guard.charts import chart_changes_definitions, chart_goes, chart_goes_back
+from ultrascale.guard.judging import (
+    GOING,
+    KEEP_NODES,
+    KEEP_PODS,
+    Context,
+    Judge,
+    sides,
+    when_it_goes,
+    when_it_loses,
+)
+from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
 from ultrascale.guard.properties import at, version_numbers
 from ultrascale.guard.protection import GUARD
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
-_GOING: Sequence[Action] = ("deleted", "replaced", "may be replaced")
-
 # --- what each type is for ---------------------------------------------------------------------
 
 _NODE_SERVICES = ("ec2.amazonaws.com", "sagemaker.amazonaws.com")
 _POD_SERVICE = "pods.eks.amazonaws.com"
-_ENTRY = "AWS::EKS::AccessEntry"
 _ROLE = "AWS::IAM::Role"
 _GROUP = "AWS::EC2::SecurityGroup"
 _RULES = ("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
@@ -34,7 +41,7 @@ _LOGS = "AWS::Logs::LogGroup"
 # Parts of a role or a group, and what watches them: they refer to it, and do not use it.
 _PARTS = frozenset(
     {
-        _ENTRY,
+        ENTRY,
         *_RULES,
         "AWS::IAM::ManagedPolicy",
         "AWS::IAM::Policy",
@@ -44,43 +51,6 @@ _PARTS = frozenset(
 )
 # Programs that go with their own logs.
 _PROGRAMS = ("AWS::Lambda::Function", "AWS::CodeBuild::Project")
-_KEEP_NODES = "keep it until the last node that has it is gone, and name it then"
-_KEEP_PODS = "keep it until the last pod that uses it has ended, and name it then"
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """Both sides of a comparison, and what goes in it.
-
-    Attributes:
-        worlds: The templates.
-        applied: The objects in the cluster, of both sides.
-        gone: Resources that are deleted.
-        users: Resources that refer to each resource of the old side, its own parts left out.
-    """
-
-    worlds: Worlds
-    applied: tuple[Objects, Objects]
-    gone: frozenset[Key]
-    users: Mapping[Key, frozenset[Key]]
-
-    def old(self, change: Change) -> JsonObject:
-        """Return the properties of a resource before."""
-        return self.worlds.old.properties((change.stack, change.logical_id))
-
-    def new(self, change: Change) -> JsonObject:
-        """Return the properties of a resource after; none where it is gone."""
-        if change.logical_id not in self.worlds.new.resources(change.stack):
-            return {}
-        return self.worlds.new.properties((change.stack, change.logical_id))
-
-    def goes_with_its_users(self, change: Change) -> bool:
-        """Return whether all that used a resource goes as well."""
-        users = self.users.get((change.stack, change.logical_id), frozenset[Key]())
-        return bool(users) and users <= self.gone
-
-
-_Judge = Callable[[Change, _Context], "Harm | None"]
 
 
 def with_use(
@@ -97,12 +67,12 @@ def with_use(
     gone = {
         (change.stack, change.logical_id) for change in all_changes if change.action == "deleted"
     }
-    context = _Context(
+    context = Context(
         worlds=worlds, applied=applied, gone=frozenset(gone), users=_users(worlds.old)
     )
     for change in all_changes:
         harm = None
-        if not change.lost and change.action in ("updated", *_GOING):
+        if not change.lost and change.action in ("updated", *GOING):
             judges = _JUDGES.get(change.type, ())
             harm = next(filter(None, (judge(change, context) for judge in judges)), None)
         yield change if harm is None else change.harmed(harm)
@@ -116,45 +86,6 @@ def _users(old: World) -> Mapping[Key, frozenset[Key]]:
                 for reference in references(old.properties((stack, logical_id))):
                     users.setdefault(reference.resource, set()).add((stack, logical_id))
     return {resource: frozenset(keys - {resource}) for resource, keys in users.items()}
-
-
-def _when_it_goes(verdict: Harm) -> _Judge:
-    """Return the judge of a resource that is in use as long as what refers to it stays."""
-
-    def judge(change: Change, context: _Context) -> Harm | None:
-        if change.action not in _GOING or context.goes_with_its_users(change):
-            return None
-        return verdict
-
-    return judge
-
-
-def _when_it_loses(verdict: Harm, *paths: str) -> _Judge:
-    """Return the judge of a resource whose lists must keep their members, and switches be true."""
-
-    def judge(change: Change, context: _Context) -> Harm | None:
-        if change.action not in ("updated", *_GOING):
-            return None
-        old, new = context.old(change), context.new(change)
-        lost = [path for path in paths if _is_less(at(old, path), at(new, path))]
-        if change.action != "updated" or not lost:
-            return None
-        parts = ", ".join(f"{path} from {shown(at(old, path))}" for path in lost)
-        return Harm(
-            verdict=verdict.verdict,
-            lost=f"{verdict.lost}: {parts}",
-            instead=verdict.instead,
-        )
-
-    return judge
-
-
-def _is_less(old: Json, new: Json) -> bool:
-    """Return whether a list has lost a member, or a switch is off."""
-    if isinstance(old, list):
-        kept = [text_of(member) for member in sequence(new)]
-        return any(text_of(member) not in kept for member in old)
-    return old == "true" != new
 
 
 # --- networks ------------------------------------------------------------------------------------
@@ -176,9 +107,9 @@ _ENDPOINT = Harm(
 )
 
 
-def _rule_goes(change: Change, context: _Context) -> Harm | None:
+def _rule_goes(change: Change, context: Context) -> Harm | None:
     """Judge a rule of a security group by the groups on both of its ends."""
-    if change.action not in _GOING:
+    if change.action not in GOING:
         return None
     ends = {reference.resource for reference in references(context.old(change))}
     groups = [end for end in ends if context.worlds.old.type_of(end) == _GROUP]
@@ -187,15 +118,15 @@ def _rule_goes(change: Change, context: _Context) -> Harm | None:
     return _network("traffic that the rule allows, between interfaces")
 
 
-def _group_goes(change: Change, context: _Context) -> Harm | None:
+def _group_goes(change: Change, context: Context) -> Harm | None:
     if _pools_go((change.stack, change.logical_id), context):
         return None
-    return _when_it_goes(_network("a security group, and the traffic that it allows,"))(
+    return when_it_goes(_network("a security group, and the traffic that it allows,"))(
         change, context
     )
 
 
-def _pools_go(group: Key, context: _Context) -> bool:
+def _pools_go(group: Key, context: Context) -> bool:
     """Return whether node classes choose a security group by its tags, and all of them go."""
     old, new = context.applied
     own = {
@@ -213,20 +144,15 @@ def _pools_go(group: Key, context: _Context) -> bool:
 
 # --- identities ----------------------------------------------------------------------------------
 
-_NODES_LOSE = Harm(
-    verdict="cuts running nodes off",
-    lost="the identity of nodes that run: they lose the API server, and their pods with them",
-    instead=_KEEP_NODES,
-)
 _PODS_LOSE = Harm(
     verdict="cuts running nodes off",
     lost="the identity of pods that run: AWS refuses their calls once their credentials end",
-    instead=_KEEP_PODS,
+    instead=KEEP_PODS,
 )
 _RIGHTS_LOSE = Harm(
     verdict="cuts running nodes off",
     lost="rights of nodes that run",
-    instead=_KEEP_NODES,
+    instead=KEEP_NODES,
 )
 
 
@@ -239,10 +165,10 @@ def _trusted(role: JsonObject) -> set[str]:
     return services
 
 
-def _role_goes(change: Change, context: _Context) -> Harm | None:
+def _role_goes(change: Change, context: Context) -> Harm | None:
     trusted = _trusted(context.old(change))
-    if change.action not in _GOING:
-        loses = _when_it_loses(_RIGHTS_LOSE, "ManagedPolicyArns")
+    if change.action not in GOING:
+        loses = when_it_loses(_RIGHTS_LOSE, "ManagedPolicyArns")
         return loses(change, context) if trusted & {*_NODE_SERVICES} else None
     if trusted & {*_NODE_SERVICES}:
         name = context.old(change).get("RoleName")
@@ -253,14 +179,14 @@ def _role_goes(change: Change, context: _Context) -> Harm | None:
             if name is not None and node_class.spec.get("role") == name
         ]
         ended = bool(classes) and all(node_class.id not in new.by_id for node_class in classes)
-        return None if ended or context.goes_with_its_users(change) else _NODES_LOSE
+        return None if ended or context.goes_with_its_users(change) else NODES_LOSE
     if _POD_SERVICE in trusted and not context.goes_with_its_users(change):
         return _PODS_LOSE
     return None
 
 
-def _association_goes(change: Change, context: _Context) -> Harm | None:
-    if change.action not in _GOING:
+def _association_goes(change: Change, context: Context) -> Harm | None:
+    if change.action not in GOING:
         return None
     values = context.old(change)
     account, namespace = text(values, "ServiceAccount"), text(values, "Namespace")
@@ -275,80 +201,13 @@ def _pods_of(side: Objects, account: str, namespace: str) -> Iterator[Kubernetes
             yield applied
 
 
-_ACCESS_POLICIES = (
-    "AmazonEKSViewPolicy",
-    "AmazonEKSEditPolicy",
-    "AmazonEKSAdminPolicy",
-    "AmazonEKSClusterAdminPolicy",
-)
-"""Access policies of people, the weakest first."""
-_NODE_ENTRIES = frozenset({"EC2", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "HYPERPOD_LINUX"})
-
-
-def _entry_changes(change: Change, context: _Context) -> Harm | None:
-    old, new = context.old(change), context.new(change)
-    if text(old, "Type") in _NODE_ENTRIES:
-        return _NODES_LOSE if change.action in _GOING else None
-    if change.action not in ("updated", *_GOING) or _is_of_a_program(old):
-        return None
-    principal = text_of(old.get("PrincipalArn"))
-    later = [new] if change.action == "updated" else list(_entries(principal, context.worlds.new))
-    if any(_covers(entry, old) for entry in later):
-        return None
-    return Harm(
-        verdict="people lose access",
-        lost=f"access of {principal} to the cluster{' in part' if later else ''}",
-        instead="keep the entry beside the new ones, and name it once its people use others",
-    )
-
-
-def _is_of_a_program(entry: JsonObject) -> bool:
-    """Return whether an access entry is that of a role of the cluster's own stacks."""
-    return any(True for _ in references(entry.get("PrincipalArn")))
-
-
-def _entries(principal: str, world: World) -> Iterator[JsonObject]:
-    for stack in world.templates:
-        for logical_id, body in world.resources(stack).items():
-            if body["Type"] == _ENTRY:
-                values = world.properties((stack, logical_id))
-                if text_of(values.get("PrincipalArn")) == principal:
-                    yield values
-
-
-def _covers(entry: JsonObject, before: JsonObject) -> bool:
-    """Return whether an access entry allows all that another one did."""
-    groups = {text_of(group) for group in sequence(before, "KubernetesGroups")}
-    if not groups <= {text_of(group) for group in sequence(entry, "KubernetesGroups")}:
-        return False
-    return all(
-        any(_covers_policy(new, old) for new in objects(entry, "AccessPolicies"))
-        for old in objects(before, "AccessPolicies")
-    )
-
-
-def _covers_policy(new: JsonObject, old: JsonObject) -> bool:
-    wanted, has = (text_of(side.get("PolicyArn")).rpartition("/")[2] for side in (old, new))
-    ranked = wanted in _ACCESS_POLICIES and has in _ACCESS_POLICIES
-    if wanted != has and not (
-        ranked and _ACCESS_POLICIES.index(has) > _ACCESS_POLICIES.index(wanted)
-    ):
-        return False
-    scope = mapping(new, "AccessScope")
-    if scope.get("Type") == "cluster":
-        return True
-    named = {text_of(name) for name in sequence(old, "AccessScope", "Namespaces")}
-    inside = mapping(old, "AccessScope").get("Type") == "namespace"
-    return inside and named <= {text_of(name) for name in sequence(scope, "Namespaces")}
-
-
 # --- the control plane and its database ----------------------------------------------------------
 
 _PUBLIC = "ResourcesVpcConfig/EndpointPublicAccess"
 _CIDRS = "ResourcesVpcConfig/PublicAccessCidrs"
 
 
-def _cluster_closes(change: Change, context: _Context) -> Harm | None:
+def _cluster_closes(change: Change, context: Context) -> Harm | None:
     """Judge the ways to the API server: of people from outside, of nodes from inside."""
     old, new = context.old(change), context.new(change)
     if change.action != "updated":
@@ -378,7 +237,7 @@ def _ranges(value: Json) -> Iterator[IPv4Network]:
     return (IPv4Network(text_of(block)) for block in sequence(value) or ("0.0.0.0/0",))
 
 
-def _database_stops(change: Change, context: _Context) -> Harm | None:
+def _database_stops(change: Change, context: Context) -> Harm | None:
     """Judge an update that interrupts a database at once."""
     if change.action not in ("updated", "may be replaced"):
         return None
@@ -401,7 +260,7 @@ def _database_stops(change: Change, context: _Context) -> Harm | None:
 # --- history --------------------------------------------------------------------------------------
 
 
-def _logs_go(change: Change, context: _Context) -> Harm | None:
+def _logs_go(change: Change, context: Context) -> Harm | None:
     old, new = context.old(change), context.new(change)
     if change.action == "updated":
         before, after = (count(side.get("RetentionInDays")) for side in (old, new))
@@ -412,7 +271,7 @@ def _logs_go(change: Change, context: _Context) -> Harm | None:
     users = context.users.get((change.stack, change.logical_id), frozenset[Key]())
     kinds = {context.worlds.old.resources(stack)[logical_id]["Type"] for stack, logical_id in users}
     own = bool(kinds) and kinds <= {*_PROGRAMS} and context.goes_with_its_users(change)
-    return None if own or change.action not in _GOING else _history("the log group's events")
+    return None if own or change.action not in GOING else _history("the log group's events")
 
 
 def _history(what: str) -> Harm:
@@ -434,27 +293,27 @@ _METRICS_HISTORY = Harm(
 # --- programs -------------------------------------------------------------------------------------
 
 
-def _addon_goes(change: Change, context: _Context) -> Harm | None:
+def _addon_goes(change: Change, context: Context) -> Harm | None:
     name = text(context.old(change), "AddonName")
     known = addons.ADDONS.get(name)
     serves = "something that nobody knows" if known is None else known.serves
-    if change.action not in _GOING or not serves:
+    if change.action not in GOING or not serves:
         return None
     return Harm(
         verdict="cuts running nodes off",
         lost=f"{serves}: pods that run use {name} for that",
-        instead=_KEEP_PODS,
+        instead=KEEP_PODS,
     )
 
 
-def _taint_evicts(change: Change, context: _Context) -> Harm | None:
+def _taint_evicts(change: Change, context: Context) -> Harm | None:
     """Judge a taint that a managed group gets: EKS gives it to the nodes that run as well.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
     """
     if change.action != "updated":
         return None
-    before, after = (objects(side, "Taints") for side in _sides(change, context))
+    before, after = (objects(side, "Taints") for side in sides(change, context))
     evicting = [taint for taint in after if taint.get("Effect") == "NO_EXECUTE"]
     added = [text_of(taint.get("Key")) for taint in evicting if taint not in before]
     if not added:
@@ -464,38 +323,6 @@ def _taint_evicts(change: Change, context: _Context) -> Harm | None:
         lost=f"pods on nodes that run and do not tolerate {', '.join(added)}: they are evicted at "
         "once",
         instead="use the effect NoSchedule, or let the jobs end first, and name it then",
-    )
-
-
-def _chart_goes(change: Change, context: _Context) -> Harm | None:
-    if change.action not in _GOING:
-        return None
-    return _program_stops(f"Helm's release {text(context.old(change), 'Release')}")
-
-
-def _chart_goes_back(change: Change, context: _Context) -> Harm | None:
-    """Judge an older minor version of a chart: its definitions may not hold what is stored."""
-    versions = (version_numbers(side.get("Version")) for side in _sides(change, context))
-    before, after = (numbers[:2] for numbers in versions)
-    if change.action != "updated" or not after or after >= before:
-        return None
-    return Harm(
-        verdict="cannot be deployed",
-        lost="objects that the newer version wrote: the older definitions of their kinds may "
-        "refuse them, and its controllers misread them",
-        instead="stay with this version, or go back by the steps of its upgrade guide, and name it",
-    )
-
-
-def _sides(change: Change, context: _Context) -> tuple[JsonObject, JsonObject]:
-    return context.old(change), context.new(change)
-
-
-def _program_stops(what: str) -> Harm:
-    return Harm(
-        verdict="outage",
-        lost=f"{what}, and what it does for nodes and jobs that run",
-        instead="keep it until nothing needs it, and name it then",
     )
 
 
@@ -516,12 +343,12 @@ _LINK = Harm(
     instead="let the jobs end, wait for the last export, and name it then",
 )
 
-_JUDGES: Mapping[str, Sequence[_Judge]] = {
-    _ENTRY: (_entry_changes,),
+_JUDGES: Mapping[str, Sequence[Judge]] = {
+    ENTRY: (entry_changes,),
     _ROLE: (_role_goes,),
     _GROUP: (
         _group_goes,
-        _when_it_loses(
+        when_it_loses(
             _network("traffic that a security group allows"),
             "SecurityGroupEgress",
             "SecurityGroupIngress",
@@ -529,36 +356,36 @@ _JUDGES: Mapping[str, Sequence[_Judge]] = {
     ),
     **dict.fromkeys(_RULES, (_rule_goes,)),
     _LOGS: (_logs_go,),
-    "AWS::APS::Workspace": (_when_it_goes(_METRICS_HISTORY),),
-    "AWS::EC2::EIP": (_when_it_goes(_network("the public address")),),
-    "AWS::EC2::InternetGateway": (_when_it_goes(_network("the way to the internet")),),
-    "AWS::EC2::NatGateway": (_when_it_goes(_network("the way out, and open connections,")),),
-    "AWS::EC2::Route": (_when_it_goes(_network("a route")),),
-    "AWS::EC2::RouteTable": (_when_it_goes(_network("the routes")),),
-    "AWS::EC2::SubnetRouteTableAssociation": (_when_it_goes(_network("the routes of a subnet")),),
+    "AWS::APS::Workspace": (when_it_goes(_METRICS_HISTORY),),
+    "AWS::EC2::EIP": (when_it_goes(_network("the public address")),),
+    "AWS::EC2::InternetGateway": (when_it_goes(_network("the way to the internet")),),
+    "AWS::EC2::NatGateway": (when_it_goes(_network("the way out, and open connections,")),),
+    "AWS::EC2::Route": (when_it_goes(_network("a route")),),
+    "AWS::EC2::RouteTable": (when_it_goes(_network("the routes")),),
+    "AWS::EC2::SubnetRouteTableAssociation": (when_it_goes(_network("the routes of a subnet")),),
     "AWS::EC2::VPC": (
-        _when_it_loses(_network("DNS in the VPC"), "EnableDnsSupport", "EnableDnsHostnames"),
+        when_it_loses(_network("DNS in the VPC"), "EnableDnsSupport", "EnableDnsHostnames"),
     ),
-    "AWS::EC2::VPCCidrBlock": (_when_it_goes(_network("a range of addresses")),),
+    "AWS::EC2::VPCCidrBlock": (when_it_goes(_network("a range of addresses")),),
     "AWS::EC2::VPCEndpoint": (
-        _when_it_goes(_ENDPOINT),
-        _when_it_loses(
+        when_it_goes(_ENDPOINT),
+        when_it_loses(
             _ENDPOINT, "PrivateDnsEnabled", "RouteTableIds", "SecurityGroupIds", "SubnetIds"
         ),
     ),
-    "AWS::EC2::VPCGatewayAttachment": (_when_it_goes(_network("the way to the internet")),),
-    "AWS::ECR::PullThroughCacheRule": (_when_it_goes(_IMAGES),),
-    "AWS::EKS::Addon": (_addon_goes, _when_it_loses(_PODS_LOSE, "PodIdentityAssociations")),
+    "AWS::EC2::VPCGatewayAttachment": (when_it_goes(_network("the way to the internet")),),
+    "AWS::ECR::PullThroughCacheRule": (when_it_goes(_IMAGES),),
+    "AWS::EKS::Addon": (_addon_goes, when_it_loses(_PODS_LOSE, "PodIdentityAssociations")),
     "AWS::EKS::Cluster": (_cluster_closes,),
     "AWS::EKS::Nodegroup": (_taint_evicts,),
     "AWS::EKS::PodIdentityAssociation": (_association_goes,),
-    "AWS::FSx::DataRepositoryAssociation": (_when_it_goes(_LINK),),
-    "AWS::Grafana::Workspace": (_when_it_goes(_METRICS_HISTORY),),
-    "AWS::IAM::InstanceProfile": (_when_it_goes(_NODES_LOSE),),
+    "AWS::FSx::DataRepositoryAssociation": (when_it_goes(_LINK),),
+    "AWS::Grafana::Workspace": (when_it_goes(_METRICS_HISTORY),),
+    "AWS::IAM::InstanceProfile": (when_it_goes(NODES_LOSE),),
     "AWS::RDS::DBCluster": (_database_stops,),
     "AWS::RDS::DBInstance": (_database_stops,),
-    "AWS::SecretsManager::Secret": (_when_it_goes(_SECRET),),
-    "Custom::AWSCDK-EKS-HelmChart": (_chart_goes, _chart_goes_back),
+    "AWS::SecretsManager::Secret": (when_it_goes(_SECRET),),
+    "Custom::AWSCDK-EKS-HelmChart": (chart_goes, chart_goes_back, chart_changes_definitions),
 }
 
 NOT_IN_USE = frozenset(
@@ -610,120 +437,3 @@ resources that are told of themselves. A group's nodes are told of as nodes."""
 
 JUDGED = frozenset(_JUDGES)
 """Types that running nodes, pods or people may use."""
-
-# --- objects in the cluster ----------------------------------------------------------------------
-
-_LINK_LOCAL = re.compile(r"169\.254\.\d{1,3}\.\d{1,3}")
-# Where the kubelet meets device plugins and drivers of volumes.
-_PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
-_PROGRAM_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
-_VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim")
-_BINDINGS = ("ClusterRoleBinding", "RoleBinding")
-TOLD_KINDS = frozenset({*_PROGRAM_KINDS, *_VOLUME_KINDS})
-"""Kinds that are told of when they leave the charts and stay in the cluster."""
-
-_JOBS_LOSE = Harm(
-    verdict="outage",
-    lost="what jobs that run name: their pods are refused once they restart",
-    instead="let the jobs end first, and name it then",
-)
-
-
-def object_in_use(applied: KubernetesObject, worlds: Worlds, old: Objects) -> Harm | None:
-    """Return what running nodes, pods and people lose by the deletion of an object.
-
-    Args:
-        applied: The object.
-        worlds: Both sides.
-        old: The objects in the cluster before.
-    """
-    if applied.kind == "DaemonSet":
-        return _daemon_in_use(applied, worlds.old, old)
-    if applied.kind in _PROGRAM_KINDS:
-        return _program_stops(f"the program {applied.name}")
-    if applied.kind in _VOLUME_KINDS:
-        return Harm(
-            verdict="outage",
-            lost="a volume that jobs mount: their next pods wait for it without end",
-            instead=_KEEP_PODS,
-        )
-    if applied.kind in ("PriorityClass", "Queue", "LocalQueue", "ClusterQueue"):
-        return _JOBS_LOSE
-    if applied.kind in _BINDINGS and (people := sorted(_people(applied, worlds.old))):
-        return _people_lose(people)
-    return None
-
-
-def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the bindings of roles that people leave."""
-    old, new = applied
-    for before in old.of_kind(*_BINDINGS):
-        after = new.by_id.get(before.id)
-        kept = _people(after, worlds.old) if after is not None else frozenset[str]()
-        lost = sorted(_people(before, worlds.old) - kept)
-        if after is not None and lost:
-            stack, logical_id = after.holder
-            yield Change(
-                stack=stack,
-                logical_id=logical_id,
-                type=f"Kubernetes::{after.kind}",
-                name=after.name,
-                action="updated",
-            ).harmed(_people_lose(lost))
-
-
-def _people_lose(people: Sequence[str]) -> Harm:
-    return Harm(
-        verdict="people lose access",
-        lost=f"rights of {', '.join(people)} in the cluster",
-        instead="keep the binding beside the new ones, and name it once they use others",
-    )
-
-
-def _people(binding: KubernetesObject, world: World) -> frozenset[str]:
-    """Return the users and groups that a binding names, but groups of the cluster's programs."""
-    bound = {
-        text(subject, "name")
-        for subject in objects(binding.body, "subjects")
-        if text(subject, "kind") in ("Group", "User")
-    }
-    return frozenset(bound - set(_groups_of_programs(world)) if bound else bound)
-
-
-def _groups_of_programs(world: World) -> Iterator[str]:
-    for stack in world.templates:
-        for logical_id, body in world.resources(stack).items():
-            if body["Type"] == _ENTRY:
-                entry = world.properties((stack, logical_id))
-                if _is_of_a_program(entry):
-                    yield from map(text_of, sequence(entry, "KubernetesGroups"))
-
-
-def _daemon_in_use(applied: KubernetesObject, world: World, old: Objects) -> Harm | None:
-    addresses = set(_LINK_LOCAL.findall(text_of(applied.body)))
-    asked = sorted(addresses & set(_name_servers(world, old)))
-    if asked:
-        return Harm(
-            verdict="cuts running nodes off",
-            lost=f"names: nodes that run give their pods {', '.join(asked)} to ask first, where "
-            "nobody would answer",
-            instead=_KEEP_NODES,
-        )
-    volumes = objects(applied.pod, "volumes")
-    if any(text(volume, "hostPath", "path").startswith(_PLUGINS) for volume in volumes):
-        return Harm(
-            verdict="cuts running nodes off",
-            lost="devices or volumes of nodes that run: a pod that restarts there cannot start",
-            instead=_KEEP_NODES,
-        )
-    return None
-
-
-def _name_servers(world: World, old: Objects) -> Iterator[str]:
-    """Yield the link-local addresses that nodes were told to give their pods."""
-    for node_class in old.of_kind(*NODE_CLASSES):
-        yield from _LINK_LOCAL.findall(text_of(node_class.spec))
-    for stack in world.templates:
-        for logical_id, body in world.resources(stack).items():
-            if body["Type"] in ("AWS::EC2::LaunchTemplate", "AWS::SageMaker::Cluster"):
-                yield from _LINK_LOCAL.findall(text_of(world.properties((stack, logical_id))))

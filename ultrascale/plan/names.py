@@ -250,6 +250,7 @@ QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Kueue puts it on the pods of a job when it admits the job, and takes it off when it stops the job.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
 QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
+QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 
 
 def queue_priority(priority_class: str) -> str:

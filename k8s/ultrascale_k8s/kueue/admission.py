@@ -13,7 +13,7 @@ from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import KueuePlan
-from ultrascale.plan.names import QUEUE_LABEL, QUEUED_POD_LABEL
+from ultrascale.plan.names import QUEUE_LABEL, QUEUED_POD_LABEL, QUEUED_PODS_POLICY
 from ultrascale_k8s._admission import (
     API_VERSION,
     NAMESPACE_LABEL,
@@ -80,7 +80,7 @@ def _gates(resources: Sequence[str]) -> Sequence[_Gate]:
     of_start = containers_ask_for(f"{role}.initContainers", wanted)
     return (
         _Gate(
-            name="ultrascale-queued-pods",
+            name=QUEUED_PODS_POLICY,
             group="",
             version="v1",
             resource="pods",

@@ -1,0 +1,131 @@
+"""Access of people to the cluster: entries of EKS, and bindings of roles in Kubernetes."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.documents import JsonObject, mapping, objects, sequence, text
+from ultrascale.guard.judging import GOING, KEEP_NODES, Context
+from ultrascale.guard.model import Change, Harm
+from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.templates import World, references, text_of
+
+ENTRY = "AWS::EKS::AccessEntry"
+BINDINGS = ("ClusterRoleBinding", "RoleBinding")
+NODES_LOSE = Harm(
+    verdict="cuts running nodes off",
+    lost="the identity of nodes that run: they lose the API server, and their pods with them",
+    instead=KEEP_NODES,
+)
+
+_ACCESS_POLICIES = (
+    "AmazonEKSViewPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSClusterAdminPolicy",
+)
+"""Access policies of people, the weakest first."""
+_NODE_ENTRIES = frozenset({"EC2", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "HYPERPOD_LINUX"})
+
+
+def entry_changes(change: Change, context: Context) -> Harm | None:
+    """Judge an access entry, of nodes or of people."""
+    old, new = context.old(change), context.new(change)
+    if text(old, "Type") in _NODE_ENTRIES:
+        return NODES_LOSE if change.action in GOING else None
+    if change.action not in ("updated", *GOING) or is_of_a_program(old):
+        return None
+    principal = text_of(old.get("PrincipalArn"))
+    later = [new] if change.action == "updated" else list(_entries(principal, context.worlds.new))
+    if any(_covers(entry, old) for entry in later):
+        return None
+    return Harm(
+        verdict="people lose access",
+        lost=f"access of {principal} to the cluster{' in part' if later else ''}",
+        instead="keep the entry beside the new ones, and name it once its people use others",
+    )
+
+
+def is_of_a_program(entry: JsonObject) -> bool:
+    """Return whether an access entry is that of a role of the cluster's own stacks."""
+    return any(True for _ in references(entry.get("PrincipalArn")))
+
+
+def _entries(principal: str, world: World) -> Iterator[JsonObject]:
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] == ENTRY:
+                values = world.properties((stack, logical_id))
+                if text_of(values.get("PrincipalArn")) == principal:
+                    yield values
+
+
+def _covers(entry: JsonObject, before: JsonObject) -> bool:
+    """Return whether an access entry allows all that another one did."""
+    groups = {text_of(group) for group in sequence(before, "KubernetesGroups")}
+    if not groups <= {text_of(group) for group in sequence(entry, "KubernetesGroups")}:
+        return False
+    return all(
+        any(_covers_policy(new, old) for new in objects(entry, "AccessPolicies"))
+        for old in objects(before, "AccessPolicies")
+    )
+
+
+def _covers_policy(new: JsonObject, old: JsonObject) -> bool:
+    wanted, has = (text_of(side.get("PolicyArn")).rpartition("/")[2] for side in (old, new))
+    ranked = wanted in _ACCESS_POLICIES and has in _ACCESS_POLICIES
+    if wanted != has and not (
+        ranked and _ACCESS_POLICIES.index(has) > _ACCESS_POLICIES.index(wanted)
+    ):
+        return False
+    scope = mapping(new, "AccessScope")
+    if scope.get("Type") == "cluster":
+        return True
+    named = {text_of(name) for name in sequence(old, "AccessScope", "Namespaces")}
+    inside = mapping(old, "AccessScope").get("Type") == "namespace"
+    return inside and named <= {text_of(name) for name in sequence(scope, "Namespaces")}
+
+
+def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
+    """Yield the bindings of roles that people leave."""
+    old, new = applied
+    for before in old.of_kind(*BINDINGS):
+        after = new.by_id.get(before.id)
+        kept = people_of(after, worlds.old) if after is not None else frozenset[str]()
+        lost = sorted(people_of(before, worlds.old) - kept)
+        if after is not None and lost:
+            stack, logical_id = after.holder
+            yield Change(
+                stack=stack,
+                logical_id=logical_id,
+                type=f"Kubernetes::{after.kind}",
+                name=after.name,
+                action="updated",
+            ).harmed(people_lose(lost))
+
+
+def people_lose(people: Sequence[str]) -> Harm:
+    """Return the loss of rights by users and groups."""
+    return Harm(
+        verdict="people lose access",
+        lost=f"rights of {', '.join(people)} in the cluster",
+        instead="keep the binding beside the new ones, and name it once they use others",
+    )
+
+
+def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
+    """Return the users and groups that a binding names, but groups of the cluster's programs."""
+    bound = {
+        text(subject, "name")
+        for subject in objects(binding.body, "subjects")
+        if text(subject, "kind") in ("Group", "User")
+    }
+    return frozenset(bound - set(_groups_of_programs(world)) if bound else bound)
+
+
+def _groups_of_programs(world: World) -> Iterator[str]:
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] == ENTRY:
+                entry = world.properties((stack, logical_id))
+                if is_of_a_program(entry):
+                    yield from map(text_of, sequence(entry, "KubernetesGroups"))

@@ -1,0 +1,103 @@
+"""Parts of the judgment of resources that running nodes, pods and people use."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale.documents import Json, JsonObject, sequence
+from ultrascale.guard.model import Action, Change, Harm
+from ultrascale.guard.objects import Objects
+from ultrascale.guard.properties import at
+from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.templates import Key, shown, text_of
+
+GOING: Sequence[Action] = ("deleted", "replaced", "may be replaced")
+KEEP_NODES = "keep it until the last node that has it is gone, and name it then"
+KEEP_PODS = "keep it until the last pod that uses it has ended, and name it then"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Both sides of a comparison, and what goes in it.
+
+    Attributes:
+        worlds: The templates.
+        applied: The objects in the cluster, of both sides.
+        gone: Resources that are deleted.
+        users: Resources that refer to each resource of the old side, its own parts left out.
+    """
+
+    worlds: Worlds
+    applied: tuple[Objects, Objects]
+    gone: frozenset[Key]
+    users: Mapping[Key, frozenset[Key]]
+
+    def old(self, change: Change) -> JsonObject:
+        """Return the properties of a resource before."""
+        return self.worlds.old.properties((change.stack, change.logical_id))
+
+    def new(self, change: Change) -> JsonObject:
+        """Return the properties of a resource after; none where it is gone."""
+        if change.logical_id not in self.worlds.new.resources(change.stack):
+            return {}
+        return self.worlds.new.properties((change.stack, change.logical_id))
+
+    def goes_with_its_users(self, change: Change) -> bool:
+        """Return whether all that used a resource goes as well."""
+        users = self.users.get((change.stack, change.logical_id), frozenset[Key]())
+        return bool(users) and users <= self.gone
+
+
+Judge = Callable[[Change, Context], "Harm | None"]
+
+
+def when_it_goes(verdict: Harm) -> Judge:
+    """Return the judge of a resource that is in use as long as what refers to it stays."""
+
+    def judge(change: Change, context: Context) -> Harm | None:
+        if change.action not in GOING or context.goes_with_its_users(change):
+            return None
+        return verdict
+
+    return judge
+
+
+def when_it_loses(verdict: Harm, *paths: str) -> Judge:
+    """Return the judge of a resource whose lists must keep their members, and switches be true."""
+
+    def judge(change: Change, context: Context) -> Harm | None:
+        if change.action not in ("updated", *GOING):
+            return None
+        old, new = context.old(change), context.new(change)
+        lost = [path for path in paths if _is_less(at(old, path), at(new, path))]
+        if change.action != "updated" or not lost:
+            return None
+        parts = ", ".join(f"{path} from {shown(at(old, path))}" for path in lost)
+        return Harm(
+            verdict=verdict.verdict,
+            lost=f"{verdict.lost}: {parts}",
+            instead=verdict.instead,
+        )
+
+    return judge
+
+
+def _is_less(old: Json, new: Json) -> bool:
+    """Return whether a list has lost a member, or a switch is off."""
+    if isinstance(old, list):
+        kept = [text_of(member) for member in sequence(new)]
+        return any(text_of(member) not in kept for member in old)
+    return old == "true" != new
+
+
+def sides(change: Change, context: Context) -> tuple[JsonObject, JsonObject]:
+    """Return the properties of a resource before and after."""
+    return context.old(change), context.new(change)
+
+
+def program_stops(what: str) -> Harm:
+    """Return the loss of a program that runs in the cluster."""
+    return Harm(
+        verdict="outage",
+        lost=f"{what}, and what it does for nodes and jobs that run",
+        instead="keep it until nothing needs it, and name it then",
+    )

@@ -1,0 +1,103 @@
+"""Queues of Kueue: the jobs that wait or run in what leaves the cluster, or is new in it.
+
+Sources:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/clusterqueue_controller.go
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/resourceflavor_controller.go
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/tas/topology_controller.go
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from ultrascale.documents import objects, sequence, text
+from ultrascale.guard.model import Change, Harm
+from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects
+from ultrascale.guard.templates import text_of
+from ultrascale.plan.names import QUEUED_PODS_POLICY
+
+_BINDING = "ValidatingAdmissionPolicyBinding"
+_LET_END = "let its jobs end, or send them to another queue, and name it then"
+
+_LOST: Mapping[str, Harm] = MappingProxyType(
+    {
+        "ClusterQueue": Harm(
+            verdict="outage",
+            lost="a queue: jobs wait in it without end, and while one runs that it admitted, Kueue "
+            "keeps the queue and CloudFormation waits until it gives up",
+            instead="hold it, `kubectl patch clusterqueue NAME --type merge --patch "
+            '\'{"spec": {"stopPolicy": "Hold"}}\'`, let its jobs end, and name it then',
+        ),
+        "LocalQueue": Harm(
+            verdict="outage",
+            lost="a queue that jobs name: those that wait are never admitted",
+            instead=_LET_END,
+        ),
+        "ResourceFlavor": Harm(
+            verdict="outage",
+            lost="nodes that queues count: jobs that name them wait without end, and those that "
+            "run there are counted no more",
+            instead="let the jobs on these nodes end, and name it then",
+        ),
+        "Topology": Harm(
+            verdict="outage",
+            lost="layers of the network by which pods are placed: jobs that ask for them wait "
+            "without end",
+            instead=_LET_END,
+        ),
+        "WorkloadPriorityClass": Harm(
+            verdict="outage",
+            lost="a priority that jobs name: once they are queued again, Kueue does not know them",
+            instead=_LET_END,
+        ),
+    }
+)
+
+KINDS = frozenset(_LOST)
+"""Kinds of Kueue that jobs need while they wait or run."""
+
+
+def queue_in_use(applied: KubernetesObject) -> Harm:
+    """Return what jobs lose by the deletion of an object of `KINDS`."""
+    return _LOST[applied.kind]
+
+
+def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+    """Yield the policy that refuses pods without a queue, where their namespaces were open before.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+    """
+    old, new = applied
+    there = {namespace.name for namespace in old.of_kind(NAMESPACE)}
+    for after in new.of_kind(_BINDING):
+        before = old.by_id.get(after.id)
+        closed = _namespaces(after) - (frozenset() if before is None else _namespaces(before))
+        gated = sorted(there & closed)
+        if after.name == QUEUED_PODS_POLICY and gated:
+            stack, logical_id = after.holder
+            yield Change(
+                stack=stack,
+                logical_id=logical_id,
+                type=f"Kubernetes::{after.kind}",
+                name=after.name,
+                action="added" if before is None else "updated",
+            ).harmed(_refused(", ".join(gated)))
+
+
+def _refused(namespaces: str) -> Harm:
+    return Harm(
+        verdict="outage",
+        lost=f"pods with accelerators that run in {namespaces} and are of no queue: once they are "
+        "made anew, they are refused",
+        instead="let these jobs end, move services to a namespace of their own, and name it then",
+    )
+
+
+def _namespaces(binding: KubernetesObject) -> frozenset[str]:
+    terms = objects(binding.spec, "matchResources", "namespaceSelector", "matchExpressions")
+    return frozenset(
+        text_of(name)
+        for term in terms
+        if text(term, "operator") == "In"
+        for name in sequence(term, "values")
+    )
