@@ -48,7 +48,7 @@ def test_a_repository_that_nothing_is_built_for_needs_a_tag() -> None:
 
     assert refusals(cluster(images=images), make_job(image="bert")) == [
         "job: image: no tag, and nothing is built for that repository, got 'bert'; "
-        "add :TAG of an image that you have pushed"
+        "add :TAG of an image that you have pushed, or --image"
     ]
     assert image_of(make_job(image="bert:1"), images=images) == f"{REGISTRY}/bert:1"
 
