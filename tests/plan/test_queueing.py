@@ -135,6 +135,30 @@ def test_no_flavor_has_a_label_that_only_some_of_its_nodes_have() -> None:
             assert "karpenter.sh/capacity-type" not in flavor.node_labels
 
 
+def test_a_job_that_moves_to_another_flavor_keeps_no_label_of_the_one_before() -> None:
+    """JobSet replaces labels of a node selector, and takes none away."""
+    falls_back = pool_document(
+        name="spot",
+        provisioner="karpenter",
+        purchase=SPOT | {"fallback": "on-demand"},
+        nodes={"max": 4},
+    )
+    labelled = BURST | {"labels": {"example.com/rack": "b"}}
+    alone = NEURON | {"labels": {"example.com/rack": "c"}}
+    plan = kueue_of(
+        {"name": "a", "prefer": ["burst", "reserved"]},
+        {"name": "b", "prefer": ["reserved", "spot"]},
+        {"name": "c", "prefer": ["neuron"]},
+        pools=(RESERVED, labelled, falls_back, alone),
+    )
+    keys = {flavor.pool: {*flavor.node_labels} for flavor in plan.flavors}
+
+    assert keys["burst"] == keys["reserved"] == keys["spot"]
+    assert {"ultrascale.dev/pool", "ultrascale.dev/role"} <= keys["spot"]
+    assert not keys["spot"] & {"example.com/rack", "karpenter.sh/capacity-type"}
+    assert {"example.com/rack", "karpenter.sh/capacity-type"} <= keys["neuron"]
+
+
 def test_a_namespace_of_services_alone_is_outside_the_queues() -> None:
     claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
     storage = {

@@ -9,7 +9,7 @@ Sources:
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -264,7 +264,34 @@ def _flavors(
         if len(placed) < len(own):
             rest = pool.nodes - of_topology if placed else pool.nodes
             found.append(_flavor(pool, nodes=rest, placed=False))
-    return tuple(found)
+    return tuple(_with_common_labels(queues, found))
+
+
+def _with_common_labels(
+    queues: Sequence[config.Queue], flavors: Sequence[FlavorPlan]
+) -> Iterator[FlavorPlan]:
+    """Yield flavors of which those that a job may get one after the other have the same labels.
+
+    JobSet adds the node selector of the next flavor to that of the one before, and replaces equal
+    keys alone: pods would look for nodes with the labels of both.
+
+    Source: https://github.com/kubernetes-sigs/jobset/pull/1294
+    """
+    together: list[set[str]] = []
+    for queue in queues:
+        if not queue.topology:
+            near = [pools for pools in together if pools & {*queue.prefer}]
+            together = [pools for pools in together if pools not in near]
+            together.append({*queue.prefer}.union(*near))
+    for flavor in flavors:
+        pools = next((each for each in together if flavor.pool in each), {flavor.pool})
+        peers = [each for each in flavors if each.pool in pools and each.topology is None]
+        alike = peers if flavor.topology is None else [flavor]
+        common = [
+            key for key in flavor.node_labels if all(key in each.node_labels for each in alike)
+        ]
+        kept = common[: kueue.FLAVOR_LABELS]
+        yield replace(flavor, node_labels={key: flavor.node_labels[key] for key in kept})
 
 
 def _flavor(pool: QueuedPool, *, nodes: int, placed: bool) -> FlavorPlan:
@@ -282,7 +309,7 @@ def _flavor(pool: QueuedPool, *, nodes: int, placed: bool) -> FlavorPlan:
 
 
 def _labels(pool: QueuedPool, *, placed: bool) -> dict[str, str]:
-    """Return the labels that all nodes of a pool have, as many as a flavor takes.
+    """Return the labels that all nodes of a pool have.
 
     Kueue writes them into the pods as a node selector, and passes over flavors whose labels are
     not those that a job names. Those of a flavor with a topology can never change: it has two.
@@ -298,7 +325,7 @@ def _labels(pool: QueuedPool, *, placed: bool) -> dict[str, str]:
         values = {value for shard in pool.shards for value in values_of(shard, key)}
         if len(values) == 1:
             found[key] = values.pop()
-    return dict([*found.items()][: kueue.FLAVOR_LABELS])
+    return found
 
 
 def _topology(layers: int) -> TopologyLevelsPlan:
