@@ -25,7 +25,9 @@ PODS = "/api/v1/namespaces/training/pods"
 OWNERS = (
     "/apis/apps/v1/namespaces/training/deployments",
     "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs",
+    "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets",
     "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs",
+    "/apis/sagemaker.amazonaws.com/v1/namespaces/training/hyperpodpytorchjobs",
 )
 _KEYS = count()
 
