@@ -30,6 +30,11 @@ def hybrid() -> JobCluster:
 
 
 @pytest.fixture(scope="module")
+def llm() -> JobCluster:
+    return read_cluster(HYBRID.with_name("llm-kueue.yaml"))
+
+
+@pytest.fixture(scope="module")
 def three(hybrid: JobCluster) -> dict[str, Tier]:
     pools = {pool.name: (pool,) for pool in hybrid.plan.pools}
     return {name: Tier(name=name, pools=pools[name]) for name in (HYPERPOD, ON_DEMAND, SPOT)}
@@ -340,10 +345,9 @@ QUEUED: dict[str, Any] = {"name": "burst", **PROGRAM, "queue": "foundation", "vo
     ("tier", "pools"), [(None, ["burst", "reserved", "spot"]), ("spot", ["spot"])]
 )
 def test_kueue_chooses_among_the_pools_of_its_queue_unless_a_tier_pins_the_job(
-    tier: str | None, pools: list[str]
+    llm: JobCluster, tier: str | None, pools: list[str]
 ) -> None:
     """Two submitters who look at once see the same free nodes; Kueue gives them to one."""
-    llm = read_cluster(HYBRID.with_name("llm-kueue.yaml"))
 
     def choose(*_: object) -> Choice:
         raise AssertionError("nobody looks at free nodes")
@@ -351,13 +355,28 @@ def test_kueue_chooses_among_the_pools_of_its_queue_unless_a_tier_pins_the_job(
     assert tier_of(prepare(llm, QUEUED, choose=choose, tier=tier)) == pools
 
 
-def test_a_tier_that_the_queue_does_not_have_is_refused() -> None:
-    llm = read_cluster(HYBRID.with_name("llm-kueue.yaml"))
+COMMAND = {"command": ["python3", "-m", "rl"]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier", "wrong"),
+    [
+        ({}, "cpu", "a tier that queue foundation does not have"),
+        ({"pool": "spot"}, "spot", "a tier for a job that prefers none"),
+        (
+            {"script": None, "nodes": None, "roles": {"a": COMMAND, "b": COMMAND}},
+            "spot",
+            "a tier for a job that prefers none",
+        ),
+    ],
+    ids=["of another queue", "beside a pool", "for roles, which have pools of their own"],
+)
+def test_a_tier_that_the_job_may_not_have_is_refused(
+    llm: JobCluster, changes: dict[str, Any], tier: str, wrong: str
+) -> None:
+    job = {key: value for key, value in (QUEUED | changes).items() if value is not None}
 
     with pytest.raises(ConfigError) as error:
-        prepare(llm, QUEUED, tier="cpu")
+        prepare(llm, job, tier=tier)
 
-    assert str(error.value) == (
-        "job: prefer: a tier that queue foundation does not have, got cpu; "
-        "use reserved, burst, spot"
-    )
+    assert str(error.value).startswith(f"job: prefer: {wrong}, got {tier}; ")

@@ -228,7 +228,7 @@ def notes_of(request: JobRequest) -> Iterator[str]:
     fitting = {pool.pool for pool in request.nodes}
     order = [name for name in queue.pools if name in fitting]
     choices = ", ".join(tiers.tiers_to_choose(request))
-    if len(order) > 1 and choices and not request.roles:
+    if len(order) > 1 and choices:
         yield (
             f"Kueue tries {', '.join(order)} in this order, at each try from the first: where EC2 "
             "has no nodes of a pool that has quota, the same pool comes again. To move the job, "

@@ -149,7 +149,8 @@ def tiers_of_queue(request: JobRequest) -> tuple[str, ...]:
 def tiers_to_choose(request: JobRequest) -> tuple[str, ...]:
     """Return the node types of which one may be chosen: those a job prefers, or its queue has."""
     job = request.job
-    if job.prefer or job.pool is not None:
+    # Roles have pools of their own.
+    if job.prefer or job.pool is not None or request.roles:
         return job.prefer
     return tiers_of_queue(request)
 
