@@ -19,10 +19,11 @@ def render(found: ClusterNeeds) -> str:
 
 @for_each(CLUSTERS)
 def test_it_has_the_sections_of_the_page_and_fits_a_comment(cluster: str) -> None:
-    text = render(needs_of(cluster))
+    needs = needs_of(cluster)
+    text = render(needs)
 
     assert len(text) < LIMIT
-    assert text.startswith(f"## {cluster} in ")
+    assert text.startswith(f"## {needs.name} in ")
     for title in ("### Pools", "### Calendar and cost", "### Control plane", "### Quotas"):
         assert f"\n{title}\n" in text
     nodes = at_path(document_of(cluster), "totals.nodes.value")
