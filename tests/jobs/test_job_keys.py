@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.config_jobs import LUSTRE
 from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import BATCH, KUEUE, SERVICE, job_cluster, make_job, prepared, refusals
 from tests.support.pools import (
@@ -219,12 +220,10 @@ def test_auto_mode_leaves_disks_unused_that_are_smaller_than_its_volume() -> Non
     assert local_gb(replace(auto_mode, root_disk=large)) is None
 
 
-def test_scratch_never_hides_the_file_system_of_the_cluster() -> None:
-    volumes = [{"claim": "a", "mount_path": "/data", "existing": True}]
+def test_scratch_never_hides_a_file_system_that_the_job_mounts_without_naming_it() -> None:
+    (line,) = refusals(job_cluster(storage=LUSTRE), make_job(), scratch="/data")
 
-    (line,) = refusals(None, make_job(volumes=volumes), scratch="/data")
-
-    assert "a path at which a volume is mounted" in line
+    assert "scratch: the path at which claim data is mounted, got '/data'" in line
 
 
 # --- init ---------------------------------------------------------------------------------------

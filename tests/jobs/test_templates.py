@@ -52,6 +52,12 @@ def refusals(folder: Path, *, sections: dict[str, Any] | None = None, **changes:
             "eks-spot: 0, got 4; ask for a whole node, or leave it out",
             id="EFA where there is none",
         ),
+        pytest.param(
+            {"production": {"patch": {"JobSet": {"spec": {"suspend": True}}}}},
+            "jobs.production.patch.JobSet: no kind of object that this job consists of; "
+            "it has PyTorchJob",
+            id="patch of another engine's object",
+        ),
     ],
 )
 def test_a_template_that_every_job_would_be_refused_for_is_a_mistake_of_the_file(

@@ -34,6 +34,8 @@ Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 
 _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
+# Keys that a template may leave to whoever sends its jobs.
+_OF_PROGRAM = frozenset({"image", "script", "command"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +333,8 @@ def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     for mistake in found:
         if mistake not in left_open and mistake.code != "missing":
             yield mistake
-    if request.job.patch and not found:
+    # Objects that no program is named for have the same names, labels and kinds.
+    judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in found)
+    if request.job.patch and judged:
         planned = plan_jobs.plan_job(_with_tier(request, None, None)[0])
         yield from patches.mistakes_of(rendered_objects(planned), planned.patch)
