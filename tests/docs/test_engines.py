@@ -14,6 +14,7 @@ from tests.support.pools import (
     governed_document,
     pool_document,
 )
+from tests.support.queued_pools import kueue_of
 from ultrascale.plan.model.jobs import RowPlan
 
 PAGE = ROOT / "docs" / "queues.md"
@@ -107,3 +108,15 @@ def test_a_job_is_taken_or_refused_as_the_page_says(feature: str, engine: str, s
         assert said.startswith(REFUSED)
         (line,) = found
         assert said.removeprefix(REFUSED) in line
+
+
+def test_the_page_tells_the_wait_that_the_plan_sets() -> None:
+    ready = kueue_of().readiness
+
+    text = PAGE.read_text()
+
+    assert f"- {ready.timeout_seconds // 60} minutes after its admission" in text
+    assert (ready.backoff_base_seconds, ready.backoff_max_seconds) == (60, 3600)
+    assert "tried again after one minute, then two, four, up to an hour" in text
+    assert ready.backoff_limit == 10
+    assert "After ten tries Kueue gives it up" in text
