@@ -182,6 +182,12 @@ def test_a_job_that_no_node_is_launched_for_is_told_of_no_cost(changes: dict[str
     assert [note for note in prepared(llm(), JOB, **changes).notes if "launched" in note] == []
 
 
+def test_a_job_of_one_node_waits_for_a_stock_out_as_well() -> None:
+    (note,) = (note for note in prepared(llm(), JOB, nodes=1).notes if "--tier" in note)
+
+    assert note.startswith("Kueue tries reserved, burst, spot in this order")
+
+
 def rl(**nodes: int) -> dict[str, Any]:
     """Return a job of three roles, of which `rollout` runs on nodes that are launched."""
     command = ["python3", "-m", "rl"]

@@ -215,16 +215,17 @@ def notes_of(request: JobRequest) -> Iterator[str]:
     if request.kueue is None or (queue := request.cluster_queue) is None:
         return
     waits = [wait for part in request.roles or (request,) if (wait := _wait(part)) is not None]
-    if not waits or request.admitted_pods == 1:
+    if not waits:
         return
-    ready = request.kueue.readiness
-    where = " and ".join(dict.fromkeys(name for wait in waits for name in wait.pools))
-    yield (
-        f"Nodes of {where} are launched once Kueue has admitted it. Where they are not all ready "
-        f"after {ready.timeout_seconds // _MINUTE} minutes, it goes back into queue {queue.name} "
-        f"and is tried again, {ready.backoff_limit} times at most; "
-        f"{_cost(waits, ready.timeout_seconds)}."
-    )
+    if request.admitted_pods > 1:
+        ready = request.kueue.readiness
+        where = " and ".join(dict.fromkeys(name for wait in waits for name in wait.pools))
+        yield (
+            f"Nodes of {where} are launched once Kueue has admitted it. Where they are not all "
+            f"ready after {ready.timeout_seconds // _MINUTE} minutes, it goes back into queue "
+            f"{queue.name} and is tried again, {ready.backoff_limit} times at most; "
+            f"{_cost(waits, ready.timeout_seconds)}."
+        )
     fitting = {pool.pool for pool in request.nodes}
     order = [name for name in queue.pools if name in fitting]
     choices = ", ".join(tiers.tiers_to_choose(request))
