@@ -374,6 +374,21 @@ def test_the_command_ends_with_one_table_of_what_became_of_each_row(
     assert f"{name}   failed before" in second.stdout
 
 
+def test_all_rows_are_cancelled_by_one_command(
+    stub: StubApiServer, ultrascale: Ultrascale, table: Callable[[str], Path]
+) -> None:
+    job = ROOT / "jobs" / "bert-pretrain.yaml"
+    stub.put(f"{given.VOLCANO_JOBS}/other", given.volcano_job("other"))
+    ultrascale("submit", CLUSTER, job, "--matrix", table(ROWS))
+
+    answer = ultrascale("cancel", "bert-pretrain", "--matrix", "--yes")
+    again = ultrascale("cancel", "bert-pretrain", "--matrix", "--yes")
+
+    assert answer.returncode == 0, answer.stderr
+    assert jobs_in(stub) == {f"{given.VOLCANO_JOBS}/other"}
+    assert "no job from a table of bert-pretrain" in again.stderr
+
+
 def test_the_command_fails_and_says_how_to_go_on_where_a_row_is_refused(
     stub: StubApiServer, ultrascale: Ultrascale, table: Callable[[str], Path]
 ) -> None:

@@ -258,6 +258,9 @@ def logs(
 def cancel(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
     *,
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="Delete the jobs of all rows of a table of JOB.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -270,11 +273,13 @@ def cancel(
     namespace = namespace or TRAINING_NAMESPACE
 
     cluster = _connect(kubeconfig, context)
-    manifests = cancellation.objects_of(cluster, namespace, job)
+    found = cancellation.objects_of_matrix if matrix else cancellation.objects_of
+    manifests = found(cluster, namespace, job)
     for manifest in manifests:
         say(f"{manifest} in namespace {namespace}")
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"delete job {job}?", abort=True)
+        what = f"all jobs from tables of {job}" if matrix else f"job {job}"
+        typer.confirm(f"delete {what}?", abort=True)
     cancellation.cancel(cluster, namespace, manifests)
     say(f"{job}: deleted; its pods stop within their grace period")
 
