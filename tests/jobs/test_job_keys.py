@@ -279,7 +279,9 @@ def test_a_patch_may_write_a_list_anew() -> None:
 
 
 def test_a_patch_is_merged_as_rfc_7396_says() -> None:
-    patch = {"Job": {"spec": {"maxRetry": None, "queue": "other", "plugins": {"env": ["x"]}}}}
+    volumes = [{"mountPath": "/x", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}]
+    spec = {"maxRetry": None, "queue": "other", "plugins": {"env": ["x"]}, "volumes": volumes}
+    patch = {"Job": {"spec": spec}}
 
     before, after = (
         workload(prepared(None, make_job(), patch=each), "Job")["spec"] for each in ({}, patch)
@@ -289,4 +291,5 @@ def test_a_patch_is_merged_as_rfc_7396_says() -> None:
     assert "maxRetry" not in after
     assert after["queue"] == "other"
     assert after["plugins"] == {**before["plugins"], "env": ["x"]}
+    assert after["volumes"] == volumes
     assert after["tasks"] == before["tasks"]

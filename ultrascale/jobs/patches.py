@@ -21,7 +21,7 @@ _Place = tuple[str | int, ...]
 def merged(target: Json, patch: Json) -> Json:
     """Return ``target`` with ``patch``: null removes a key, a list replaces a list as a whole."""
     if not isinstance(patch, Mapping):
-        return list(patch) if isinstance(patch, tuple) else patch
+        return _thawed(patch)
     kept = dict(target) if isinstance(target, Mapping) else {}
     for key, value in patch.items():
         if value is None:
@@ -29,6 +29,15 @@ def merged(target: Json, patch: Json) -> Json:
         else:
             kept[key] = merged(kept.get(key), value)
     return kept
+
+
+def _thawed(value: Json) -> Json:
+    """Return ``value`` with lists, which a file that was read holds as tuples."""
+    if isinstance(value, Mapping):
+        return {key: _thawed(child) for key, child in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_thawed(child) for child in value]
+    return value
 
 
 def patched(
