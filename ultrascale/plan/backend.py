@@ -158,8 +158,6 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         )
     if cluster.scheduling.engine == "kueue":
         yield RightPlan(group="jobset.x-k8s.io", resources=("jobsets",), verbs=_MAKE)
-        # Kueue makes a Workload of each job, which says why the job waits.
-        yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
     if any(pool.is_hyperpod for pool in pools):
         yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
     if cluster.hyperpod.training_operator:
@@ -167,6 +165,8 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         yield RightPlan(group=group, resources=("hyperpodpytorchjobs",), verbs=_MAKE)
     if _has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
+        # Kueue makes one of each job, which says why the job waits.
+        yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
     services = ("create", "get", "list", "patch", "delete")
     yield RightPlan(group="", resources=("services",), verbs=services)
     yield RightPlan(group="", resources=("pods",), verbs=("get", "list", "watch"))
