@@ -9,10 +9,11 @@ from tests.support.pools import as_text
 from ultrascale import config
 
 ADMINS = "kubernetes.admins.0"
-# Every key of the five files that a user has to fill in.
+# Every key of the files that a user has to fill in.
 IN_THE_FILES = {
     "auto-mode": [ADMINS, "pools.2.purchase.reservation"],
     "hybrid-hyperpod": [ADMINS, "pools.1.purchase.plan", "observability.alarms.email"],
+    "llm-kueue": [ADMINS, "pools.1.purchase.reservation"],
     "mixed-capacity": [
         ADMINS,
         *(f"pools.{number}.purchase.reservation" for number in (1, 3, 4, 5)),

@@ -38,7 +38,8 @@ def init(
         typer.Option(
             "--from",
             metavar="START",
-            help="minimal, trainium, hopper, hybrid, mixed, auto-mode or ultra; asks nothing.",
+            help="minimal, trainium, hopper, hybrid, mixed, teams, auto-mode or ultra; asks "
+            "nothing.",
             autocompletion=_complete,
         ),
     ] = None,

@@ -55,6 +55,10 @@ STARTS: Mapping[str, Start] = MappingProxyType(
             file="clusters/mixed-capacity.yaml",
             summary="every purchase option, reserved and burst",
         ),
+        "teams": Start(
+            file="clusters/llm-kueue.yaml",
+            summary="teams in queues of Kueue: reserved nodes, bursts, services",
+        ),
         "auto-mode": Start(file="clusters/auto-mode.yaml", summary="EKS Auto Mode"),
         "ultra": Start(
             file="clusters/ultra-100k.yaml",
