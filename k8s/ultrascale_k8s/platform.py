@@ -287,10 +287,10 @@ def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         *((f"topology-{each.name}", [topology(each)]) for each in plan.kueue.topologies),
         *((f"flavor-{each.name}", [resource_flavor(each)]) for each in plan.kueue.flavors),
         ("cohort", [cohort(plan.kueue.cohort)]),
-        ("queue-priorities", [workload_priority(each) for each in plan.kueue.priorities]),
+        ("workload-priorities", [workload_priority(each) for each in plan.kueue.priorities]),
         *(
             (
-                f"queue-{each.name}",
+                f"cluster-queue-{each.name}",
                 [cluster_queue(each, cohort=plan.kueue.cohort.name), *local_queues(each)],
             )
             for each in plan.kueue.queues

@@ -10,6 +10,7 @@ import yaml
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import payload_bytes
+from tests.support.queued_pools import planned, queued_document
 from ultrascale.plan import ClusterPlan, load
 from ultrascale_k8s import define_charts
 
@@ -25,6 +26,7 @@ CHECKED = (
 )
 # Kueue keeps the name of a flavor or queue in labels, and has `-` between parts of others.
 LONGEST_NAME = 63
+NAME = "app.kubernetes.io/name"
 
 
 @cache
@@ -201,7 +203,7 @@ def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
     found = [
         sum(manifest["kind"] in leaving for manifest in chart.manifests)
         for chart in charts
-        if not chart.name.startswith(("cohort", "queue-priorities"))
+        if not chart.name.startswith(("cohort", "workload-priorities"))
     ]
 
     assert found == [1] * len(found)
@@ -210,6 +212,32 @@ def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
 
 def test_objects_fit_a_custom_resource(objects: list[Document]) -> None:
     assert max(payload_bytes([each]) for each in objects) < 10_000
+
+
+def test_queues_may_have_the_names_of_parts_of_the_platform() -> None:
+    queues = ({"name": name} for name in ("gate", "priorities", "fleet", "cohort"))
+
+    charts = define_charts(planned(queued_document(*queues)))
+
+    assert len({chart.name for chart in charts.all}) == len(charts.all)
+
+
+def test_the_api_server_reaches_what_both_controllers_serve(plan: ClusterPlan) -> None:
+    """Their namespaces are closed, and no webhook would answer: no job could be made."""
+    (chart,) = (each for each in define_charts(plan).platform if each.name == "queueing-ingress")
+    found = {
+        (policy["metadata"]["namespace"], policy["spec"]["podSelector"]["matchLabels"][NAME]): {
+            port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]
+        }
+        for policy in map(dict[str, Any], chart.manifests)
+    }
+
+    assert found == {
+        ("kueue-system", "kueue"): {9443, 8443, 8082},
+        ("jobset-system", "jobset"): {9443, 8443},
+    }
+    # Kueue runs on where it leaves the file, and its webhooks judge jobs.
+    assert chart.retained
 
 
 # --- upstream's examples at the tag --------------------------------------------------------------

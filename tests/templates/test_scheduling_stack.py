@@ -10,7 +10,7 @@ from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, stack_sizes
 from ultrascale.plan.model import KueuePlan
 from ultrascale_constructs.queueing import jobset_values, kueue_values, manager_configuration
 from ultrascale_k8s import define_charts
@@ -111,6 +111,18 @@ def test_queues_and_jobs_outlive_their_stack_and_a_queue_its_chart_does_not(
     for body in resources(stack, CHARTS):
         assert body["DeletionPolicy"] == body["UpdateReplacePolicy"] == "Retain"
     assert {body["DeletionPolicy"] for body in resources(stack, MANIFESTS)} == {"Delete"}
+
+
+def test_a_queue_takes_no_more_of_its_stack_than_is_counted(stack: Template) -> None:
+    counted = stack_sizes.OF_ITEM["queue of Kueue"].size_bytes
+    queues = [
+        body
+        for body in resources(stack, MANIFESTS)
+        if "ClusterQueue" in body["Properties"]["Manifest"]
+    ]
+
+    assert len(queues) == len(QUEUES)
+    assert max(len(json.dumps(body)) for body in queues) < counted
 
 
 def test_the_values_are_those_of_the_plan(stack: Template, kueue: KueuePlan) -> None:
