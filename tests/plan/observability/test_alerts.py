@@ -90,6 +90,26 @@ def test_somebody_is_told_of_nodes_whose_place_in_the_network_nobody_knows() -> 
     assert "topology-unknown" not in alarm_names(neuron(scheduling={"queueing": "volcano"}))
 
 
+def test_under_kueue_waiting_jobs_are_counted_and_nodes_that_its_topology_misses_are_told() -> None:
+    queues = [{"name": "racks", "prefer": ["train"], "topology": True}]
+    fixed = NEURON_POOL | {"nodes": {"static": 4}}
+    kueue = {"queueing": "kueue", "queues": queues}
+    cluster = neuron(scheduling=kueue, pools=[SYSTEM_POOL, fixed])
+    plain = neuron(scheduling={"queueing": "kueue"}, pools=[SYSTEM_POOL, fixed])
+    told = of(cluster).fleet_metrics.input
+
+    (unknown,) = (a for a in alerts(cluster).alarms if a.name == "topology-unknown")
+
+    assert "Kueue admits no job" in unknown.description
+    assert "hyper-nodes-missing" not in alarm_names(cluster)
+    assert "topology-unknown" not in alarm_names(plain)
+    assert (told["Queues"], told["QueueNames"]) == (
+        "/apis/kueue.x-k8s.io/v1beta2/workloads",
+        ["racks"],
+    )
+    assert of(plain).fleet_metrics.input["QueueNames"] == ["default"]
+
+
 def test_nobody_waits_for_the_place_of_types_of_which_aws_tells_none() -> None:
     pool = NEURON_POOL | {"instance_types": ["inf2.48xlarge"]}
     volcano = {"queueing": "volcano", "topology_aware": True}

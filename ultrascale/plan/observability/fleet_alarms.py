@@ -28,7 +28,8 @@ def fleet_alarms(
     yield from _idle(cluster.name, pools, seconds)
     yield _broken(cluster.name, seconds)
     if fleet_metrics.placed_pools(cluster, pools):
-        yield _unplaced(cluster.name, seconds)
+        yield _unplaced(cluster, seconds)
+    if cluster.scheduling.topology_aware and fleet_metrics.placed_pools(cluster, pools):
         yield _without_hyper_nodes(cluster.name, seconds)
     yield from _missing(cluster.name, pools, seconds)
     if any(pool.is_hyperpod for pool in pools):
@@ -85,16 +86,21 @@ def _broken(cluster: str, seconds: int) -> AlarmPlan:
     )
 
 
-def _unplaced(cluster: str, seconds: int) -> AlarmPlan:
+def _unplaced(cluster: config.Cluster, seconds: int) -> AlarmPlan:
+    effect = (
+        "by which Volcano keeps the nodes of a job close: jobs on them are slower, and those with "
+        "mode hard never run there"
+    )
+    if cluster.scheduling.engine == "kueue":
+        effect = "without which Kueue admits no job of a queue with a topology to them"
     return _alarm(
         "topology-unknown",
-        "Nodes lack the labels of AWS's network topology, by which Volcano keeps the nodes "
-        "of a job close: jobs on them are slower, and those with mode hard never run "
-        "there. `kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
+        f"Nodes lack the labels of AWS's network topology, {effect}. "
+        "`kubectl get nodes -L topology.k8s.aws/network-node-layer-1` shows which. "
         "EKS writes them as a node joins, and asks EC2 by the cluster role: see whether "
         "`aws ec2 describe-instance-topology` answers for one of the instances, and "
         "replace the nodes that joined without.",
-        _of_nodes(cluster, "nodes_without_topology"),
+        _of_nodes(cluster.name, "nodes_without_topology"),
         f"{_DOWN_OF} * found / nodes",
         period=seconds,
         periods=_BROKEN_MINUTES * 60 // seconds,

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, prices, volcano
+from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, kueue, prices, volcano
 from ultrascale.plan import names, retention
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.placement import topology_layers
 from ultrascale.plan.platform import plan_dcgm_exporter
+from ultrascale.plan.queueing import queued_pools, queues_of
 
 NAMESPACE = "Ultrascale"
 
@@ -105,7 +106,10 @@ def queue_names(cluster: config.Cluster) -> tuple[str, ...]:
     governance = cluster.hyperpod.task_governance
     if governance is not None:
         return tuple(names.team_queue(team.name) for team in governance.teams)
-    return tuple(queue.name for queue in cluster.scheduling.queues)
+    scheduling = cluster.scheduling
+    if scheduling.engine == "kueue" and not scheduling.queues:
+        return (kueue.DEFAULT_LOCAL_QUEUE,)
+    return tuple(queue.name for queue in scheduling.queues)
 
 
 def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
@@ -114,9 +118,10 @@ def node_types(pools: Sequence[PoolPlan]) -> tuple[str, ...]:
 
 
 def _queues(cluster: config.Cluster) -> tuple[str, str, str] | None:
-    if cluster.hyperpod.task_governance is not None:
+    engine = cluster.scheduling.engine
+    if cluster.hyperpod.task_governance is not None or engine == "kueue":
         return _KUEUE
-    return _VOLCANO if cluster.scheduling.engine == "volcano" else None
+    return _VOLCANO if engine == "volcano" else None
 
 
 def _input(
@@ -169,6 +174,10 @@ def _layers_from_the_lowest(cluster: config.Cluster, pools: Sequence[PoolPlan]) 
 
 def placed_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> list[PoolPlan]:
     """Return the pools whose nodes have to say where in AWS's network they are."""
+    if cluster.scheduling.engine == "kueue":
+        queues = queues_of(cluster.scheduling, queued_pools(pools))
+        placing = {name for queue in queues if queue.topology for name in queue.prefer}
+        return [pool for pool in pools if pool.pool in placing]
     if not cluster.scheduling.topology_aware:
         return []
     return [pool for pool in pools if all(map(volcano.is_placed, pool.instance_types))]
