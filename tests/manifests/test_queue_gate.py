@@ -168,3 +168,45 @@ def test_only_namespaces_whose_jobs_wait_in_queues_are_judged() -> None:
 @pytest.mark.parametrize("minor", MINORS)
 def test_api_servers_take_the_policies(minor: str) -> None:
     assert [found for each in MANIFESTS for found in validate_core(each, minor)] == []
+
+
+# --- upstream's example at the tag ---------------------------------------------------------------
+
+# Fields of `site/static/examples/sample-validating-policy.yaml` at v0.19.2, which asks each Job and
+# JobSet for a queue.
+EXAMPLE_RULES: dict[str, Thing] = {
+    kind: {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [kind],
+    }
+    for kind, group, version in (
+        ("jobs", "batch", "v1"),
+        ("jobsets", "jobset.x-k8s.io", "v1alpha2"),
+    )
+}
+EXAMPLE = (
+    "has(object.metadata.labels) && 'kueue.x-k8s.io/queue-name' in object.metadata.labels && "
+    "object.metadata.labels['kueue.x-k8s.io/queue-name'] != ''"
+)
+REASONS = {
+    "asks-for-accelerators": "Jobs of the platform prepare file systems, and need no queue",
+    "is-new-or-queued": "a Job from before the queues could otherwise never be deleted",
+}
+
+
+@pytest.mark.parametrize("kind", EXAMPLE_RULES)
+def test_jobs_are_asked_for_a_queue_as_in_upstreams_example_but_for_a_reason(kind: str) -> None:
+    (policy,) = (
+        each
+        for each in MANIFESTS
+        if each["metadata"]["name"] == f"ultrascale-queued-{kind}" and "validations" in each["spec"]
+    )
+    (validation,) = policy["spec"]["validations"]
+
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert policy["spec"]["matchConstraints"] == {"resourceRules": [EXAMPLE_RULES[kind]]}
+    assert {each["name"] for each in policy["spec"]["matchConditions"]} == {*REASONS}
+    # The example leaves Jobs of JobSets out by a condition instead.
+    assert EXAMPLE.replace("'", '"') in validation["expression"]
