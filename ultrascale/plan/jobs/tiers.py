@@ -46,7 +46,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """How much of a tier is in use.
+    """Nodes of a tier, and those of them that are free.
 
     Attributes:
         nodes: Nodes that it has.
