@@ -39,12 +39,14 @@ APPLIED: dict[str, Any] = {
     "prefer": ["reserved", "spot"],
     "limit": {"spot": 2},
 }
+FIXED = {"role": "reserved", "nodes": {"static": 2}}
 MANY = (
     *POOLS,
     CPU,
     NEURON,
     pool_document(name="managed", nodes={"min": 4, "max": 4}),
     pool_document(**BURST | {"name": "sharded", "shards": 3}),
+    pool_document(**BURST | {"name": "unplaced", "instance_types": ["g6.xlarge"]} | FIXED),
     pool_document(
         **BURST | {"name": "mixed", "instance_types": ["g6.12xlarge", "g6.48xlarge"], "efa": "none"}
     ),
@@ -247,7 +249,14 @@ def test_the_plan_tells_who_is_guaranteed_what_and_which_nodes_are_in_no_queue()
     for flavor in needs.flavors:
         assert sum(share.guaranteed for share in flavor.shares) + flavor.shared == flavor.nodes
     assert needs.nodes == 16 + 8 + 4
-    assert needs.unqueued == {"cpu": 16, "neuron": 2, "managed": 4, "sharded": 24, "mixed": 8}
+    others = {"cpu": 16, "neuron": 2, "managed": 4, "sharded": 24, "unplaced": 2, "mixed": 8}
+    assert needs.unqueued == others
+
+
+def test_a_queue_with_topology_takes_by_itself_what_names_its_place_in_the_network() -> None:
+    (queue,) = kueue_of({"name": "racks", "topology": True}, pools=MANY).queues
+
+    assert queue.pools == ("reserved", "managed")
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -127,15 +127,15 @@ class QueuedPool:
 
     @property
     def resource(self) -> str:
-        """What is counted of its nodes."""
+        """The resource that is counted: of accelerators, or `cpu`."""
         return self.shards[0].accelerator or CPU
 
     @property
     def per_node(self) -> int:
-        """How much a node has, of several types.
+        """Units of the resource on a node.
 
-        It is the fewest where the nodes are there already, and the most where they are launched
-        for the pods that wait.
+        Of several types it is the fewest where the nodes are there already, and the most where
+        they are launched for the pods that wait.
 
         Raises:
             CatalogError: No source states how much an instance type has.
@@ -156,7 +156,7 @@ class QueuedPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueQuota:
-    """What a queue may use of a flavor, in units of the flavor's resource.
+    """The quota of a queue in a flavor, in units of the flavor's resource.
 
     Attributes:
         own: What it is guaranteed.
@@ -244,7 +244,7 @@ def quota_of(queue: ClusterQueuePlan, flavor: FlavorPlan) -> QueueQuota | None:
 
 
 def _preferred(queue: config.Queue, pools: Iterable[QueuedPool]) -> tuple[str, ...]:
-    own = [pool for pool in pools if pool.resource != CPU and (pool.fixed or not queue.topology)]
+    own = [pool for pool in pools if pool.resource != CPU and (pool.placed or not queue.topology)]
     own.sort(key=lambda pool: _ORDER.index(pool.shards[0].capacity_type))
     return tuple(pool.name for pool in own)
 

@@ -198,7 +198,7 @@ class KueuePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueShare:
-    """What a queue may use of the nodes of a flavor.
+    """The share of a queue in the nodes of a flavor.
 
     Attributes:
         queue: Its name.
@@ -215,7 +215,7 @@ class QueueShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorShares:
-    """How queues share the nodes of a flavor: what is guaranteed and `shared` sum to `nodes`.
+    """Shares of queues in the nodes of a flavor: the guarantees and `shared` sum to `nodes`.
 
     Attributes:
         pool: Name of the pool.
@@ -238,7 +238,7 @@ class FlavorShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueNeeds:
-    """Who is guaranteed which nodes, and who may borrow them.
+    """Guarantees and loans of all nodes that queues have.
 
     Attributes:
         flavors: Nodes in queues, in the order of the pools.
