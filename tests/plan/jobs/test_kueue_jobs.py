@@ -213,6 +213,17 @@ def test_roles_that_share_a_pool_need_quota_for_all_of_them() -> None:
     ]
 
 
+def test_a_role_that_the_queue_cannot_count_is_refused() -> None:
+    """Kueue would admit the roles before it alone, and the job could never start."""
+    job = rl()
+    job["roles"]["reward"]["resources"] = {"gpu": 0, "cpu": 8}
+
+    assert refusals(llm(), job) == [
+        "job: roles.reward.resources: asks for no nvidia.com/gpu, which is all that queue "
+        "foundation counts; ask for some, or make it a job of its own"
+    ]
+
+
 def test_a_try_of_several_roles_costs_what_is_launched_for_them() -> None:
     (note,) = (note for note in prepared(llm(), rl(trainer=4, rollout=2)).notes if "$" in note)
 

@@ -160,7 +160,11 @@ def _beyond(
 
 
 def roles_fit(request: JobRequest) -> Mistakes:
-    """Yield roles that share a pool, of which the queue never has enough for all of them.
+    """Yield roles that the queue cannot count, or that it never has enough for together.
+
+    At a kind of pods that asks for nothing that the queue counts, Kueue 0.19 stops looking at the
+    kinds behind it, admits the job in part, and cannot start it.
+    Source: `assignFlavors` of the flavor assigner
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -173,6 +177,11 @@ def roles_fit(request: JobRequest) -> Mistakes:
     for role in request.roles:
         found = [*_flavors(request.kueue, queue, role.nodes)]
         requests = requests_of(role.job, node_share(role.job, role.nodes))
+        if found and not any(flavor.resource in requests for flavor in found):
+            counted = " or ".join(dict.fromkeys(flavor.resource for flavor in found))
+            wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
+            todo = "ask for some, or make it a job of its own"
+            yield config.refuse(f"roles.{role.role}.resources", wrong, todo, got="")
         # A role of several pools has its choice of them.
         if len(found) == 1 and found[0].resource in requests:
             (flavor,) = found
