@@ -103,7 +103,8 @@ def deadline(job: JobManifests, kind: str) -> None:
     if found["apiVersion"].startswith("batch.volcano.sh"):
         for template in pod_templates(job):
             words = template["spec"]["containers"][0]["command"]
-            assert words[:4] == ["timeout", "--foreground", "--kill-after=110s", "5400s"]
+            assert words[:3] == ["timeout", "--foreground", "5400s"]
+            assert words[3:7] == ["timeout", "--foreground", "--kill-after=110s", "0"]
         assert {"exitCode": 124, "action": "TerminateJob"} in found["spec"]["policies"]
         return
     spec: Any = look_up(found, "spec")
@@ -176,6 +177,13 @@ def test_a_program_on_volcano_saves_once_at_its_deadline_and_ends_by_a_code_of_i
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
 
     assert (ended.returncode, ended.stdout) == (command.DEADLINE_EXIT_CODE, "up\nsaved\n")
+
+
+def test_a_program_that_has_to_be_killed_at_its_deadline_ends_the_job_as_well() -> None:
+    """Any other code than the deadline's starts the job anew, for as long again."""
+    words = command.timed(("bash", "-c", "trap '' TERM; exec sleep 30"), 1, grace_seconds=1)
+
+    assert subprocess.run(words, check=False).returncode == command.DEADLINE_EXIT_CODE
 
 
 def test_a_drain_reaches_a_program_with_a_deadline_once_and_keeps_its_exit_code() -> None:

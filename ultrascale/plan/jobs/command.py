@@ -194,13 +194,16 @@ def timed(words: Sequence[str], seconds: int, *, grace_seconds: int) -> tuple[st
     Signals of the kubelet reach the program once: without ``--foreground`` its process group would
     get each a second time, which cuts the last checkpoint of torchrun's workers short.
 
+    A `timeout` that had to send SIGKILL ends with 137, which any program does that lacks memory.
+    The outer one never sends it, and ends with `DEADLINE_EXIT_CODE` whatever the inner one did.
+
     Args:
         words: Program and its arguments.
         seconds: Time until SIGTERM.
         grace_seconds: Time from there to SIGKILL.
     """
-    limits = (f"--kill-after={grace_seconds}s", f"{seconds}s")
-    return ("timeout", "--foreground", *limits, *words)
+    killing = ("timeout", "--foreground", f"--kill-after={grace_seconds}s", "0")
+    return ("timeout", "--foreground", f"{seconds}s", *killing, *words)
 
 
 def meeting_of_etcd(namespace: str, *, run: str, backend: Backend) -> Meeting:
