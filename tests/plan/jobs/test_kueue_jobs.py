@@ -34,7 +34,11 @@ SWEEP: dict[str, Any] = {
     "command": ["python3", "-m", "sweep"],
     "volumes": [],
 }
-MIXED = ("gpu", ["reserved", "serving-large"]), ("all", ["reserved", "neuron"])
+MIXED = (
+    ("gpu", ["reserved", "serving-large"]),
+    ("all", ["reserved", "neuron"]),
+    ("some", ["reserved", "without-efa"]),
+)
 
 
 @cache
@@ -42,6 +46,7 @@ def llm() -> dict[str, Any]:
     document = yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
     (burst,) = (pool for pool in document["pools"] if pool["name"] == "burst")
     document["pools"].append(burst | {"name": "neuron", "instance_types": ["trn2.48xlarge"]})
+    document["pools"].append(burst | {"name": "without-efa", "efa": "none"})
     document["scheduling"]["queues"] += [{"name": name, "prefer": pools} for name, pools in MIXED]
     return document
 
@@ -96,6 +101,11 @@ def test_a_job_is_left_to_the_order_of_its_queue_among_the_pools_that_it_names(
             "reserved, serving-large",
         ),
         (
+            {"queue": "some"},
+            "job: pool: several pools in queue some whose EFA interfaces differ; name one of "
+            "reserved, without-efa",
+        ),
+        (
             {"queue": "all", "nodes": 1},
             "job: pool: several pools in queue all whose accelerators differ; name one of "
             "neuron, reserved",
@@ -111,6 +121,10 @@ def test_what_the_queue_never_gives_a_job_is_refused_before_it_waits_for_ever(
     changes: dict[str, Any], line: str
 ) -> None:
     assert refusals(llm(), JOB, **changes) == [line]
+
+
+def test_a_job_that_wants_no_efa_takes_pools_with_and_without() -> None:
+    assert refusals(llm(), JOB, queue="some", resources={"efa": 0}) == []
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     requests = nodes.requests_of(job, share)
     if request.role is None:
         yield from mistakes.queue_holds(request, [(requests, _least_pods(job))])
-    yield from queueing.mistakes_on(request, pools, share, requests)
+    yield from queueing.mistakes_on(request, pools, requests)
 
 
 def plan_job(request: JobRequest) -> JobPlan:

@@ -20,7 +20,7 @@ from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import tiers
-from ultrascale.plan.jobs.nodes import NodeShare, efa_of, node_share, requests_of
+from ultrascale.plan.jobs.nodes import node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClusterQueuePlan, FlavorPlan, KueuePlan, PoolPlan
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
@@ -59,7 +59,6 @@ def mistakes_of(request: JobRequest) -> Mistakes:
 def mistakes_on(
     request: JobRequest,
     pools: Sequence[PoolPlan],
-    share: NodeShare,
     requests: Mapping[str, str],
 ) -> Mistakes:
     """Yield pools of a queue that no job suits together, and pods that it can never admit.
@@ -67,7 +66,6 @@ def mistakes_on(
     Args:
         request: The job.
         pools: Pools that its pods may run on.
-        share: What each of them may have of a node.
         requests: What each of them requests.
     """
     if request.kueue is None:
@@ -76,7 +74,7 @@ def mistakes_on(
         yield from _beside_queues(request, request.kueue, pools, requests)
     if (queue := request.cluster_queue) is None:
         return
-    yield from _unlike(request, queue, pools, share)
+    yield from _unlike(request, queue, pools)
     yield from _beyond(request, request.kueue, queue, pools, requests)
 
 
@@ -104,9 +102,7 @@ def _beside_queues(
         yield config.refuse("pool", wrong, todo, got="")
 
 
-def _unlike(
-    request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPlan], share: NodeShare
-) -> Mistakes:
+def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]) -> Mistakes:
     """Yield pools whose nodes differ in what a program is built or set up for."""
     job = request.job
     named = sorted({pool.pool for pool in pools})
@@ -119,8 +115,8 @@ def _unlike(
     differing = {
         "accelerators": len({pool.accelerator for pool in pools}) > 1,
         "processors": len(processors) > 1,
-        # Pods ask for as many on whichever node they land.
-        "EFA interfaces": request.pods > 1 and bool(efa_of(job, share)) and len(interfaces) > 1,
+        # Pods ask for as many on whichever node they land: none, where one pool has none.
+        "EFA interfaces": request.pods > 1 and job.resources.efa != 0 and len(interfaces) > 1,
     }
     unlike = [words for words, differs in differing.items() if differs]
     if unlike:
