@@ -45,10 +45,6 @@ FLAVOR_LABELS = 8
 """Most labels, and as many tolerations, of a ResourceFlavor."""
 FLAVORS_OF_A_GROUP = 64
 """Most flavors of a resource group of a ClusterQueue or Cohort."""
-RESOURCE_GROUPS = 16
-"""Most resource groups of a ClusterQueue or Cohort."""
-TOPOLOGY_LEVELS = 16
-"""Most levels of a Topology."""
 POD_SETS = 18
 """Most kinds of pods of a Workload."""
 
