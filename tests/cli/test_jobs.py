@@ -338,6 +338,8 @@ def test_logs_of_several_pods_are_told_apart(stub: StubApiServer, ultrascale: Ul
     assert ultrascale("logs", "bert").stdout == "hello 0\n"
     every = ultrascale("logs", "bert", "--all")
     assert every.stdout == "[0] hello 0\n[1] hello 1\n"
+    ultrascale("logs", "bert", "--init")
+    assert stub.requests[-1].query["container"] == "before-program"
 
 
 def test_cancel_says_what_it_deletes_and_asks_a_terminal_alone(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -219,6 +220,9 @@ def logs(
     previous: Annotated[
         bool, typer.Option("--previous", help="Print the log before the last restart.")
     ] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Print the log of the command before the program.")
+    ] = False,
     tail: Annotated[
         int | None, typer.Option(min=0, help="Print only the last lines of each log.")
     ] = None,
@@ -229,19 +233,20 @@ def logs(
     """Print the logs of a job's pods: of the pod with index 0, unless others are named."""
     from ultrascale.jobs import logs as reading
     from ultrascale.jobs.status import job_status
-    from ultrascale.plan.names import TRAINING_NAMESPACE
+    from ultrascale.plan.names import BEFORE_PROGRAM, TRAINING_NAMESPACE
 
     namespace = namespace or TRAINING_NAMESPACE
 
     cluster = _connect(kubeconfig, context)
+    container = BEFORE_PROGRAM if init else ""
+    choice = partial(reading.Choice, container=container, previous=previous, tail=tail)
     choices = [
-        *(reading.Choice(index=index, previous=previous, tail=tail) for index in rank or ()),
-        *(reading.Choice(pod=name, previous=previous, tail=tail) for name in pod or ()),
+        *(choice(index=index) for index in rank or ()),
+        *(choice(pod=name) for name in pod or ()),
     ]
     if every:
-        indexes = job_status(cluster, namespace, job).indexes
-        choices = [reading.Choice(index=index, previous=previous, tail=tail) for index in indexes]
-    choices = choices or [reading.Choice(previous=previous, tail=tail)]
+        choices = [choice(index=index) for index in job_status(cluster, namespace, job).indexes]
+    choices = choices or [choice()]
     if len(choices) == 1:
         print_lines(reading.lines(cluster, namespace, job, choices[0], follow=follow))
     elif follow:

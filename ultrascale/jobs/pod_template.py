@@ -9,7 +9,6 @@ from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, Toler
 
 _SHARED_MEMORY = "shared-memory"
 _SCRATCH = "scratch"
-_INIT = "before-program"
 Spec = dict[str, Json]
 
 
@@ -133,13 +132,17 @@ def _init(role: RolePlan, env: Mapping[str, str]) -> Spec:
     """Return the container that runs before the program.
 
     It asks for what the program does: a pod counts the larger of both, and the kubelet gives the
-    program the devices that the other had. A name of its own with ``-`` is no role's.
+    program the devices that the other had.
 
     Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
     """
     if not role.pod.init:
         return {}
-    container = {**_container(role, env), "name": _INIT, "command": list(role.pod.init)}
+    container = {
+        **_container(role, env),
+        "name": names.BEFORE_PROGRAM,
+        "command": list(role.pod.init),
+    }
     return {"initContainers": [container]}
 
 

@@ -42,6 +42,8 @@ ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matri
 COMPONENT_LABEL = "app.kubernetes.io/component"
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
+# Container of a job's command before its program. A name with "-" is no role's.
+BEFORE_PROGRAM = "before-program"
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 
