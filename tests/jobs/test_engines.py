@@ -34,7 +34,7 @@ class Engine(NamedTuple):
 
 
 OF_VOLCANO = frozenset({"POD_IP", "FIRST_INDEX", "POD_GROUP", "ATTEMPT"})
-OF_JOBSET = frozenset({"POD_IP", "RUN_UID", "ATTEMPT"})
+OF_JOBSET = frozenset({"POD_IP", "JOBSET_UID", "ATTEMPT"})
 OF_PYTORCH = frozenset({"POD_IP", "JOB_COMPLETION_INDEX"})
 SCHEDULER = frozenset({"schedulerName", "restartPolicy"})
 RESTARTS = frozenset({"restartPolicy"})

@@ -14,6 +14,7 @@ from tests.support.jobs import (
     objects,
     pod_spec,
     prepared,
+    refusals,
 )
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.jobs import JobManifests
@@ -65,9 +66,9 @@ def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
     fields = environment(sent)
 
     assert run is not None
-    assert run[1] == "tune-${RUN_UID}-${ATTEMPT}"
+    assert run[1] == "tune-${JOBSET_UID}-${ATTEMPT}"
     assert fields["ATTEMPT"] == "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
-    assert fields["RUN_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
+    assert fields["JOBSET_UID"] == "metadata.labels['jobset.sigs.k8s.io/jobset-uid']"
 
 
 def test_a_restart_meets_anew_at_etcd_too() -> None:
@@ -76,7 +77,7 @@ def test_a_restart_meets_anew_at_etcd_too() -> None:
     script = pod_spec(prepared(served, make_job(queue="research")))["containers"][0]["command"][2]
 
     assert "--rdzv-backend=etcd-v3" in script
-    assert '--rdzv-id="tune-${RUN_UID}-${ATTEMPT}"' in script
+    assert '--rdzv-id="tune-${JOBSET_UID}-${ATTEMPT}"' in script
 
 
 def test_with_fewer_nodes_lost_pods_come_back_alone_and_enough_of_them_end_the_job() -> None:
@@ -162,3 +163,9 @@ def test_kueue_chooses_among_the_pools_that_a_job_may_run_on(
 
     assert plan is not None
     assert flavors_of(pod_spec(found), plan) == flavors
+
+
+def test_no_job_sets_a_variable_by_which_its_pods_meet() -> None:
+    (line,) = refusals(CLUSTER, make_job(queue="research", env={"JOBSET_UID": "1"}))
+
+    assert line.startswith("job: env.JOBSET_UID: set for every pod")

@@ -141,7 +141,8 @@ REFUSED: tuple[tuple[str, str, str], ...] = (
         "leave it out",
     ),
     (
-        "FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|ATTEMPT|RANK_ZERO_HOST",
+        "FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|JOBSET_UID|ATTEMPT|"
+        "RANK_ZERO_HOST",
         "set for every pod, differently in each",
         "choose another name",
     ),

@@ -20,7 +20,7 @@ _NONE: Object = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBack:
-    """What Kueue does with jobs that do not run.
+    """Reason for which Kueue lets jobs wait.
 
     Attributes:
         reason: Why they wait, as a sentence without its end; empty where nothing is known.

@@ -36,7 +36,7 @@ Source: https://www.gnu.org/software/coreutils/manual/html_node/timeout-invocati
 POD_IP = "POD_IP"
 POD_GROUP = "POD_GROUP"
 ATTEMPT = "ATTEMPT"
-RUN = "RUN_UID"
+JOBSET_UID = "JOBSET_UID"
 
 # A node may still be pulling an image of tens of gigabytes when its peers are ready.
 _PATIENCE_SECONDS = 1800
@@ -232,7 +232,7 @@ def run_of_volcano(name: str, *, attempted: bool) -> str:
 
 def run_of_jobset(name: str) -> str:
     """Return the same of the pods of one JobSet, whose restarts are numbered."""
-    return f"{name}-${{{RUN}}}-${{{ATTEMPT}}}"
+    return f"{name}-${{{JOBSET_UID}}}-${{{ATTEMPT}}}"
 
 
 def indexed_fields() -> dict[str, str]:
@@ -244,7 +244,7 @@ def jobset_fields() -> dict[str, str]:
     """Return the same of a JobSet, which gives each restart a number."""
     return {
         **indexed_fields(),
-        RUN: f"metadata.labels['{jobset.UID_LABEL}']",
+        JOBSET_UID: f"metadata.labels['{jobset.UID_LABEL}']",
         ATTEMPT: f"metadata.labels['{jobset.RESTART_LABEL}']",
     }
 

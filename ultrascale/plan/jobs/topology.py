@@ -1,4 +1,4 @@
-"""Closeness of a job's nodes in AWS's network, as its engine is asked for it.
+"""Placement of a job by the layers of AWS's network, as its engine is asked for it.
 
 Volcano counts tiers from the lowest layer up, and holds gangs to a tier. Kueue places pods by the
 label of a layer, on the fixed pools of a queue that does so.
