@@ -72,7 +72,7 @@ def test_kueues_definitions_take_every_object(objects: list[Document]) -> None:
 def test_nothing_is_left_to_a_default_but_whether_a_queue_is_held(
     objects: list[Document],
 ) -> None:
-    """What an operator holds by kubectl would run again with the next deploy."""
+    """A queue that an operator holds by kubectl would run again with the next deploy."""
     for each in objects:
         stored = dict(upstream().stored(each))
         if "spec" in stored:
@@ -197,7 +197,7 @@ def test_a_queue_takes_the_jobs_of_its_namespaces_and_no_others(
 
 
 def test_no_two_charts_hold_a_queue_or_flavor(plan: ClusterPlan) -> None:
-    """What leaves the file leaves the cluster only with its chart."""
+    """An object that leaves the file leaves the cluster only with its chart."""
     charts = define_charts(plan).scheduling
     leaving = ("ClusterQueue", "ResourceFlavor", "Topology")
     found = [

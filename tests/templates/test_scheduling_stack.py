@@ -134,6 +134,61 @@ def test_the_values_are_those_of_the_plan(stack: Template, kueue: KueuePlan) -> 
     assert stated == {"jobset": jobset_values(kueue), "kueue": kueue_values(kueue)}
 
 
+# Values that the charts read, of `charts/kueue/values.yaml` at v0.19.2 and of
+# `charts/jobset/values.yaml` at v0.12.0, as far as we state some of them. Helm ignores others.
+READ: dict[str, dict[str, set[str]]] = {
+    "kueue": {
+        "": {"controllerManager", "managerConfig"},
+        "controllerManager": {
+            "featureGates",
+            "manager",
+            "nodeSelector",
+            "podDisruptionBudget",
+            "replicas",
+            "tolerations",
+            "topologySpreadConstraints",
+        },
+        "controllerManager.manager": {
+            "image",
+            "logLevel",
+            "podAnnotations",
+            "priorityClassName",
+            "resources",
+        },
+        "controllerManager.manager.image": {"pullPolicy", "repository", "tag"},
+        "controllerManager.podDisruptionBudget": {"enabled", "minAvailable"},
+        "managerConfig": {"controllerManagerConfigYaml"},
+    },
+    "jobset": {
+        "": {"controller", "image"},
+        "controller": {
+            "affinity",
+            "clientConnection",
+            "leaderElection",
+            "nodeSelector",
+            "podDisruptionBudget",
+            "replicas",
+            "resources",
+            "tolerations",
+        },
+        "controller.clientConnection": {"burst", "qps"},
+        "controller.podDisruptionBudget": {"enabled", "maxUnavailable", "minAvailable"},
+        "image": {"pullPolicy", "pullSecrets", "repository", "tag"},
+    },
+}
+
+
+@pytest.mark.parametrize("release", READ)
+def test_the_charts_read_every_value(stack: Template, release: str) -> None:
+    values = json.loads(helm_chart(stack, release)["Properties"]["Values"])
+
+    for path, read in READ[release].items():
+        found = values
+        for part in path.split(".") if path else ():
+            found = found[part]
+        assert found.keys() <= read, path
+
+
 @pytest.mark.parametrize("release", ["jobset", "kueue"])
 def test_no_controller_is_throttled(stack: Template, release: str) -> None:
     """Null takes away the limit that the chart has of its own."""

@@ -28,7 +28,7 @@ _COMPONENT = "ultrascale-queues"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gate:
-    """What one policy asks of one kind.
+    """One policy, of one kind of objects.
 
     Attributes:
         name: Name of the policy, and of its binding.
@@ -36,8 +36,8 @@ class _Gate:
         version: Its version.
         resource: Its plural.
         operations: Requests that are judged.
-        is_judged: Expressions by name; what one of them is not true of passes.
-        is_queued: Expression that is true of what may pass.
+        is_judged: Conditions by name; an object that breaks one passes unjudged.
+        is_queued: Condition that a judged object must keep.
         message: Answer to whoever is refused.
     """
 
