@@ -252,7 +252,8 @@ def skeleton(request: JobRequest) -> list[Json]:
             "image": "${IMAGE}",
             "priority": "${PRIORITY}",
             # More than a job may have, so that nothing else in the objects is like it.
-            "restarts": config.Restarts().model_copy(update={"job": _RESTARTS}),
+            # With restarts of processes HyperPod's operator would count a sum of both.
+            "restarts": config.Restarts().model_copy(update={"job": _RESTARTS, "workers": 0}),
             "ttl_seconds_after_finished": _TTL,
             "volumes": (),
         }

@@ -251,7 +251,7 @@ class TopologyPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticPlan:
-    """How HyperPod's training operator scales a job that goes on with fewer nodes.
+    """Scaling of a job that goes on with fewer nodes, by HyperPod's training operator.
 
     Attributes:
         least: Fewest pods.
@@ -270,7 +270,7 @@ class ElasticPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPlan:
-    """What HyperPod's training operator does for a job.
+    """A job's part that is for HyperPod's training operator.
 
     Attributes:
         processes: Processes of each pod.
