@@ -181,14 +181,44 @@ def test_submit_bounds_what_half_of_a_gang_costs_and_tells_how_a_stock_out_ends(
     notes = prepared(llm(), JOB).notes
 
     # 4 nodes x $63.296 an hour x 20 minutes.
-    assert notes[-2:] == (
+    assert notes[-3:] == (
         "Nodes of burst and spot are launched once Kueue has admitted it. Where they are not all "
         "ready after 20 minutes, it goes back into queue foundation and is tried again, 10 times "
         "at most; such a try costs at most $84 (4 nodes, $253.18 an hour).",
+        "Once all of its pods have run, nothing ends its wait for nodes that it loses then, and "
+        "the others are paid for meanwhile; deadline_hours bounds that.",
         "Kueue tries reserved, burst, spot in this order, at each try from the first: where EC2 "
         "has no nodes of a pool that has quota, the same pool comes again. To move the job, "
         "cancel it and submit it with --tier (reserved, burst, spot).",
     )
+
+
+@pytest.mark.parametrize(
+    ("job", "changes"),
+    [
+        (JOB, {"min_nodes": 2}),
+        (JOB, {"deadline_hours": 24}),
+        (JOB, {"nodes": 1}),
+        (SWEEP, {"array": {"size": 8, "parallelism": 4}, "pool": "spot"}),
+    ],
+)
+def test_only_a_job_that_waits_on_paid_nodes_without_a_limit_is_told_so(
+    job: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    assert [note for note in prepared(llm(), job, **changes).notes if "nothing ends" in note] == []
+
+
+@pytest.mark.parametrize("job", [JOB, SWEEP, JOB | {"pool": "reserved", "nodes": 1}])
+def test_init_is_told_of_the_time_in_which_kueue_wants_all_pods_ready(job: dict[str, Any]) -> None:
+    """A pod is not ready before its init has ended: a long one would be cut off at each try."""
+    (note,) = (note for note in prepared(llm(), job, init=["fetch"]).notes if "20 min" in note[:70])
+
+    assert note == (
+        "init has to end within 20 minutes, with the start of the nodes and the pull of the image: "
+        "until then no pod is ready, and Kueue deletes pods that are not all ready by then. What "
+        "takes longer belongs into the program, or into a batch job before it."
+    )
+    assert not any("init" in note for note in prepared(llm(), job).notes)
 
 
 @pytest.mark.parametrize("changes", [{"pool": "reserved"}, {"queue": "racks"}, {"nodes": 1}])

@@ -33,6 +33,7 @@ def notes_of(
     yield from _of_buckets(request)
     yield from scratch.notes_of(request, pools)
     yield from _of_init(request)
+    yield from queueing.notes_of_init(request)
     if isinstance(request.job, config.TrainingJob):
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)

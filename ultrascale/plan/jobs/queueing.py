@@ -211,6 +211,18 @@ def _flavors(
     yield from (by_pool[name] for name in queue.pools if name in by_pool and name in fitting)
 
 
+def notes_of_init(request: JobRequest) -> Iterator[str]:
+    """Yield how long the command before the program of a job may take."""
+    if request.kueue is None or request.cluster_queue is None or not request.job.init:
+        return
+    minutes = request.kueue.readiness.timeout_seconds // _MINUTE
+    yield (
+        f"init has to end within {minutes} minutes, with the start of the nodes and the pull of "
+        "the image: until then no pod is ready, and Kueue deletes pods that are not all ready by "
+        "then. What takes longer belongs into the program, or into a batch job before it."
+    )
+
+
 def notes_of(request: JobRequest) -> Iterator[str]:
     """Yield how long a job waits for the nodes of its pods, and what that costs at most.
 
@@ -231,6 +243,11 @@ def notes_of(request: JobRequest) -> Iterator[str]:
             f"{queue.name} and is tried again, {ready.backoff_limit} times at most; "
             f"{_cost(waits, ready.timeout_seconds)}."
         )
+        if _waits_on_for_lost_nodes(request.job):
+            yield (
+                "Once all of its pods have run, nothing ends its wait for nodes that it loses "
+                "then, and the others are paid for meanwhile; deadline_hours bounds that."
+            )
     fitting = {pool.pool for pool in request.nodes}
     order = [name for name in queue.pools if name in fitting]
     choices = ", ".join(tiers.tiers_to_choose(request))
@@ -240,6 +257,17 @@ def notes_of(request: JobRequest) -> Iterator[str]:
             "has no nodes of a pool that has quota, the same pool comes again. To move the job, "
             f"cancel it and submit it with --tier ({choices})."
         )
+
+
+def _waits_on_for_lost_nodes(job: config.AnyJob) -> bool:
+    """Return whether nodes of a job idle for as long as one of them is missing.
+
+    Kueue's limit of that wait is off, since jobs that it ended kept their quota.
+
+    Source: https://github.com/kubernetes-sigs/kueue/issues/14811
+    """
+    whole = isinstance(job, config.TrainingJob) and job.min_nodes is None
+    return whole and job.deadline_hours is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
