@@ -92,3 +92,30 @@ def test_a_layer_that_no_group_has_is_refused(case: str) -> None:
     (line,) = refusals(cluster, make_job(**job))
 
     assert line.startswith(told)
+
+
+COMMAND = {"command": ["python3", "-m", "rl"]}
+ROLES: dict[str, Any] = {"nodes": None, "script": None, "topology": "required"}
+
+
+def test_roles_are_told_that_each_of_them_waits_for_a_group_of_its_own() -> None:
+    """Kueue places each kind of pods by itself, by the layer of the largest of them."""
+    roles = {"trainer": {"nodes": 20, "script": "train.py"}, "judge": {"nodes": 2} | COMMAND}
+
+    sent = prepared(KUEUE_FIXED, make_job(**JOB | ROLES, roles=roles))
+
+    layers = {template["metadata"]["annotations"][REQUIRED] for template in pod_templates(sent)}
+    assert layers == {f"{LAYER}2"}
+    assert [note for note in sent.notes if "group" in note] == [
+        "Kueue admits it once each role has room for all of its pods in one group "
+        f"({LAYER}2); different roles may get different groups."
+    ]
+
+
+def test_closeness_of_roles_of_one_node_each_is_refused() -> None:
+    roles = {"trainer": {"script": "train.py"}, "judge": COMMAND}
+
+    assert refusals(KUEUE_FIXED, make_job(**JOB | ROLES, roles=roles)) == [
+        "job: topology: closeness of roles of one node each, and Kueue places each role by "
+        "itself, got 'required'; leave it out"
+    ]

@@ -44,7 +44,8 @@ def notes_of(
 
 def _of_placement(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[str]:
     """Yield the group that a gang waits for, and how long the scheduler takes for it."""
-    asked = topology_of(request, pools)
+    # Roles share a layer, and are told of it together.
+    asked = topology_of(request, pools) if request.role is None else None
     if asked is not None and asked.level is not None and asked.mode == "hard":
         yield (
             f"Kueue admits it once the nodes of one group ({asked.level}) have room for all of its "

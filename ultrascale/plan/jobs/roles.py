@@ -51,9 +51,14 @@ def of_all_roles(request: JobRequest) -> Mistakes:
 
 def _topology(request: JobRequest) -> Mistakes:
     job = request.job
-    if isinstance(job, config.TrainingJob) and request.gang and is_required(job):
+    if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
+        return
+    if request.gang and is_required(job):
         wrong = "one group for the pods of all roles, which Volcano alone knows as one gang"
         yield config.refuse("topology", wrong, "write preferred, or name pools in the roles")
+    if not request.gang and all(role.nodes == 1 for role in job.roles.values()):
+        wrong = "closeness of roles of one node each, and Kueue places each role by itself"
+        yield config.refuse("topology", wrong, "leave it out")
 
 
 def _nodes_are_there(request: JobRequest) -> Mistakes:
@@ -121,14 +126,20 @@ def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:
         for role, plan in zip(request.roles, plans, strict=True)
     ]
     notes = dict.fromkeys(note for plan in plans for note in plan.notes)
+    topology = _closeness(request, plans)
     return replace(
         plans[0],
         roles=tuple(roles),
         parts=(_gang(request, plans),) if request.gang else (),
         service_port=None,
         restarts=max(plan.restarts for plan in plans),
-        topology=_closeness(request, plans),
-        notes=(*_notes(request), *notes, *queueing.notes_of(request)),
+        topology=topology,
+        notes=(
+            *_notes(request),
+            *_of_groups(topology),
+            *notes,
+            *queueing.notes_of(request),
+        ),
     )
 
 
@@ -186,6 +197,14 @@ def _notes(request: JobRequest) -> Iterator[str]:
         yield (
             f"EFA traffic stays within a pool ({where}): pods of different pools talk over TCP. "
             "An NCCL group that spans them has to choose the network Socket."
+        )
+
+
+def _of_groups(topology: TopologyPlan | None) -> Iterator[str]:
+    if topology is not None and topology.level is not None and topology.mode == "hard":
+        yield (
+            "Kueue admits it once each role has room for all of its pods in one group "
+            f"({topology.level}); different roles may get different groups."
         )
 
 
