@@ -114,6 +114,22 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         trn(nodes=2, min_nodes=3),
         "jobs.tune.min_nodes: more than nodes, which is 2, got 3; write less",
     ),
+    "a misspelt word of a key that takes a mapping as well": (
+        trn(topology="requird"),
+        "jobs.tune.topology: unknown value, got 'requird'; did you mean required?",
+    ),
+    "a list for a key that takes a word or a mapping": (
+        trn(topology=["required"]),
+        "jobs.tune.topology: unknown value, got [required]; write any, preferred or required",
+    ),
+    "a misspelt key of a mapping where a word could stand": (
+        trn(topology={"requird": "layer-2"}),
+        "jobs.tune.topology.requird: unknown key 'requird'; did you mean required?",
+    ),
+    "a misspelt value of a mapping where a word could stand": (
+        trn(topology={"required": "layer-9"}),
+        "jobs.tune.topology.required: unknown value, got 'layer-9'; did you mean layer-4?",
+    ),
     "no nodes": (trn(nodes=0), "jobs.tune.nodes: out of range, got 0; write at least 1"),
     "training beside controllers": (
         job(pool="system"),

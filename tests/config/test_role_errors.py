@@ -52,6 +52,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "jobs.tune.min_nodes: fewer nodes of a job of several roles: nothing says which may miss "
         "some, got 1; write when_lost: restart-role in roles that may",
     ),
+    "fewer nodes, and more than its roles have": (
+        roles(job={"min_nodes": 3}),
+        "jobs.tune.min_nodes: fewer nodes of a job of several roles: nothing says which may miss "
+        "some, got 3; write when_lost: restart-role in roles that may",
+    ),
     "tiers": (
         roles(job={"pool": None, "prefer": ["train", "spare"]}),
         "jobs.tune.prefer: an order of preference for several roles, each of which has its own "

@@ -26,12 +26,16 @@ _TYPES = {
     "mapping_type": ("not a mapping", "write it as {key: value}"),
     "model_type": ("not a mapping", "write it as key: value"),
 }
+_WORDS = ("literal_error", "string_type")
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
+
+
+Items = Sequence[tuple[KeyPath, ErrorDetails]]
 
 
 def form_mistakes(
@@ -50,11 +54,12 @@ def form_mistakes(
         laid_over: Whether the document's keys were laid over those of another, so that a key that
             is there need not be the user's.
     """
-    items = [
+    every = [
         (_place(item, document), item)
         for item in error.errors(include_url=False)
         if item["type"] != _FOLLOWS
     ]
+    items = [*_once_a_value(every)]
     hints = {
         at: _unknown_key(at, document, seen, laid_over=laid_over)
         for at, item in items
@@ -74,6 +79,20 @@ def form_mistakes(
             yield _unknown_option(at, item, document)
         else:
             yield from _wrong_values(at, item)
+
+
+def _once_a_value(items: Items) -> Iterator[tuple[KeyPath, ErrorDetails]]:
+    """Yield mistakes without those by which a value is none of the other types of its key.
+
+    A key such as `topology` takes a word or a mapping, and pydantic tells of both.
+    """
+    parents = {at[:length] for at, _ in items for length in range(len(at))}
+    words = {at for at, item in items if item["type"] in _WORDS}
+    for at, item in items:
+        of_words = item["type"] in _WORDS and at in parents
+        of_mapping = item["type"] == "model_type" and at in words
+        if not of_words and not of_mapping:
+            yield at, item
 
 
 def broken_places(

@@ -113,6 +113,12 @@ def job_has_the_nodes(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
         names = ", ".join(pool.name for pool in chosen)
         todo = f"ask for at most {most}, or raise nodes in pool {names}"
         yield refuse("nodes", f"more than the {most} nodes of {names}", todo, got=str(job.nodes))
+
+
+@rule
+def job_starts_with_enough(job: TrainingJob) -> Mistakes:
+    if job.roles:
+        return  # each has nodes of its own, and min_nodes is refused beside them
     if job.min_nodes is not None and job.min_nodes > job.nodes:
         yield refuse("min_nodes", f"more than nodes, which is {job.nodes}", "write less")
 
