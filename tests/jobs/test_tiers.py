@@ -292,7 +292,7 @@ def test_without_a_cluster_the_first_tier_is_shown_and_said(hybrid: JobCluster) 
         (
             {**JOB, "prefer": None, "pool": ON_DEMAND, "nodes": 1},
             SPOT,
-            "prefer: a tier for a job that prefers none, got eks-spot; leave --tier out, or",
+            "prefer: a tier for a job that names pool eks-on-demand, got eks-spot; keep pool or",
         ),
     ],
 )
@@ -362,11 +362,11 @@ COMMAND = {"command": ["python3", "-m", "rl"]}
     ("changes", "tier", "wrong"),
     [
         ({}, "cpu", "a tier that queue foundation does not have"),
-        ({"pool": "spot"}, "spot", "a tier for a job that prefers none"),
+        ({"pool": "spot"}, "spot", "a tier for a job that names pool spot"),
         (
             {"script": None, "nodes": None, "roles": {"a": COMMAND, "b": COMMAND}},
             "spot",
-            "a tier for a job that prefers none",
+            "a tier for a job of several roles, each of which has its own pool",
         ),
     ],
     ids=["of another queue", "beside a pool", "for roles, which have pools of their own"],

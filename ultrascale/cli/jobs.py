@@ -58,7 +58,8 @@ def submit(
         str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")
     ] = None,
     tier: Annotated[
-        str | None, typer.Option(help="Node type to run on, one of those that the job prefers.")
+        str | None,
+        typer.Option(help="Node type to run on: of the job's prefer, or of its Kueue queue."),
     ] = None,
     queue: Annotated[
         str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")

@@ -32,8 +32,9 @@ class JobOptions(TypedDict, total=False):
         queue: Volcano queue.
         priority: Priority class.
         changes: Any other keys of the job; mappings are merged key by key.
-        tier: Node type to run on, one of those that the job prefers. Without it, `submit` takes
-            the best type that has room now, and `prepare` the first that can hold the job.
+        tier: Node type to run on: of the job's `prefer`, or of its Kueue queue. Without it, Kueue
+            decides in its queues; elsewhere `submit` takes the best type that has room now, and
+            `prepare` the first that can hold the job.
         precompile: Compile the graphs of the job for Neuron devices, and do nothing else.
         account: AWS account of the cluster's registry, where neither the cluster file nor the
             kubeconfig names it.

@@ -142,8 +142,8 @@ def test_a_job_that_wants_no_efa_takes_pools_with_and_without() -> None:
             {"namespace": "training"},
             [
                 "job: namespace: a service that asks for nvidia.com/gpu in namespace training, "
-                "whose accelerators go to jobs of queues alone; give services a namespace of "
-                "their own, such as one in which a claim is"
+                "where only jobs of queues get accelerators; name a namespace whose jobs are all "
+                "services; a claim under storage makes one"
             ],
         ),
         ({"namespace": "training", "resources": {"gpu": 0, "cpu": "1", "memory": "1Gi"}}, []),

@@ -90,9 +90,9 @@ def _beside_queues(
     """
     gated = sorted({*kueue.gated_resources} & requests.keys())
     if gated and request.namespace in kueue.namespaces:
-        wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, whose "
-        wrong += "accelerators go to jobs of queues alone"
-        todo = "give services a namespace of their own, such as one in which a claim is"
+        wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, where only "
+        wrong += "jobs of queues get accelerators"
+        todo = "name a namespace whose jobs are all services; a claim under storage makes one"
         yield config.refuse("namespace", wrong, todo, got="")
     counted = {flavor.pool for flavor in kueue.flavors if flavor.resource in requests}
     for name in sorted({pool.pool for pool in pools} & counted):

@@ -161,9 +161,18 @@ def tier_can_be_chosen(tier: str | None, request: JobRequest) -> config.Mistake 
     if tier is None or tier in known or lacks_queue(request):
         return None
     if not known:
-        wrong = "a tier for a job that prefers none"
-        return config.refuse("prefer", wrong, "leave --tier out, or name pool", got=tier)
+        return config.refuse("prefer", *_of_no_tiers(request), got=tier)
     wrong = "a tier that it does not prefer"
     if not request.job.prefer:
         wrong = f"a tier that queue {request.kueue_queue} does not have"
     return config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)
+
+
+def _of_no_tiers(request: JobRequest) -> tuple[str, str]:
+    """Return why no tier can be chosen for a job, and what to do."""
+    if request.roles:
+        wrong = "a tier for a job of several roles, each of which has its own pool"
+        return wrong, "leave --tier out, or name pool in each role"
+    if request.job.pool is not None:
+        return f"a tier for a job that names pool {request.job.pool}", "keep pool or --tier"
+    return "a tier for a job that prefers none", "leave --tier out, or name pool"
