@@ -201,7 +201,7 @@ class RoleSpec(Model):
     """Resources of each pod. Default: the job's."""
 
     when_lost: Literal["restart-job", "restart-role"] = "restart-job"
-    """What starts anew when one of its pods is lost: all roles, or that pod alone."""
+    """Restart after one of its pods is lost: of all roles, or of that pod alone."""
 
 
 class Array(Model):

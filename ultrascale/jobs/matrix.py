@@ -151,7 +151,7 @@ def submit_matrix(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What the rows have in common."""
+    """Command, job and cluster that all rows have in common."""
 
     into: JobCluster
     job: str | Path | JsonObject
@@ -167,7 +167,7 @@ class _Work:
 
     @property
     def digest(self) -> str:
-        """What tells the job that the table is of from one with other keys."""
+        """Digest of the keys of the job that the table is of."""
         job = self.reading.job
         return digest_of("" if job is None else job.model_dump_json(exclude_defaults=True))
 

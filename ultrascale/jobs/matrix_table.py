@@ -50,7 +50,7 @@ class Row:
 
     @property
     def digest(self) -> str:
-        """What tells the parameters from others; the order of columns and rows does not matter."""
+        """Digest of the parameters; the order of columns and rows does not matter."""
         return digest_of(json.dumps(sorted(self.cells.items())))
 
 
