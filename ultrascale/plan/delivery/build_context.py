@@ -102,7 +102,7 @@ def _files(source: str, ejected: Sequence[Ejected], locate: Locate) -> Iterator[
         if each.use == "image" and PurePosixPath(each.source).is_relative_to(source):
             kept = {path: file for path, file in own.items() if not _is_in(path, each.source)}
             own = kept | _within(each.source, each.location)
-    yield from sorted(own.items(), key=lambda item: PurePosixPath(item[0]).parts)
+    yield from sorted(own.items(), key=lambda item: item[0].split("/"))
 
 
 def _within(source: str, folder: Path) -> dict[str, Path]:
