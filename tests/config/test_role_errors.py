@@ -115,6 +115,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         roles(job={"env": {"ROLE": "a"}}),
         "jobs.tune.env.ROLE: set for every pod of a job with roles, got 'a'; choose another name",
     ),
+    "hosts of a role from a Secret": (
+        roles(job={"secrets": {"TRAINER_HOSTS": "a"}}),
+        "jobs.tune.secrets.TRAINER_HOSTS: set for every pod of a job with roles, got 'a'; "
+        "choose another name",
+    ),
 }
 
 

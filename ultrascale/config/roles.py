@@ -168,7 +168,7 @@ def hosts_of_roles_are_told(job: TrainingJob) -> Mistakes:
     if not job.roles:
         return
     told = {ROLE_VARIABLE, ROLE_INDEX_VARIABLE, *map(hosts_variable, job.roles)}
-    places = {("env",): job.env}
+    places = {("env",): job.env, ("secrets",): job.secrets}
     places |= {("roles", name, "env"): role.env for name, role in job.roles.items()}
     for place, env in places.items():
         for name in told & env.keys():
