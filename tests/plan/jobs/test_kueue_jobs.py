@@ -264,7 +264,18 @@ def test_a_role_that_the_queue_cannot_count_is_refused() -> None:
 
     assert refusals(llm(), job) == [
         "job: roles.reward.resources: asks for no nvidia.com/gpu, which is all that queue "
-        "foundation counts; ask for some, or make it a job of its own"
+        "foundation counts; ask for some, or use a queue of nodes without accelerators"
+    ]
+
+
+@pytest.mark.parametrize("job", [JOB | {"nodes": 1}, SWEEP, SWEEP | {"array": {"size": 9}}])
+def test_a_job_takes_no_node_of_a_queue_without_being_counted(job: dict[str, Any]) -> None:
+    """Kueue would admit any number of them, and place jobs that it counts on the same nodes."""
+    changed = job | {"pool": "reserved", "resources": {"gpu": 0, "cpu": 8, "memory": "9Gi"}}
+
+    assert refusals(llm(), changed) == [
+        f"job: resources: asks for no nvidia.com/gpu, which is all that queue {job['queue']} "
+        "counts; ask for some, or use a queue of nodes without accelerators"
     ]
 
 

@@ -75,6 +75,7 @@ def mistakes_on(
     if (queue := request.cluster_queue) is None:
         return
     yield from _unlike(request, queue, pools)
+    yield from _uncounted(queue, [*_flavors(request.kueue, queue, pools)], requests)
     yield from _beyond(request, request.kueue, queue, pools, requests)
 
 
@@ -124,6 +125,24 @@ def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPl
         yield config.refuse("pool", wrong, f"name one of {', '.join(named)}", got="")
 
 
+def _uncounted(
+    queue: ClusterQueuePlan, flavors: Sequence[FlavorPlan], requests: Mapping[str, str]
+) -> Mistakes:
+    """Yield pods that ask for nothing that their queue counts.
+
+    Kueue admits a job of such pods at once, on nodes that it gives to others as well. Of several
+    roles it then does not look at those behind, admits the job in part, and cannot start it.
+
+    Source: `assignFlavors` of
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    if flavors and not any(flavor.resource in requests for flavor in flavors):
+        counted = " or ".join(dict.fromkeys(flavor.resource for flavor in flavors))
+        wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
+        todo = "ask for some, or use a queue of nodes without accelerators"
+        yield config.refuse("resources", wrong, todo, got="")
+
+
 def _beyond(
     request: JobRequest,
     kueue: KueuePlan,
@@ -156,11 +175,7 @@ def _beyond(
 
 
 def roles_fit(request: JobRequest) -> Mistakes:
-    """Yield roles that the queue cannot count, or that it never has enough for together.
-
-    At a kind of pods that asks for nothing that the queue counts, Kueue 0.19 stops looking at the
-    kinds behind it, admits the job in part, and cannot start it.
-    Source: `assignFlavors` of the flavor assigner
+    """Yield roles that share a pool, of which the queue never has enough for all of them.
 
     Raises:
         CatalogError: No source states a value of an instance type.
@@ -173,11 +188,6 @@ def roles_fit(request: JobRequest) -> Mistakes:
     for role in request.roles:
         found = [*_flavors(request.kueue, queue, role.nodes)]
         requests = requests_of(role.job, node_share(role.job, role.nodes))
-        if found and not any(flavor.resource in requests for flavor in found):
-            counted = " or ".join(dict.fromkeys(flavor.resource for flavor in found))
-            wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
-            todo = "ask for some, or make it a job of its own"
-            yield config.refuse(f"roles.{role.role}.resources", wrong, todo, got="")
         # A role of several pools has its choice of them.
         if len(found) == 1 and found[0].resource in requests:
             (flavor,) = found
