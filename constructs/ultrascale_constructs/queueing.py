@@ -6,7 +6,9 @@ Sources:
     https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/values.yaml
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from ultrascale import yaml_writer
 from ultrascale.plan import names
@@ -16,6 +18,8 @@ _KUEUE, _JOBSET = "kueue", "jobset"
 _NAME_LABEL = "app.kubernetes.io/name"
 # The names by which the chart calls the Service and the Secret of Kueue's webhooks.
 _WEBHOOK_SERVICE, _WEBHOOK_SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
+# Of the digest of a chart.
+_DIGITS = 10
 _SYSTEM_TOLERATIONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 
 
@@ -132,6 +136,35 @@ def jobset_values(plan: KueuePlan) -> dict[str, object]:
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
         },
     }
+
+
+def certificate_released(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
+    """Return the JSON patch by which nobody owns the certificate of JobSet's webhooks.
+
+    The chart declares its four fields empty, and JobSet's controller fills them. Helm 4 applies the
+    chart on the server, which refuses whatever another owns and has otherwise: every deployment
+    after the first would fail. Helm empties the fields then, and the controller fills them again.
+
+    It changes with the chart, so that it is done before Helm runs and at no other time. An object
+    needs one owner of something, or the server takes all of it for that of a manager of its own.
+
+    Sources:
+        https://github.com/kubernetes-sigs/jobset/issues/1205
+        https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields
+    """
+    chart = json.dumps([plan.jobset_version, jobset_values(plan)], sort_keys=True)
+    owner = {
+        "manager": "ultrascale",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}}}},
+    }
+    digest = sha256(chart.encode()).hexdigest()[:_DIGITS]
+    return [
+        {"op": "add", "path": "/metadata/annotations/ultrascale.dev~1chart", "value": digest},
+        {"op": "add", "path": "/metadata/managedFields", "value": [owner]},
+    ]
 
 
 def _image(reference: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
 from ultrascale_k8s.function_rights import BlockCalendarChart, FleetMetricsChart, WriteCanaryChart
 from ultrascale_k8s.kueue.admission import QueueGateChart
+from ultrascale_k8s.kueue.certificate import JobSetCertificateChart
 from ultrascale_k8s.kueue.network_policy import QueueingIngressChart
 from ultrascale_k8s.kueue.queues import (
     KueueObjectsChart,
@@ -156,6 +157,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         # Where Kueue is left running, its webhooks must be reached, or no job could be made.
         ingress = QueueingIngressChart(app, "queueing-ingress")
         yield PlatformChart(chart=ingress, retained=True)
+        # JobSet's chart stays as well, and its webhooks with it.
+        certificate = JobSetCertificateChart(app, "jobset-certificate")
+        yield PlatformChart(chart=certificate, retained=True)
         gate = QueueGateChart(app, "queue-gate", plan=plan.kueue)
         yield PlatformChart(chart=gate, retained=False)
     if plan.backend is not None:

@@ -9,7 +9,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.platform import ManifestApplier
-from ultrascale_constructs.queueing import jobset_values, kueue_values
+from ultrascale_constructs.queueing import certificate_released, jobset_values, kueue_values
 from ultrascale_k8s import PlatformChart
 from ultrascale_stacks.deployment import stack_properties
 
@@ -49,6 +49,12 @@ class SchedulingStack(Stack):
         kueue = plan.kueue
         assert kueue is not None, "a cluster without Kueue has no such stack"
         manifests = ManifestApplier(self, "Manifests", cluster=cluster)
+        manifests.patch(
+            "JobSetCertificate",
+            f"secret/{names.JOBSET_CERTIFICATE}",
+            certificate_released(kueue),
+            namespace=names.JOBSET_NAMESPACE,
+        )
         # Kueue looks for JobSet's kind as it starts.
         manifests.install_chart(
             "JobSet",

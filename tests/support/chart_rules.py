@@ -6,6 +6,8 @@ from tests.support.kubernetes_schemas import Document, named, pod_spec
 
 # The program reads it under a name that it knows, and follows its changes.
 READ_BY_NAME = frozenset({"volcano-controller-configmap", "amazon-vpc-cni"})
+# The two pods of JobSet's controller mount it, and write it themselves.
+_OF_ONE_PROGRAM = frozenset({"jobset-webhook-server-cert"})
 _WITH_HISTORY = ("Deployment", "DaemonSet", "StatefulSet")
 _MOST_SECONDS = 30
 
@@ -19,7 +21,8 @@ def scale_findings(documents: Sequence[Document]) -> Iterator[str]:
 
 def _object_findings(document: Document) -> Iterator[str]:
     kind, name = document["kind"], document["metadata"]["name"]
-    mounted = kind in ("ConfigMap", "Secret") and name not in READ_BY_NAME
+    few = READ_BY_NAME | _OF_ONE_PROGRAM
+    mounted = kind in ("ConfigMap", "Secret") and name not in few
     if mounted and document.get("immutable") is not True:
         yield f"{named(document)}: every kubelet that mounts it watches it"
     if kind in _WITH_HISTORY and not 1 <= document["spec"].get("revisionHistoryLimit", 10) <= 3:

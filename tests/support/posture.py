@@ -121,12 +121,15 @@ def _rights(cluster: Cluster) -> Iterator[str]:
             yield f"{role}: grants {granted}"
 
 
+_WITHOUT_DATA = frozenset({"apiVersion", "kind", "metadata"})
+
+
 def _secrets(cluster: Cluster) -> Iterator[str]:
     for stack, template in cluster.templates.items():
         yield from value_findings(template, stack)
     for document in cluster.documents:
         yield from value_findings(document, named(document))
-        if document["kind"] == "Secret":
+        if document["kind"] == "Secret" and document.keys() - _WITHOUT_DATA:
             yield f"{named(document)}: a Secret is written out"
 
 

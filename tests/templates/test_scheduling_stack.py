@@ -1,6 +1,7 @@
 """In which order, and how, Helm brings Kueue and JobSet into the cluster."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
@@ -12,7 +13,12 @@ from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.plan import ClusterPlan, stack_sizes
 from ultrascale.plan.model import KueuePlan
-from ultrascale_constructs.queueing import jobset_values, kueue_values, manager_configuration
+from ultrascale_constructs.queueing import (
+    certificate_released,
+    jobset_values,
+    kueue_values,
+    manager_configuration,
+)
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.network import NetworkStack
@@ -200,10 +206,40 @@ def test_no_controller_is_throttled(stack: Template, release: str) -> None:
 
 
 def test_users_pods_never_take_the_place_of_jobsets_controller(stack: Template) -> None:
-    (patch,) = resources(stack, "Custom::AWSCDK-EKS-KubernetesPatch")
+    patch = patch_of(stack, "deployment/jobset-controller")
 
     assert patch["Properties"]["ResourceNamespace"] == "jobset-system"
     assert "system-cluster-critical" in patch["Properties"]["ApplyPatchJson"]
+
+
+def patch_of(stack: Template, name: str) -> dict[str, Any]:
+    found = resources(stack, "Custom::AWSCDK-EKS-KubernetesPatch")
+    (patch,) = (body for body in found if body["Properties"]["ResourceName"] == name)
+    return patch
+
+
+def test_helm_may_change_jobset_once_its_controller_has_written_the_certificate(
+    stack: Template,
+) -> None:
+    """The chart declares the certificate empty: https://github.com/kubernetes-sigs/jobset/issues/1205."""
+    secret = "secret/jobset-webhook-server-cert"
+    patch = patch_of(stack, secret)
+    operations = json.loads(patch["Properties"]["ApplyPatchJson"])
+    (owners,) = (each["value"] for each in operations if each["path"] == "/metadata/managedFields")
+    logical = logical_id(stack, "Custom::AWSCDK-EKS-KubernetesPatch", ResourceName=secret)
+
+    assert logical in before(stack, helm_chart(stack, "jobset"))
+    # Without any, the API server would make up one that owns everything.
+    assert [owner["fieldsV1"].keys() for owner in owners] == [{"f:metadata"}]
+
+
+def test_the_certificate_is_given_free_whenever_helm_runs(kueue: KueuePlan) -> None:
+    larger = replace(kueue, jobset_manager=replace(kueue.jobset_manager, memory="2Gi"))
+    newer = replace(kueue, jobset_version="0.12.1")
+    each = [json.dumps(certificate_released(plan)) for plan in (kueue, larger, newer)]
+
+    assert len(set(each)) == 3
+    assert certificate_released(kueue) == certificate_released(replace(kueue, version="0.19.15"))
 
 
 # --- the configuration, which replaces the chart's own -------------------------------------------

@@ -12,6 +12,7 @@ _DIGITS = 8
 VOLCANO_NAMESPACE = "volcano-system"
 KUEUE_NAMESPACE = "kueue-system"
 JOBSET_NAMESPACE = "jobset-system"
+JOBSET_CERTIFICATE = "jobset-webhook-server-cert"
 SYSTEM_NAMESPACE = "kube-system"
 TRAINING_NAMESPACE = "training"
 
