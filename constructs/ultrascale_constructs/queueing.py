@@ -153,12 +153,13 @@ def certificate_released(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
         https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields
     """
     chart = json.dumps([plan.jobset_version, jobset_values(plan)], sort_keys=True)
-    owner = {
+    label: Mapping[str, object] = {"f:app.kubernetes.io/managed-by": {}}
+    owner: Mapping[str, object] = {
         "manager": "ultrascale",
         "operation": "Update",
         "apiVersion": "v1",
         "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}}}},
+        "fieldsV1": {"f:metadata": {"f:labels": label}},
     }
     digest = sha256(chart.encode()).hexdigest()[:_DIGITS]
     return [

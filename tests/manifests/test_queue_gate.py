@@ -139,6 +139,66 @@ def test_a_job_that_waits_stays_in_its_queue() -> None:
     assert POLICIES["jobs"].refusals(job({**QUEUE, "app": "it"}), old=job(QUEUE)) == []
 
 
+# Two queues, of which each counts what the other does not.
+APART: list[Any] = cdk8s.Testing.synth(
+    QueueGateChart(
+        cdk8s.Testing.app(),
+        "queue-gate",
+        plan=kueue_of(
+            {"name": "research", "prefer": ["reserved", "burst"]},
+            {"name": "chips", "prefer": ["neuron"]},
+            pools=(*POOLS, NEURON),
+        ),
+    )
+)
+OF_TWO = {
+    each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
+    for each in APART
+    if "validations" in each["spec"]
+}
+CHIPS = {"kueue.x-k8s.io/queue-name": "chips"}
+CORES: Thing = {"limits": {"aws.amazon.com/neuroncore": 2}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "way_out"),
+    [
+        ("jobs", job(CHIPS), "name research"),
+        ("jobsets", jobset(CHIPS), "name research"),
+        (
+            "jobsets",
+            jobset(QUEUE, spec(GPU), spec({"limits": {"aws.amazon.com/neuron": 1}})),
+            "name chips",
+        ),
+        ("jobs", job(CHIPS, resources=CORES), "ask for aws.amazon.com/neuron"),
+        ("jobsets", jobset(CHIPS, spec(CORES)), "ask for aws.amazon.com/neuron"),
+    ],
+)
+def test_a_queue_is_asked_for_nothing_that_it_does_not_count(
+    kind: str, made: Thing, way_out: str
+) -> None:
+    """Kueue admits what a queue does not count, as much of it as anybody asks for."""
+    (message,) = OF_TWO[kind].refusals(made)
+
+    assert message.endswith(way_out)
+    assert OF_TWO[kind].refusals(made, old=made) == []
+
+
+def test_a_queue_that_counts_what_a_job_asks_for_takes_it() -> None:
+    neuron = {"limits": {"aws.amazon.com/neuron": 16}}
+
+    assert OF_TWO["jobs"].refusals(job(QUEUE)) == []
+    assert OF_TWO["jobs"].refusals(job(CHIPS, resources=neuron)) == []
+    assert OF_TWO["jobsets"].refusals(jobset(CHIPS, spec(neuron))) == []
+    # Of a LocalQueue that somebody made, nobody knows what it counts.
+    assert OF_TWO["jobs"].refusals(job({"kueue.x-k8s.io/queue-name": "own"})) == []
+
+
+def test_a_job_does_not_move_to_a_queue_that_does_not_count_it() -> None:
+    assert OF_TWO["jobs"].refusals(job(CHIPS), old=job(QUEUE)) != []
+    assert OF_TWO["jobs"].refusals(job({**CHIPS, "app": "it"}), old=job(CHIPS)) == []
+
+
 @pytest.mark.parametrize("kind", ["jobs", "jobsets", "pods"])
 def test_what_was_there_before_the_queues_can_end(kind: str) -> None:
     """A finalizer that is taken off is an update."""
@@ -167,7 +227,9 @@ def test_only_namespaces_whose_jobs_wait_in_queues_are_judged() -> None:
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_api_servers_take_the_policies(minor: str) -> None:
-    assert [found for each in MANIFESTS for found in validate_core(each, minor)] == []
+    both = (*MANIFESTS, *APART)
+
+    assert [found for each in both for found in validate_core(each, minor)] == []
 
 
 # --- upstream's example at the tag ---------------------------------------------------------------
@@ -203,7 +265,8 @@ def test_jobs_are_asked_for_a_queue_as_in_upstreams_example_but_for_a_reason(kin
         for each in MANIFESTS
         if each["metadata"]["name"] == f"ultrascale-queued-{kind}" and "validations" in each["spec"]
     )
-    (validation,) = policy["spec"]["validations"]
+    # The rest asks for a queue that counts the job.
+    validation = policy["spec"]["validations"][0]
 
     assert policy["spec"]["failurePolicy"] == "Fail"
     assert policy["spec"]["matchConstraints"] == {"resourceRules": [EXAMPLE_RULES[kind]]}

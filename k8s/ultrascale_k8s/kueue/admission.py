@@ -5,7 +5,7 @@ be made while Kueue is away. It gives away once more what other pods use.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import cdk8s
@@ -39,6 +39,7 @@ class _Gate:
         is_judged: Conditions by name; an object that breaks one passes unjudged.
         is_queued: Condition that a judged object must keep.
         message: Answer to whoever is refused.
+        uncounted: Expressions that are true of what may pass as well, each with its message.
     """
 
     name: str
@@ -49,6 +50,7 @@ class _Gate:
     is_judged: dict[str, str]
     is_queued: str
     message: str
+    uncounted: tuple[tuple[str, str], ...] = ()
 
 
 class QueueGateChart(cdk8s.Chart):
@@ -63,21 +65,19 @@ class QueueGateChart(cdk8s.Chart):
 
     def __init__(self, scope: Construct, id: str, *, plan: KueuePlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        for gate in _gates(plan.gated_resources):
+        for gate in _gates(plan):
             define_object(self, gate.name, _policy(gate))
             define_object(self, f"{gate.name}-binding", _binding(gate, plan.namespaces))
 
 
-def _gates(resources: Sequence[str]) -> Sequence[_Gate]:
+def _gates(plan: KueuePlan) -> Sequence[_Gate]:
+    resources = plan.gated_resources
     wanted = f"name in {json.dumps(list(resources))}"
     admitted = _labelled("object", QUEUED_POD_LABEL)
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
     # Whether it is made now, or was in a queue: others that were there before may end in peace.
     is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
-    role = "role.template.spec.template.spec"
-    of_role = containers_ask_for(f"{role}.containers", wanted)
-    of_start = containers_ask_for(f"{role}.initContainers", wanted)
     return (
         _Gate(
             name=QUEUED_PODS_POLICY,
@@ -101,13 +101,14 @@ def _gates(resources: Sequence[str]) -> Sequence[_Gate]:
             resource="jobs",
             operations=("CREATE", "UPDATE"),
             is_judged={
-                "asks-for-accelerators": asks_for("object.spec.template.spec", wanted),
+                "asks-for-accelerators": _job_asks_for(wanted),
                 "is-new-or-queued": is_new,
             },
             # Kueue counts the Jobs of a JobSet with it.
             is_queued=f"({_labelled('object', QUEUE_LABEL)}) || "
             f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})",
             message=f"this Job asks for {shown} and names no queue; {add}",
+            uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
         ),
         _Gate(
             name="ultrascale-queued-jobsets",
@@ -116,16 +117,64 @@ def _gates(resources: Sequence[str]) -> Sequence[_Gate]:
             resource="jobsets",
             operations=("CREATE", "UPDATE"),
             is_judged={
-                "asks-for-accelerators": (
-                    f"object.spec.replicatedJobs.exists(role, {of_role} ||\n"
-                    f"(has({role}.initContainers) && {of_start}))"
-                ),
+                "asks-for-accelerators": _jobset_asks_for(wanted),
                 "is-new-or-queued": is_new,
             },
             is_queued=_labelled("object", QUEUE_LABEL),
             message=f"this JobSet asks for {shown} and names no queue; {add}",
+            uncounted=tuple(_uncounted(plan, "JobSet", _jobset_asks_for)),
         ),
     )
+
+
+def _job_asks_for(wanted: str) -> str:
+    return asks_for("object.spec.template.spec", wanted)
+
+
+def _jobset_asks_for(wanted: str) -> str:
+    role = "role.template.spec.template.spec"
+    of_role = containers_ask_for(f"{role}.containers", wanted)
+    of_start = containers_ask_for(f"{role}.initContainers", wanted)
+    return (
+        f"object.spec.replicatedJobs.exists(role, {of_role} ||\n"
+        f"(has({role}.initContainers) && {of_start}))"
+    )
+
+
+def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield what is true of jobs whose queue counts what they ask for, each with its message.
+
+    Kueue admits what a queue does not count, however much of it a job asks for.
+
+    Source: assignFlavors of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    here = f'object.metadata.labels["{QUEUE_LABEL}"]'
+    # What waits already may end in peace, also once its queue counts something else.
+    stays = (
+        f'request.operation == "UPDATE" && ({_labelled("oldObject", QUEUE_LABEL)}) && '
+        f'oldObject.metadata.labels["{QUEUE_LABEL}"] == {here}'
+    )
+    counted = {queue.name: {group.resource for group in queue.groups} for queue in plan.queues}
+    for resource in plan.gated_resources:
+        own = sorted(name for name, each in counted.items() if resource in each)
+        others = sorted(counted.keys() - {*own})
+        if others:
+            refused = f"({_labelled('object', QUEUE_LABEL)}) && {here} in {json.dumps(others)}"
+            wanted = f"name == {json.dumps(resource)}"
+            alike = [each for each in plan.gated_resources if _alike(each, resource, counted)]
+            todo = f"name {' or '.join(own)}" if own else f"ask for {' or '.join(alike)}"
+            if not own and not alike:
+                todo = "run it in a namespace without queues"
+            yield (
+                f"!({refused} && !({stays}) && {asks(wanted)})",
+                f"this {kind} asks for {resource}, which its queue does not count; {todo}",
+            )
+
+
+def _alike(resource: str, other: str, counted: Mapping[str, Collection[str]]) -> bool:
+    """Return whether a queue counts ``resource``, which is of the vendor of ``other``."""
+    of_vendor = resource.partition("/")[0] == other.partition("/")[0]
+    return of_vendor and any(resource in each for each in counted.values())
 
 
 def _labelled(thing: str, label: str) -> str:
@@ -164,7 +213,8 @@ def _policy(gate: _Gate) -> JsonObject:
             },
             "matchConditions": conditions,
             "validations": [
-                {"expression": gate.is_queued, "message": gate.message, "reason": "Invalid"}
+                {"expression": expression, "message": message, "reason": "Invalid"}
+                for expression, message in ((gate.is_queued, gate.message), *gate.uncounted)
             ],
         },
     }
