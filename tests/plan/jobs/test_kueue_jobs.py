@@ -113,7 +113,7 @@ def test_a_job_is_left_to_the_order_of_its_queue_among_the_pools_that_it_names(
         (
             {"queue": "applied", "nodes": 8},
             "job: queue: 64 nvidia.com/gpu at once, which queue applied never has in one pool "
-            "(56 of reserved, 32 of spot); ask for less, or use another queue",
+            "(56 of reserved, 32 of spot); ask for at most 7 nodes, or use another queue",
         ),
     ],
 )

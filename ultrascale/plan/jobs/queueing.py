@@ -171,7 +171,8 @@ def _beyond(
         todo = f"write at most {fitting}: the others wait for these"
         yield config.refuse("array.parallelism", wrong, todo, got=str(pods))
         return
-    yield config.refuse("queue", wrong, "ask for less, or use another queue", got="")
+    less = f"at most {fitting} nodes" if fitting else "less"
+    yield config.refuse("queue", wrong, f"ask for {less}, or use another queue", got="")
 
 
 def roles_fit(request: JobRequest) -> Mistakes:
