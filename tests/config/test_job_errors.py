@@ -324,10 +324,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key of another kind": (
         gpus(kind="batch", nodes=2),
-        "jobs.tune.nodes: unknown key 'nodes'; known: annotations, args, array, command, "
-        "deadline_hours, env, grace_period_seconds, image, init, namespace, node_selector, patch, "
-        "prefer, priority, queue, resources, retries, scratch, secrets, service_account, team, "
-        "tolerations, ttl_seconds_after_finished, volumes",
+        "jobs.tune.nodes: unknown key 'nodes'; write kind: training, or leave it out",
+    ),
+    "array of a job that says no kind": (
+        gpus(array={"size": 8}),
+        "jobs.tune.array: unknown key 'array'; write kind: batch, or leave it out",
     ),
     # --- name
     "job's name with a space": (

@@ -196,5 +196,20 @@ def told_apart_by(key: str, *tags: str) -> _ToldApart:
     return _ToldApart(key, tags)
 
 
+def told_apart_by_form(kind: type[Model]) -> Discriminator:
+    """Return what chooses between a mapping, a ``kind``, and the other form that a key may have.
+
+    They are marked by the `Tag`s `mapping` and `plain`. Without it a mistake is told of both.
+
+    Args:
+        kind: Type of the mapping.
+    """
+
+    def form(value: object) -> str:
+        return "mapping" if is_mapping(value) or isinstance(value, kind) else "plain"
+
+    return Discriminator(form)
+
+
 UNKNOWN_OPTION = "unknown_option"
 """Pydantic's type of the error where no type is marked by the value of the key."""

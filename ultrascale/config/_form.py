@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, get_args, get_origin
 
 import pydantic
 from pydantic_core import ErrorDetails
@@ -26,16 +27,12 @@ _TYPES = {
     "mapping_type": ("not a mapping", "write it as {key: value}"),
     "model_type": ("not a mapping", "write it as key: value"),
 }
-_WORDS = ("literal_error", "string_type")
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("more than", "gt"),
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
-
-
-Items = Sequence[tuple[KeyPath, ErrorDetails]]
 
 
 def form_mistakes(
@@ -54,12 +51,11 @@ def form_mistakes(
         laid_over: Whether the document's keys were laid over those of another, so that a key that
             is there need not be the user's.
     """
-    every = [
+    items = [
         (_place(item, document), item)
         for item in error.errors(include_url=False)
         if item["type"] != _FOLLOWS
     ]
-    items = [*_once_a_value(every)]
     hints = {
         at: _unknown_key(at, document, seen, laid_over=laid_over)
         for at, item in items
@@ -79,20 +75,6 @@ def form_mistakes(
             yield _unknown_option(at, item, document)
         else:
             yield from _wrong_values(at, item)
-
-
-def _once_a_value(items: Items) -> Iterator[tuple[KeyPath, ErrorDetails]]:
-    """Yield mistakes without those by which a value is none of the other types of its key.
-
-    A key such as `topology` takes a word or a mapping, and pydantic tells of both.
-    """
-    parents = {at[:length] for at, _ in items for length in range(len(at))}
-    words = {at for at, item in items if item["type"] in _WORDS}
-    for at, item in items:
-        of_words = item["type"] in _WORDS and at in parents
-        of_mapping = item["type"] == "model_type" and at in words
-        if not of_words and not of_mapping:
-            yield at, item
 
 
 def broken_places(
@@ -141,12 +123,28 @@ def _unknown_key(
 ) -> tuple[str, str]:
     """Return the key that was meant, empty if none is near, and what to do about an unknown one."""
     parent = value_at(document, at[:-1])
-    known = keys_of(seen.kinds[id(parent)])
+    kind = seen.kinds[id(parent)]
+    known = keys_of(kind)
     unused: Sequence[str] = ()
     if is_mapping(parent) and not laid_over:
         unused = [key for key in known if key not in parent]
+    if siblings := " or ".join(_siblings_with(kind, str(at[-1]))):
+        return "", f"write {siblings}, or leave it out"
     match = difflib.get_close_matches(str(at[-1]), known, n=1)
     return "".join(match), near(str(at[-1]), known, unused)
+
+
+def _siblings_with(kind: type[Model], key: str) -> Iterator[str]:
+    """Yield the tags, as `kind: batch`, of types beside ``kind`` that have ``key``."""
+    parent = kind.__base__
+    if parent is None or not issubclass(parent, Model) or parent.__module__ == Model.__module__:
+        return  # all parts of the file have that one
+    for other in parent.__subclasses__():
+        if key not in keys_of(other):
+            continue
+        for name, info in other.model_fields.items():
+            if get_origin(info.annotation) is Literal and len(get_args(info.annotation)) == 1:
+                yield f"{name}: {info.default}"
 
 
 def keys_of(kind: type[Model]) -> Sequence[str]:

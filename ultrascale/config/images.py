@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from ultrascale.catalog import registries
-from ultrascale.config._base import Model, Section
+from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, matching
@@ -59,13 +59,9 @@ class CachedRegistry(Model):
         return self.registry
 
 
-def _spelling(value: object) -> str:
-    return "secret" if isinstance(value, Mapping | CachedRegistry) else "anonymous"
-
-
 Cached = Annotated[
-    Annotated[registries.Upstream, Tag("anonymous")] | Annotated[CachedRegistry, Tag("secret")],
-    Discriminator(_spelling),
+    Annotated[registries.Upstream, Tag("plain")] | Annotated[CachedRegistry, Tag("mapping")],
+    told_apart_by_form(CachedRegistry),
 ]
 
 

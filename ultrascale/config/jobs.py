@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
 from ultrascale.catalog import image_references, integer_bounds, kubernetes
-from ultrascale.config._base import Model, told_apart_by
+from ultrascale.config._base import Model, told_apart_by, told_apart_by_form
 from ultrascale.config._values import (
     CpuQuantity,
     Distinct,
@@ -227,6 +227,13 @@ class TopologyLayer(Model):
     """Layer of which one group comes first. Default: none is preferred."""
 
 
+Topology = Annotated[
+    Annotated[Literal["any", "preferred", "required"], Tag("plain")]
+    | Annotated[TopologyLayer, Tag("mapping")],
+    told_apart_by_form(TopologyLayer),
+]
+
+
 class Job(Model):
     """The keys that all kinds of job have."""
 
@@ -369,7 +376,7 @@ class TrainingJob(Job):
     Default: `scheduling.rendezvous.backend`.
     """
 
-    topology: Literal["any", "preferred", "required"] | TopologyLayer | None = None
+    topology: Topology | None = None
     """Closeness in AWS's network: `required` waits for one group of the lowest layer that holds the
     job, `preferred` takes close nodes first. Or a layer: `{required: layer-2}`.
 

@@ -1,13 +1,12 @@
 """`network` and `agreed_limits`: address ranges and zones of the VPC, and its limits."""
 
-from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from ultrascale.catalog import address_ranges, integer_bounds, regions, vpc
-from ultrascale.config._base import Model, Section
+from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, Network4, in_schema
@@ -28,13 +27,9 @@ class PodBlocks(Model):
     """Range that the blocks are taken from, such as `100.64.0.0/10`."""
 
 
-def _spelling(value: object) -> str:
-    return "blocks" if isinstance(value, Mapping | PodBlocks) else "ranges"
-
-
 PodCidrs = Annotated[
-    Annotated[tuple[Network4, ...], Tag("ranges")] | Annotated[PodBlocks, Tag("blocks")],
-    Discriminator(_spelling),
+    Annotated[tuple[Network4, ...], Tag("plain")] | Annotated[PodBlocks, Tag("mapping")],
+    told_apart_by_form(PodBlocks),
 ]
 
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Field, Tag
 
 from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, mount_paths, versions
 from ultrascale.catalog import lustre as fsx
-from ultrascale.config._base import Model, Section
+from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
@@ -162,13 +162,9 @@ class Bucket(Model):
     """PersistentVolumeClaim through which pods mount it. Default: none."""
 
 
-def _form_of(value: object) -> str:
-    return "mapping" if isinstance(value, Mapping | Bucket) else "name"
-
-
 StatedBucket = Annotated[
-    Annotated[BucketName, Tag("name")] | Annotated[Bucket, Tag("mapping")],
-    Discriminator(_form_of),
+    Annotated[BucketName, Tag("plain")] | Annotated[Bucket, Tag("mapping")],
+    told_apart_by_form(Bucket),
 ]
 
 
