@@ -253,8 +253,34 @@ def test_roles_that_share_a_pool_need_quota_for_all_of_them() -> None:
     assert refusals(llm(), rl(trainer=6)) == []
     assert refusals(llm(), rl(trainer=6, reward=2)) == [
         "job: queue: 64 nvidia.com/gpu of reserved at once for trainer and reward, of which queue "
-        "foundation never has more than 56; ask for less, or use another queue"
+        "foundation never has more than 56; ask for less, name other pools in the roles, or use "
+        "another queue"
     ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pools", "refused"),
+    [
+        # Queue foundation has 7 nodes of reserved, 8 of burst and 8 of spot.
+        ({"trainer": 7, "rollout": 8, "reward": 8}, {}, False),
+        ({"trainer": 8, "rollout": 8, "reward": 8}, {}, True),
+        # Kueue gives the first role the first pool, and never thinks better of it.
+        ({"trainer": 7, "rollout": 1, "reward": 1}, {"reward": "reserved"}, True),
+    ],
+)
+def test_roles_that_leave_their_pool_to_kueue_need_pools_for_all_of_them(
+    nodes: dict[str, int], pools: dict[str, str], refused: bool
+) -> None:
+    job = rl(**nodes)
+    for name, role in job["roles"].items():
+        role["pool"] = pools.get(name)
+
+    found = refusals(llm(), job)
+
+    assert bool(found) == refused
+    for line in found:
+        assert line.startswith("job: queue: ")
+        assert line.endswith("; ask for less, name other pools in the roles, or use another queue")
 
 
 def test_a_role_that_the_queue_cannot_count_is_refused() -> None:

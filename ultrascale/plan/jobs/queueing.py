@@ -176,34 +176,44 @@ def _beyond(
 
 
 def roles_fit(request: JobRequest) -> Mistakes:
-    """Yield roles that share a pool, of which the queue never has enough for all of them.
+    """Yield roles that the queue never has pools for together, even with nothing else in it.
+
+    Kueue gives one role after the other the first of its pools that has room beside the roles
+    before it, and never takes a pool back.
+
+    Source: `assignFlavors` of
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
     if request.kueue is None or (queue := request.cluster_queue) is None:
         return
-    asked: dict[str, Decimal] = defaultdict(Decimal)
+    given: dict[str, Decimal] = defaultdict(Decimal)
     roles: dict[str, list[str]] = defaultdict(list)
-    flavors: dict[str, FlavorPlan] = {}
     for role in request.roles:
         found = [*_flavors(request.kueue, queue, role.nodes)]
         requests = requests_of(role.job, node_share(role.job, role.nodes))
-        # A role of several pools has its choice of them.
-        if len(found) == 1 and found[0].resource in requests:
-            (flavor,) = found
-            flavors[flavor.pool] = flavor
-            asked[flavor.pool] += role.pods * amount(requests[flavor.resource])
-            roles[flavor.pool].append(role.role or "")
-    for pool, flavor in flavors.items():
-        most = _most(queue, flavor)
-        if len(roles[pool]) > 1 and asked[pool] > most:
-            wrong = (
-                f"{asked[pool].normalize():f} {flavor.resource} of {pool} at once for "
-                f"{' and '.join(roles[pool])}, of which queue {queue.name} never has more than "
-                f"{most}"
-            )
-            yield config.refuse("queue", wrong, "ask for less, or use another queue", got="")
+        asked = [
+            (flavor, role.pods * amount(requests[flavor.resource]))
+            for flavor in found
+            if flavor.resource in requests
+        ]
+        for flavor, quantity in asked:
+            if given[flavor.pool] + quantity <= _most(queue, flavor):
+                given[flavor.pool] += quantity
+                roles[flavor.pool].append(role.role or "")
+                break
+        else:
+            limits = [
+                f"{(given[flavor.pool] + quantity).normalize():f} {flavor.resource} of "
+                f"{flavor.pool} at once for {' and '.join([*roles[flavor.pool], role.role or ''])}"
+                f", of which queue {queue.name} never has more than {_most(queue, flavor)}"
+                for flavor, quantity in asked
+            ]
+            todo = "ask for less, name other pools in the roles, or use another queue"
+            yield config.refuse("queue", ", and ".join(limits), todo, got="")
+            return
 
 
 def _most(queue: ClusterQueuePlan, flavor: FlavorPlan) -> int:
