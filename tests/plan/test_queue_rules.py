@@ -172,7 +172,7 @@ def test_a_queue_that_could_not_work_is_refused_with_a_way_out(
     assert mistakes_of(document) == [line]
 
 
-def test_queues_of_volcano_may_not_be_called_as_its_own_but_kueues_may() -> None:
+def test_a_queue_of_kueue_may_have_a_name_that_is_volcanos_own() -> None:
     assert mistakes_of(queued_document({"name": "default"})) == []
 
 

@@ -1,5 +1,6 @@
 """Quotas of Kueue's queues: what is guaranteed, what is borrowed, and that the sum is the fleet."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -185,23 +186,40 @@ def test_a_namespace_of_services_alone_is_outside_the_queues() -> None:
 
 
 @st.composite
+def queues(draw: st.DrawFn, names: Sequence[str]) -> dict[str, Any]:
+    """Return a queue that is likely to be right: its counts are of pools that it prefers."""
+    topology = draw(st.booleans())
+    placed = [name for name in names if name in ("reserved", "managed", "neuron")]
+    among = placed if topology and placed else [name for name in names if name != "cpu"] or names
+    prefer = draw(st.lists(st.sampled_from(among), min_size=1, max_size=3, unique=True))
+    counts = st.dictionaries(st.sampled_from(prefer), st.integers(1, 5), min_size=1, max_size=2)
+    queue: dict[str, Any] = {"prefer": prefer, "topology": topology, "guarantee": draw(counts)}
+    return queue | draw(st.fixed_dictionaries({}, optional={"limit": counts}))
+
+
+@st.composite
 def files(draw: st.DrawFn) -> dict[str, Any]:
     """Return a cluster file of random pools and queues, some of them wrong."""
-    pools = draw(st.lists(st.sampled_from(MANY), min_size=1, unique_by=lambda pool: pool["name"]))
-    names = st.sampled_from([pool["name"] for pool in pools])
-    counts = st.dictionaries(names, st.integers(0, 9), max_size=2)
-    queue = st.fixed_dictionaries(
+    others = [pool for pool in MANY if pool["name"] != "reserved"]
+    some = draw(st.lists(st.sampled_from(others), max_size=4, unique_by=lambda pool: pool["name"]))
+    pools = (RESERVED, *some)
+    names = [pool["name"] for pool in pools]
+    of_any = st.dictionaries(st.sampled_from(names), st.integers(0, 9), max_size=2)
+    careless = st.fixed_dictionaries(
         {},
         optional={
-            "prefer": st.lists(names, min_size=1, unique=True),
-            "guarantee": counts,
-            "limit": counts,
+            "prefer": st.lists(st.sampled_from(names), min_size=1, unique=True),
+            "guarantee": of_any,
+            "limit": of_any,
             "topology": st.booleans(),
         },
     )
-    queues = draw(st.lists(queue, max_size=4))
-    named = [{"name": f"q{number}", **each} for number, each in enumerate(queues)]
-    return queued_document(*named, pools=tuple(pools))
+    careful = queues(names)
+    size = draw(st.sampled_from((0, 1, 2, 3, 3, 4)))
+    one = st.one_of(careful, careful, careful, careful, careless)
+    drawn = draw(st.lists(one, min_size=size, max_size=size))
+    named = [{"name": f"q{number}", **each} for number, each in enumerate(drawn)]
+    return queued_document(*named, pools=pools)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,4 +1,4 @@
-"""In which order, and how, Helm brings Kueue and JobSet into the cluster."""
+"""Order and values by which Helm brings Kueue and JobSet into the cluster."""
 
 import json
 from dataclasses import replace
