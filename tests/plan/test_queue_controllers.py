@@ -26,3 +26,15 @@ def test_one_system_pool_that_holds_it_is_enough() -> None:
     assert wrong_sizes(LARGE, FLEET) == []
     assert wrong_sizes(SMALL, LARGE | {"name": "larger", "role": "system"}, FLEET) == []
     assert wrong_sizes(SMALL, BURST) == []
+
+
+def test_system_nodes_that_cannot_hold_all_controllers_together_are_refused() -> None:
+    """Helm waits for all of them, and the deployment rolls back where one has no place."""
+    one = SYSTEM_POOL | {"instance_types": ["m7i.large"], "nodes": {"min": 1, "max": 1}}
+    found = mistakes_of(queued_document(pools=()) | {"pools": [one, BURST]})
+
+    assert [line for line in found if "Kueue" in line] == [
+        "pools[system].nodes: too few for the controllers of Kueue, JobSet and Karpenter, which "
+        "take 5 vCPUs and 8 GiB together, got {min: 1, max: 1}; add nodes, or use larger types"
+    ]
+    assert wrong_sizes(one | {"nodes": {"min": 1, "max": 3}}, BURST) == []

@@ -14,6 +14,7 @@ from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
 from ultrascale.plan.pools.scaling import autoscaler_takes_the_fleet, labels_fit_group_tags
 from ultrascale.plan.queue_rules import (
+    controllers_have_room,
     flavors_hold_the_taints,
     kueue_has_room,
     pool_divides_between_queues,
@@ -113,4 +114,5 @@ _RULES = config.Rules(
     pool_divides_between_queues,
     flavors_hold_the_taints,
     kueue_has_room,
+    controllers_have_room,
 )

@@ -1,12 +1,14 @@
 """Rules of Kueue's queues that hang on what the pools become: nodes that exist, their labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ultrascale import catalog, config
+from ultrascale.catalog import karpenter as karpenter_facts
 from ultrascale.catalog import kueue, quantities, volcano
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ControllerPlan
 from ultrascale.plan.queueing import controllers_for
+from ultrascale.plan.scale import karpenter_scale
 
 Mistakes = Iterator[config.Mistake]
 
@@ -90,7 +92,7 @@ def kueue_has_room(
     system = [placed for placed in pools.placed if placed.item.role == "system"]
     if scheduling.engine != "kueue" or not system:
         return
-    nodes = sum(pool.nodes.highest * pool.shards for pool in pools if pool.nodes.are_counted)
+    nodes = _most_nodes(pools)
     size = controllers_for(nodes).manager
     if any(_holds(placed.item, size) for placed in system):
         return
@@ -99,6 +101,55 @@ def kueue_has_room(
         f"of {nodes:,} nodes"
     )
     yield config.Mistake((*system[0].at, "instance_types"), wrong, "use larger types")
+
+
+def controllers_have_room(
+    pools: config.Every[config.Pool],
+    scheduling: config.Scheduling,
+    karpenter: config.Karpenter | None,
+) -> Iterator[config.Mistake]:
+    """Judge whether the system nodes hold all controllers together, at their largest number.
+
+    Helm waits until each runs. What else runs there is not counted: this much is always missing.
+    """
+    system = [placed for placed in pools.placed if placed.item.role == "system"]
+    if scheduling.engine != "kueue" or not all(one.item.nodes.are_counted for one in system):
+        return
+    own = controllers_for(_most_nodes(pools))
+    each = [own.manager, own.jobset]
+    millicpu = sum(quantities.millicpu(one.cpu) * one.replicas for one in each)
+    mib = sum(quantities.mib(one.memory) * one.replicas for one in each)
+    names = "Kueue and JobSet"
+    if karpenter is not None:
+        launched = _most_nodes(pool for pool in pools if pool.is_karpenter)
+        size = karpenter_scale(launched, karpenter)
+        millicpu += size.vcpus * 1000 * karpenter_facts.REPLICAS
+        mib += size.memory_gib * 1024 * karpenter_facts.REPLICAS
+        names = "Kueue, JobSet and Karpenter"
+    there = [(_most(placed.item), *_largest(placed.item)) for placed in system]
+    vcpus = sum(nodes * each for nodes, each, _ in there)
+    memory_mib = sum(nodes * each for nodes, _, each in there)
+    if system and (vcpus * 1000 < millicpu or memory_mib < mib):
+        wrong = (
+            f"too few for the controllers of {names}, which take {millicpu / 1000:g} vCPUs and "
+            f"{mib / 1024:g} GiB together"
+        )
+        todo = "add nodes, or use larger types"
+        yield config.Mistake((*system[0].at, "nodes"), wrong, todo)
+
+
+def _most_nodes(pools: Iterable[config.Pool]) -> int:
+    return sum(_most(pool) for pool in pools if pool.nodes.are_counted)
+
+
+def _most(pool: config.Pool) -> int:
+    return pool.nodes.highest * pool.shards
+
+
+def _largest(pool: config.Pool) -> tuple[int, int]:
+    """Return the vCPUs and MiB of the largest node of ``pool``."""
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    return max(spec.vcpus for spec in specs), max(spec.memory_mib for spec in specs)
 
 
 def _holds(pool: config.Pool, size: ControllerPlan) -> bool:
