@@ -264,8 +264,10 @@ def test_roles_that_share_a_pool_need_quota_for_all_of_them() -> None:
         # Queue foundation has 7 nodes of reserved, 8 of burst and 8 of spot.
         ({"trainer": 7, "rollout": 8, "reward": 8}, {}, False),
         ({"trainer": 8, "rollout": 8, "reward": 8}, {}, True),
-        # Kueue gives the first role the first pool, and never thinks better of it.
-        ({"trainer": 7, "rollout": 1, "reward": 1}, {"reward": "reserved"}, True),
+        # No pool has room for two of these roles.
+        ({"trainer": 6, "rollout": 6, "reward": 6}, {}, False),
+        # Kueue gives trainer another pool than its first.
+        ({"trainer": 7, "rollout": 1, "reward": 1}, {"reward": "reserved"}, False),
     ],
 )
 def test_roles_that_leave_their_pool_to_kueue_need_pools_for_all_of_them(

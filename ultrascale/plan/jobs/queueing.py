@@ -10,7 +10,6 @@ Sources:
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +27,11 @@ from ultrascale.plan.queueing import quota_of
 
 Mistakes = Iterator[config.Mistake]
 
+_Given = tuple[tuple[str, Decimal], ...]
+
 _MINUTE, _HOUR = 60, 3600
+# Beyond as many ways to give pools to roles, some way is taken to fit.
+_MOST_WAYS = 10_000
 
 
 def mistakes_of(request: JobRequest) -> Mistakes:
@@ -178,42 +181,65 @@ def _beyond(
 def roles_fit(request: JobRequest) -> Mistakes:
     """Yield roles that the queue never has pools for together, even with nothing else in it.
 
-    Kueue gives one role after the other the first of its pools that has room beside the roles
-    before it, and never takes a pool back.
-
-    Source: `assignFlavors` of
-    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    Kueue gives each role one pool, whichever of its pools has room beside the other roles.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
     if request.kueue is None or (queue := request.cluster_queue) is None:
         return
-    given: dict[str, Decimal] = defaultdict(Decimal)
-    roles: dict[str, list[str]] = defaultdict(list)
+    limits: dict[str, int] = {}
+    asked: dict[str, dict[str, Decimal]] = {}
+    # Each is what the roles so far may have of each pool.
+    ways: set[_Given] = {()}
     for role in request.roles:
-        found = [*_flavors(request.kueue, queue, role.nodes)]
         requests = requests_of(role.job, node_share(role.job, role.nodes))
-        asked = [
-            (flavor, role.pods * amount(requests[flavor.resource]))
-            for flavor in found
-            if flavor.resource in requests
-        ]
-        for flavor, quantity in asked:
-            if given[flavor.pool] + quantity <= _most(queue, flavor):
-                given[flavor.pool] += quantity
-                roles[flavor.pool].append(role.role or "")
-                break
-        else:
-            limits = [
-                f"{(given[flavor.pool] + quantity).normalize():f} {flavor.resource} of "
-                f"{flavor.pool} at once for {' and '.join([*roles[flavor.pool], role.role or ''])}"
-                f", of which queue {queue.name} never has more than {_most(queue, flavor)}"
-                for flavor, quantity in asked
-            ]
-            todo = "ask for less, name other pools in the roles, or use another queue"
-            yield config.refuse("queue", ", and ".join(limits), todo, got="")
+        own: dict[str, Decimal] = {}
+        for flavor in _flavors(request.kueue, queue, role.nodes):
+            if flavor.resource in requests:
+                own[flavor.pool] = role.pods * amount(requests[flavor.resource])
+                limits[flavor.pool] = _most(queue, flavor)
+        asked[role.role or ""] = own
+        ways = {way for given in ways for way in _ways(given, own, limits)}
+        if len(ways) > _MOST_WAYS:
             return
+        if own and not ways:
+            resource = next(each.resource for each in _flavors(request.kueue, queue, role.nodes))
+            yield _roles_do_not_fit(queue, resource, asked, own, limits)
+            return
+
+
+def _ways(given: _Given, own: Mapping[str, Decimal], limits: Mapping[str, int]) -> Iterator[_Given]:
+    """Yield what pools give with one more role, for each of its pools that has room."""
+    before = dict(given)
+    for pool, quantity in own.items():
+        total = before.get(pool, Decimal()) + quantity
+        if total <= limits[pool]:
+            yield tuple(sorted({**before, pool: total}.items()))
+    if not own:
+        yield given
+
+
+def _roles_do_not_fit(
+    queue: ClusterQueuePlan,
+    resource: str,
+    asked: Mapping[str, Mapping[str, Decimal]],
+    last: Mapping[str, Decimal],
+    limits: Mapping[str, int],
+) -> config.Mistake:
+    rivals = {role: own for role, own in asked.items() if own.keys() & last.keys()}
+    pools = list(dict.fromkeys(pool for own in rivals.values() for pool in own))
+    total = sum((max(own.values()) for own in rivals.values()), Decimal())
+    most = " and ".join(f"{limits[pool]} of {pool}" for pool in pools)
+    if len(pools) == 1:
+        most = str(limits[pools[0]])
+    each = ", and each role gets one of these pools" if len(pools) > 1 else ""
+    wrong = (
+        f"{total.normalize():f} {resource} of {' and '.join(pools)} at once for "
+        f"{' and '.join(rivals)}, of which queue {queue.name} never has more than {most}{each}"
+    )
+    todo = "ask for less, name other pools in the roles, or use another queue"
+    return config.refuse("queue", wrong, todo, got="")
 
 
 def _most(queue: ClusterQueuePlan, flavor: FlavorPlan) -> int:
