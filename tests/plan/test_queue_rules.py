@@ -49,6 +49,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         f"scheduling.queues[0].name: longer than the 63 characters of the label by which "
         f"a job names its queue, got '{'a' * 64}'; choose a shorter one",
     ),
+    "the queue of Jobs that name none, without accelerators": (
+        queued_document({"name": "default", "prefer": ["cpu"]}, pools=(*POOLS, CPU)),
+        "scheduling.queues[default].name: the queue of all Jobs that name none, also of those that "
+        "open file systems, which run on no node of its pools, got 'default'; choose another for a "
+        "queue of pools without accelerators",
+    ),
     "a pool that is not there": (
         queued_document({"name": "a", "prefer": ["reservd"]}),
         "scheduling.queues[a].prefer[0]: not one of pools, got 'reservd'; did you mean reserved?",

@@ -71,6 +71,24 @@ def queue_pools_run_jobs(queue: Queue, scheduling: Scheduling, pools: Every[Pool
 
 
 @rule
+def queue_of_unnamed_jobs_has_accelerators(
+    queue: Queue, scheduling: Scheduling, pools: Every[Pool]
+) -> Mistakes:
+    """Yield the queue of all Jobs that name none, where it holds them to pools by their vCPUs.
+
+    Ours that open file systems to jobs run on system nodes, of which no queue is.
+
+    Source: https://kueue.sigs.k8s.io/docs/tasks/manage/enforce_job_management/setup_default_local_queue/
+    """
+    if scheduling.engine != "kueue" or queue.name != kueue.DEFAULT_LOCAL_QUEUE:
+        return
+    if any(not is_accelerated(pool) for _, pool in _preferred(queue, pools)):
+        wrong = "the queue of all Jobs that name none, also of those that open file systems, which "
+        wrong += "run on no node of its pools"
+        yield refuse("name", wrong, "choose another for a queue of pools without accelerators")
+
+
+@rule
 def queue_has_pools(scheduling: Scheduling, pools: Every[Pool]) -> Mistakes:
     if scheduling.engine != "kueue" or any(map(is_accelerated, pools)):
         return
