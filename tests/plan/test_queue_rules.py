@@ -178,6 +178,15 @@ def test_a_queue_that_could_not_work_is_refused_with_a_way_out(
     assert mistakes_of(document) == [line]
 
 
+def test_pools_that_grow_are_counted_once_beside_a_queue_with_topology() -> None:
+    growing = (BURST | {"name": f"p{number}", "nodes": {"max": 1}} for number in range(40))
+    racks = {"name": "racks", "guarantee": {"reserved": 9}, "topology": True}
+
+    found = mistakes_of(queued_document(racks, {"name": "a"}, pools=(RESERVED, *growing)))
+
+    assert found == []
+
+
 def test_a_queue_of_kueue_may_have_a_name_that_is_volcanos_own() -> None:
     assert mistakes_of(queued_document({"name": "default"})) == []
 

@@ -78,7 +78,7 @@ from ultrascale.config.purchase import (
     Spot,
     TrainingPlan,
 )
-from ultrascale.config.queue_rules import is_accelerated
+from ultrascale.config.queue_rules import has_pool, is_accelerated
 from ultrascale.config.releases import Release, install_command, may_read, release_of
 from ultrascale.config.roles import (
     ROLE_INDEX_VARIABLE,
@@ -206,6 +206,7 @@ __all__ = [
     "folder",
     "has_default_claims",
     "has_efa",
+    "has_pool",
     "hosts_variable",
     "in_role",
     "install_command",

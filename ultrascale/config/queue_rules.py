@@ -1,6 +1,5 @@
 """Rules of queues: keys of their engine, and with Kueue the pools and nodes that they share."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from ultrascale import catalog
@@ -143,21 +142,6 @@ def queue_may_use_its_pools(queue: Queue, scheduling: Scheduling) -> Mistakes:
 
 
 @rule
-def queues_fit_kueue(scheduling: Scheduling, pools: Every[Pool]) -> Mistakes:
-    if scheduling.engine != "kueue":
-        return
-    named = {name for queue in scheduling.queues for name in queue.prefer}
-    everything = not all(queue.prefer for queue in scheduling.queues) or not scheduling.queues
-    own = [pool for pool in pools if pool.name in named or (everything and is_accelerated(pool))]
-    counted = Counter(_device(pool) for pool in (*own, *_split(scheduling, own)))
-    for device, flavors in counted.items():
-        if flavors > kueue.FLAVORS_OF_A_GROUP:
-            wrong = f"{flavors} kinds of nodes with {device}, more than {kueue.FLAVORS_OF_A_GROUP}"
-            todo = "make shards of one pool, or leave pools out of the queues"
-            yield refuse("queues", wrong, todo, got="")
-
-
-@rule
 def flavors_have_a_name_each(pool: Pool, scheduling: Scheduling, names: Names[Pool]) -> Mistakes:
     if scheduling.engine != "kueue" or not pool.name.endswith(kueue.TOPOLOGY_SUFFIX):
         return
@@ -172,9 +156,9 @@ def is_accelerated(pool: Pool) -> bool:
     return any(catalog.lookup(name).accelerator is not None for name in pool.instance_types)
 
 
-def _device(pool: Pool) -> str:
-    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
-    return "vCPUs" if accelerator is None else accelerator.resource_name
+def has_pool(queue: Queue, pool: Pool) -> bool:
+    """Return whether jobs of ``queue`` may run on ``pool``, which a topology may still exclude."""
+    return pool.name in queue.prefer if queue.prefer else is_accelerated(pool)
 
 
 def _preferred(queue: Queue, pools: Every[Pool]) -> Iterator[tuple[int, Pool]]:
@@ -182,11 +166,3 @@ def _preferred(queue: Queue, pools: Every[Pool]) -> Iterator[tuple[int, Pool]]:
     for number, name in enumerate(queue.prefer):
         if name in known:
             yield number, known[name]
-
-
-def _split(scheduling: Scheduling, pools: list[Pool]) -> Iterator[Pool]:
-    """Yield the pools in queues with a topology and in queues without."""
-    for pool in pools:
-        kinds = {q.topology for q in scheduling.queues if not q.prefer or pool.name in q.prefer}
-        if len(kinds) > 1:
-            yield pool

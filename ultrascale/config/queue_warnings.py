@@ -1,13 +1,11 @@
 """Warnings of Kueue's queues: nodes that nobody queues for, or that are not there when jobs are."""
 
-from collections.abc import Iterator
-
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Readable
 from ultrascale.config._warnings import note, warning
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Spot, TrainingPlan
-from ultrascale.config.queue_rules import is_accelerated
+from ultrascale.config.queue_rules import has_pool, is_accelerated
 from ultrascale.config.scheduling import Queue, Scheduling
 
 
@@ -15,7 +13,7 @@ from ultrascale.config.scheduling import Queue, Scheduling
 def reserved_nodes_are_in_no_queue(pool: Pool, scheduling: Scheduling) -> Mistakes:
     if scheduling.engine != "kueue" or not pool.is_reserved or not is_accelerated(pool):
         return
-    if not any(_has(queue, pool) for queue in _queues(scheduling)):
+    if scheduling.queues and not any(has_pool(queue, pool) for queue in scheduling.queues):
         yield note(
             "name",
             "paid for whether it is used or not, and in no queue, so that services alone run "
@@ -35,7 +33,7 @@ def windows_are_told_to_kueue(
     if scheduling.engine != "kueue" or queue.topology:
         return
     for pool in pools:
-        if isinstance(pool.purchase, CapacityBlock | TrainingPlan) and _has(queue, pool):
+        if isinstance(pool.purchase, CapacityBlock | TrainingPlan) and has_pool(queue, pool):
             yield note(
                 "prefer",
                 f"pool {pool.name} counts outside its window too, and jobs that get it then are "
@@ -53,11 +51,3 @@ def spot_is_no_guarantee(queue: Queue, scheduling: Scheduling, pools: Readable[P
             wrong = "guaranteed against other queues, and not against EC2, which may have no Spot"
             at = ("guarantee", pool.name)
             yield Mistake(at, wrong, "guarantee nodes that are reserved", got="")
-
-
-def _queues(scheduling: Scheduling) -> Iterator[Queue]:
-    yield from scheduling.queues or (Queue(name="default"),)
-
-
-def _has(queue: Queue, pool: Pool) -> bool:
-    return pool.name in queue.prefer if queue.prefer else is_accelerated(pool)

@@ -18,6 +18,7 @@ from ultrascale.plan.queue_rules import (
     flavors_hold_the_taints,
     kueue_has_room,
     pool_divides_between_queues,
+    queues_fit_kueue,
     topology_has_its_nodes,
 )
 from ultrascale.plan.stack_sizes import (
@@ -112,6 +113,7 @@ _RULES = config.Rules(
     claims_of_templates_exist,
     topology_has_its_nodes,
     pool_divides_between_queues,
+    queues_fit_kueue,
     flavors_hold_the_taints,
     kueue_has_room,
     controllers_have_room,

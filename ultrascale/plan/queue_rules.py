@@ -1,5 +1,6 @@
 """Rules of Kueue's queues that hang on what the pools become: nodes that exist, their labels."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ultrascale import catalog, config
@@ -69,6 +70,22 @@ def pool_divides_between_queues(
         elif guaranteed >= most:
             wrong = f"no node of pool {pool.name} for {others}: all are guaranteed to {names}"
             todo = f"guarantee fewer, or leave the pool out of {others}"
+            yield config.refuse("queues", wrong, todo, got="")
+
+
+def queues_fit_kueue(scheduling: config.Scheduling, pools: config.Every[config.Pool]) -> Mistakes:
+    """Yield more flavors of a resource than queues and their cohort hold."""
+    if scheduling.engine != "kueue":
+        return
+    queues = scheduling.queues or (config.Queue(name=kueue.DEFAULT_LOCAL_QUEUE),)
+    counted: Counter[str] = Counter()
+    for pool in pools:
+        # A pool in queues of both kinds is two.
+        counted[_device(pool)] += len({queue.topology for queue in queues if _has(queue, pool)})
+    for device, flavors in counted.items():
+        if flavors > kueue.FLAVORS_OF_A_GROUP:
+            wrong = f"{flavors} kinds of nodes with {device}, more than {kueue.FLAVORS_OF_A_GROUP}"
+            todo = "make shards of one pool, or leave pools out of the queues"
             yield config.refuse("queues", wrong, todo, got="")
 
 
@@ -163,10 +180,14 @@ def _holds(pool: config.Pool, size: ControllerPlan) -> bool:
 _OUR_TAINTS = 2
 
 
+def _device(pool: config.Pool) -> str:
+    accelerator = catalog.lookup(pool.instance_types[0]).accelerator
+    return "vCPUs" if accelerator is None else accelerator.resource_name
+
+
 def _has(queue: config.Queue, pool: config.Pool) -> bool:
-    if queue.prefer:
-        return pool.name in queue.prefer
-    return config.is_accelerated(pool) and (not queue.topology or _is_fixed(pool))
+    by_itself = not queue.prefer and queue.topology
+    return config.has_pool(queue, pool) and (not by_itself or _is_fixed(pool))
 
 
 def _is_fixed(pool: config.Pool) -> bool:
