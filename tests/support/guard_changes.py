@@ -61,8 +61,9 @@ _NUMBERED = re.compile(r"v?\d+(\.\d+)*|\d{4}-\d\d-\d\d.*")
 # values.
 _BOUGHT = ("pools[].purchase", "pools[].nodes", "pools[].role", "pools[].instance_types")
 _CHOICES = ("pools[].provisioner", "pools[].efa", "pools[].repair")
-# Templates hold nothing of jobs: they are sent, not deployed.
-NOT_DEPLOYED = ("jobs",)
+# Jobs are sent, not deployed. What stacks hold of them, such as the namespaces that services have
+# for themselves, changes with all of them at once.
+NOT_DEPLOYED = "jobs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def _of_file(file: str, document: dict[str, Any]) -> Iterator[KeyChange]:
     schema = schema_keys.file_schema()
     for place, value, schemas in schema_keys.places(schema, document):
         key = key_of(place)
-        if place[0] in NOT_DEPLOYED and len(place) > 1:
+        if place[0] == NOT_DEPLOYED and len(place) > 1:
             continue
         yield KeyChange(file, key, "removed", place, (changed(document, place),))
         by_kind: dict[Kind, list[object]] = {}
@@ -174,7 +175,7 @@ def _of_file(file: str, document: dict[str, Any]) -> Iterator[KeyChange]:
                 documents = tuple(changed(document, place, other) for other in candidates)
                 yield KeyChange(file, key, kind, place, documents)
     for place, schemas in schema_keys.missing(schema, document):
-        if place[0] in NOT_DEPLOYED:
+        if place[0] == NOT_DEPLOYED:
             continue
         for value in _values(place, schemas):
             candidates = (_with(document, place, value),)
