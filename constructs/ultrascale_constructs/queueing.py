@@ -28,6 +28,12 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
     return {
         "controllerManager": {
             "replicas": plan.manager.replicas,
+            # Large clusters have pods of a size of which no system node holds one more, and Helm
+            # would wait for it in vain.
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            },
             "manager": {
                 # The API server asks it about every job that is made.
                 "priorityClassName": "system-cluster-critical",

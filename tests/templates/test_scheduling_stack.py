@@ -205,6 +205,14 @@ def test_no_controller_is_throttled(stack: Template, release: str) -> None:
     assert controller["resources"]["limits"]["memory"]
 
 
+def test_another_configuration_of_kueue_needs_no_room_for_a_third_pod(kueue: KueuePlan) -> None:
+    values: Any = kueue_values(kueue)
+    controller = values["controllerManager"]
+
+    assert controller["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+    assert controller["replicas"] - 1 >= controller["podDisruptionBudget"]["minAvailable"]
+
+
 def test_users_pods_never_take_the_place_of_jobsets_controller(stack: Template) -> None:
     patch = patch_of(stack, "deployment/jobset-controller")
 
