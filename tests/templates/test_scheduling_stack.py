@@ -151,6 +151,7 @@ READ: dict[str, dict[str, set[str]]] = {
             "nodeSelector",
             "podDisruptionBudget",
             "replicas",
+            "strategy",
             "tolerations",
             "topologySpreadConstraints",
         },
