@@ -237,9 +237,8 @@ def test_jobs_of_the_chart_wait_in_the_queue_that_its_values_are_made_for(
     assert made[0]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
 
     cluster.write_text(as_yaml([chart_values(llm)], compact=True))
-    assert "name one of racks, foundation, applied, data" in "".join(
-        installed("tune", own, cluster)
-    )
+    told = "make the values by chart-values --queue, and name one of racks, foundation, applied"
+    assert told in "".join(installed("tune", own, cluster))
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,15 @@ def _judged(cluster: JobCluster, request: JobRequest) -> tuple[list[str], list[s
             classes.append(priority.name)
         for mistake in mistakes:
             if mistake.at != ("priority",):
-                wrong[f"{mistake.wrong}; {mistake.todo}"] = None
+                wrong[_told(mistake)] = None
     return [*wrong], classes
+
+
+def _told(mistake: config.Mistake) -> str:
+    if mistake.at == ("queue",) and mistake.code == "missing":
+        # No value of the chart is the queue: it is chosen with these values.
+        return f"no queue is chosen: make the values by chart-values --queue, and {mistake.todo}"
+    return f"{mistake.wrong}; {mistake.todo}"
 
 
 def _on_all(pools: Sequence[PoolPlan], key: str) -> bool:

@@ -5,6 +5,7 @@ Source: https://volcano.sh/en/docs/vcjob/
 
 from collections.abc import Iterator
 
+from ultrascale.catalog import volcano
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
@@ -12,7 +13,6 @@ from ultrascale.plan.jobs.command import DEADLINE_EXIT_CODE, FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, RolePlan, TaskPlan
 
 API_VERSION = "batch.volcano.sh/v1alpha1"
-_SCHEDULER = "volcano"
 
 
 def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
@@ -30,7 +30,7 @@ def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
 
 def _spec(plan: JobPlan, part: PartPlan) -> dict[str, Json]:
     spec: dict[str, Json] = {
-        "schedulerName": _SCHEDULER,
+        "schedulerName": volcano.SCHEDULER,
         "queue": plan.queue,
         "minAvailable": part.min_available,
         # Volcano counts the first run as well, and takes 0 for its own default of 3.
@@ -108,7 +108,7 @@ def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
             role,
             env={FIRST_INDEX: str(task.first)} if plan.kind == "training" else {},
             extra_labels={names.RANK_ZERO_LABEL: "true"} if task.rank_zero else {},
-            spec={"schedulerName": _SCHEDULER, "restartPolicy": "Never"},
+            spec={"schedulerName": volcano.SCHEDULER, "restartPolicy": "Never"},
         ),
     }
 
