@@ -166,6 +166,20 @@ def test_who_may_not_read_workloads_is_told_the_queue(
     assert "waits in queue research" in job_status(cluster, "training", "bert").state.reason
 
 
+@pytest.mark.parametrize(("running", "phase"), [(1, "Pending"), (2, "Running"), (3, "Running")])
+def test_a_jobset_that_goes_on_with_fewer_pods_runs(
+    stub: StubApiServer, cluster: Cluster, running: int, phase: str
+) -> None:
+    """JobSet counts its pods as ready only when none is missing."""
+    uid = put(stub, given.jobset(pods=4, enough=2, replicatedJobsStatus=roles(active=1)))
+    for index in range(running):
+        name = f"bert-worker-0-{index}-x"
+        pod = given.jobset_pod(name, index=index, of=uid, **given.running())
+        stub.put(f"{given.PODS}/{name}", pod)
+
+    assert job_status(cluster, "training", "bert").state.phase == phase
+
+
 def test_pods_of_a_jobset_are_shown_by_index_and_those_of_a_deleted_one_are_not(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

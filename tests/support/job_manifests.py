@@ -74,11 +74,21 @@ def indexed_job(name: str = "bert", *, pods: int = 2) -> Object:
     }
 
 
-def jobset(name: str = "bert", *, pods: int = 2, suspend: bool = False, **status: Any) -> Object:
-    """Return a JobSet of one role, in the queue `research`."""
+def jobset(
+    name: str = "bert",
+    *,
+    pods: int = 2,
+    enough: int | None = None,
+    suspend: bool = False,
+    **status: Any,
+) -> Object:
+    """Return a JobSet of one role, in the queue `research`; ``enough`` pods end it by success."""
     metadata = _metadata(name, name)
     metadata["labels"]["kueue.x-k8s.io/queue-name"] = "research"
-    role = {"name": "worker", "replicas": 1, "template": {"spec": {"parallelism": pods}}}
+    job: dict[str, Any] = {"parallelism": pods}
+    if enough is not None:
+        job["successPolicy"] = {"rules": [{"succeededCount": enough}]}
+    role = {"name": "worker", "replicas": 1, "template": {"spec": job}}
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ultrascale.catalog import volcano
-from ultrascale.cluster_api.kinds import POD, Kind
+from ultrascale.cluster_api.kinds import JOBSET, POD, Kind
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import mapping, text
@@ -135,14 +135,20 @@ def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobSta
 
 def _status(namespace: str, job: str, made: Made, pods: list[Pod]) -> JobStatus:
     kind, first = made[0]
+    own = tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made))
+    state = together(read_workload(workload, manifest) for workload, manifest in made)
+    running = sum(pod.state == "running" for pod in own)
+    if kind == JOBSET and state.phase == "Pending" and state.least <= running < state.wanted:
+        # The controller calls a job that goes on with fewer pods no other than one that starts.
+        state = replace(state, phase="Running")
     return JobStatus(
         name=job,
         namespace=namespace,
         kind=f"{kind.kind}.{kind.api_version.partition('/')[0]}",
         queue=_queue(first),
-        state=together(read_workload(workload, manifest) for workload, manifest in made),
+        state=state,
         created=_when(text(first, "metadata", "creationTimestamp")),
-        pods=tuple(by_rank(made_by(pods, (manifest for _, manifest in made)), made)),
+        pods=own,
     )
 
 

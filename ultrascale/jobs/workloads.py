@@ -171,7 +171,7 @@ def _jobset(manifest: Object) -> WorkloadState:
         result=result,
         up=result == "succeeded" or up,
         wanted=wanted,
-        least=wanted,
+        least=sum(map(_fewest_of_role, roles)),
         retries=counted,
         most_retries=number(manifest, "spec", "failurePolicy", "maxRestarts"),
         reason=_held_back(manifest) if phase == "Suspended" else reason,
@@ -181,6 +181,13 @@ def _jobset(manifest: Object) -> WorkloadState:
 def _pods_of_role(role: Object) -> int:
     job = mapping(role, "template", "spec")
     return number(role, "replicas", default=1) * number(job, "parallelism", default=1)
+
+
+def _fewest_of_role(role: Object) -> int:
+    """Return the pods with which a role goes on: as many as end it by their success."""
+    rules = objects(role, "template", "spec", "successPolicy", "rules")
+    enough = [number(rule, "succeededCount") for rule in rules]
+    return min((count for count in enough if count), default=_pods_of_role(role))
 
 
 def _hyperpod(manifest: Object) -> WorkloadState:
