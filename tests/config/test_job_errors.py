@@ -178,13 +178,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "role that becomes no variable": (
         trn(role="my-worker"),
-        "jobs.tune.role: not a role that ranks can be found by, got 'my-worker'; use at most 13 "
-        "lower-case letters and digits, no '-': Volcano makes a variable of the shell of it",
+        "jobs.tune.role: not a name for a role, which is a part of variables' names, "
+        "got 'my-worker'; use at most 13 "
+        "lower-case letters and digits, a letter first",
     ),
     "role that makes host names too long": (
         trn(role="w" * 14),
-        f"jobs.tune.role: not a role that ranks can be found by, got '{'w' * 14}'; use at most 13 "
-        "lower-case letters and digits, no '-': Volcano makes a variable of the shell of it",
+        f"jobs.tune.role: not a name for a role, which is a part of variables' names, "
+        f"got '{'w' * 14}'; use at most 13 "
+        "lower-case letters and digits, a letter first",
     ),
     # --- volumes and namespace
     "two claims at one path": (

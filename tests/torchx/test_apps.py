@@ -160,7 +160,7 @@ BUILT_IN = named(h="aws_trn1.32xlarge")
 REFUSED: dict[str, tuple[AppDef, list[str]]] = {
     "a role that rank discovery cannot spell": (
         apps.make_app(name="my-role"),
-        ["job: role: not a role that ranks can be found by, got 'my-role'; use at most"],
+        ["job: role: not a name for a role, which is a part of variables' names, got 'my-role'"],
     ),
     "two roles": (
         AppDef(name="tune", roles=apps.make_app().roles + apps.make_app(name="reader").roles),

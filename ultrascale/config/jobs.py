@@ -30,9 +30,8 @@ Role = Annotated[
     str,
     matching(
         r"[a-z][a-z0-9]{0,12}",
-        "not a role that ranks can be found by",
-        "use at most 13 lower-case letters and digits, no '-': "
-        "Volcano makes a variable of the shell of it",
+        "not a name for a role, which is a part of variables' names",
+        "use at most 13 lower-case letters and digits, a letter first",
     ),
 ]
 Variable = Annotated[
