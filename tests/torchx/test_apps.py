@@ -212,7 +212,7 @@ REFUSED: dict[str, tuple[AppDef, list[str]]] = {
         apps.make_app(num_replicas=9),
         ["job: nodes: more than the 4 nodes of trn1, got 9"],
     ),
-    "a name that is none": (apps.make_app(name="a_b"), ["job: role: not a role"]),
+    "a name that is none": (apps.make_app(name="a_b"), ["job: role: not a name for a role"]),
 }
 
 
