@@ -241,6 +241,22 @@ def test_the_api_server_reaches_what_both_controllers_serve(plan: ClusterPlan) -
     assert chart.retained
 
 
+def test_priority_counts_in_a_queue_on_nodes_that_it_borrows_too(objects: list[Document]) -> None:
+    """By `Never` Kueue looks for no job to preempt beyond the queue's own quota.
+
+    Source: fitsResourceQuota of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+    """
+    queues = [each for each in objects if each["kind"] == "ClusterQueue"]
+
+    assert queues
+    for each in queues:
+        preemption = each["spec"]["preemption"]
+        assert preemption["withinClusterQueue"] == "LowerPriority"
+        assert preemption["borrowWithinCohort"]["policy"] == "LowerPriority"
+        # Jobs of other queues stay: none has so low a priority.
+        assert preemption["borrowWithinCohort"]["maxPriorityThreshold"] == -(2**31)
+
+
 # --- upstream's examples at the tag --------------------------------------------------------------
 
 # Field by field, of `site/static/examples/tas/sample-queues.yaml`, and of the pages of

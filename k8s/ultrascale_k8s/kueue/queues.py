@@ -28,6 +28,9 @@ from ultrascale_k8s.objects import define_object
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
+# An int32 in Kubernetes.
+_LEAST_PRIORITY = -(2**31)
+
 Manifest = dict[str, Json]
 
 
@@ -72,7 +75,7 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
 
     A job takes what is free of the first flavor, its own or borrowed, then of the next. It preempts
     where no flavor has anything free: jobs of lower priority in its own queue, and whoever borrows
-    what its queue is guaranteed.
+    what its queue is guaranteed, if that is all that it needs.
 
     Sources:
         https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/#flavorfungibility
@@ -96,7 +99,13 @@ def cluster_queue(plan: ClusterQueuePlan, *, cohort: str) -> Manifest:
         "preemption": {
             "withinClusterQueue": "LowerPriority",
             "reclaimWithinCohort": "Any",
-            "borrowWithinCohort": {"policy": "Never"},
+            # With `Never` a job beyond its queue's guarantee would preempt nobody, not even in its
+            # own queue. No job of another queue is below this priority.
+            # Source: canPreemptWhileBorrowing of https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
+            "borrowWithinCohort": {
+                "policy": "LowerPriority",
+                "maxPriorityThreshold": _LEAST_PRIORITY,
+            },
         },
         "resourceGroups": [_group(group) for group in plan.groups],
     }
