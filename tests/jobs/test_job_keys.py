@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -192,6 +193,8 @@ def test_a_drain_reaches_a_program_with_a_deadline_once_and_keeps_its_exit_code(
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "up\n"
+        # Each `timeout` ends by itself while it does not yet know the process that it has started.
+        time.sleep(0.5)
         program.send_signal(signal.SIGTERM)
         assert program.stdout.read() == "saved\n"
 
