@@ -84,7 +84,11 @@ def test_a_flavor_that_places_by_topology_keeps_its_labels() -> None:
     other = {"nodeLabels": {"ultrascale.dev/pool": "b"}}
     tolerating = {"tolerations": [{"key": "spot", "operator": "Exists"}]}
     assert between(flavor(**placed), flavor(**placed, **tolerating)).verdicts == REFUSED
-    assert between(flavor(**placed), flavor(**placed | other)).verdicts == REFUSED
+    relabelled = between(flavor(**placed), flavor(**placed | other))
+    assert relabelled.verdicts == REFUSED
+    # A queue that names the flavor keeps it from being deleted.
+    (refusal,) = (each for each in relabelled.resources if each.fails)
+    assert "topology: false" in refusal.instead
     assert between(flavor(**placed), flavor(**plain)).verdicts == REFUSED
     assert between(flavor(**plain), flavor(**plain | other)).is_safe
     assert between(flavor(**plain), flavor(**placed)).is_safe

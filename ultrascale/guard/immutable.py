@@ -17,6 +17,13 @@ _RENAME = (
     "put it back; or give the object another name, or delete it by kubectl first where nothing "
     "needs it meanwhile"
 )
+# Kueue keeps a flavor for as long as a queue names it: a deletion by kubectl would wait.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/resourceflavor_controller.go
+_WITHOUT_TOPOLOGY = (
+    "put it back; or hold the queues with this topology, let their jobs end, deploy the file with "
+    "`topology: false` in these queues, and then with the change"
+)
+_INSTEAD = {"ResourceFlavor": _WITHOUT_TOPOLOGY, "Topology": _WITHOUT_TOPOLOGY}
 # Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]i?|k)?")
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
@@ -45,7 +52,7 @@ def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                 action="updated",
                 properties=refused,
                 fails=f"Kubernetes refuses another {paths} of a {after.kind} that is there",
-                instead=_RENAME,
+                instead=_INSTEAD.get(after.kind, _RENAME),
             )
 
 
