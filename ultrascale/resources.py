@@ -32,7 +32,7 @@ SHIPPED = (
     "requirements.txt",
     "training",
 )
-"""What a wheel carries, as paths in the repository."""
+"""Files that a wheel carries, as paths in the repository."""
 LEFT_BY_TOOLS = ("__pycache__", "*.pyc", ".pytest_cache", ".ruff_cache", ".DS_Store")
 """Names of files and folders that tools leave in any folder, as patterns."""
 LEFT_OUT = (*LEFT_BY_TOOLS, "*.egg-info", "build", "dist")

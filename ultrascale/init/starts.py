@@ -26,7 +26,7 @@ class Start:
 
     @property
     def path(self) -> Path:
-        """Where the file lies."""
+        """Path of the file."""
         return resource(self.file)
 
 

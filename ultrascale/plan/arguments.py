@@ -86,7 +86,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the arguments do not say and a cluster file does.
+    """The part of a cluster file that arguments leave open.
 
     Attributes:
         source: What error lines begin with, such as the path of a construct.

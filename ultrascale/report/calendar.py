@@ -96,7 +96,7 @@ def _bands(spend: SpendNeeds) -> Iterator[_Band]:
 
 
 class _Base:
-    """What both drawings have: the colours of the parts of the cost, and their legend.
+    """Colours of the parts of the cost, and their legend, as both drawings have them.
 
     Attributes:
         canvas: Where it is drawn.

@@ -42,7 +42,7 @@ class SpendStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendNeeds:
-    """What a cluster costs a day at its full size, over the time of its windows.
+    """The cost of a cluster a day at its full size, over the time of its windows.
 
     Attributes:
         parts: Parts of a known price, charges beside nodes first, then the pools in file order.

@@ -70,7 +70,7 @@ class FileSystemPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """What a cluster consists of, and where each part lies.
+    """The parts of a cluster, and where each lies.
 
     The subnets, with their addresses, are `ClusterNeeds.subnets`.
 

@@ -21,7 +21,7 @@ PAID_BEFORE = frozenset({"capacity-block", "training-plan"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerNode:
-    """What one node has of something; ``words`` say what, or why ``value`` is None.
+    """An amount that one node has; ``words`` say of what, or why ``value`` is None.
 
     ``price`` is the price that ``value`` is, of what costs something.
     """
