@@ -1,6 +1,7 @@
 """A job that fits nowhere now: `submit` says what it waits for."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,19 @@ def test_a_job_that_waits_for_another_one_is_told_which(
         "0 of its 1 pods fit on the 2 nodes that it may run on: it waits for job bert-pretrain, or "
         "for nodes that are launched for it"
     )
+
+
+def test_a_job_in_a_queue_of_kueue_may_get_the_nodes_of_the_one_that_has_them(
+    tutorial: JobCluster, stub: StubApiServer, cluster: Cluster
+) -> None:
+    """It waits for nobody where its queue has a guarantee, or a lower priority runs."""
+    add_nodes(stub)
+    run(stub, job(tutorial, "bert-pretrain"))
+    queued = replace(job(tutorial, "bert-data"), local_queue="research")
+
+    (told,) = waits_for_room(cluster, queued)
+
+    assert told.endswith("launched for it, unless its queue has them give way")
 
 
 def test_a_gang_that_half_fits_waits(

@@ -62,9 +62,11 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         return
     known, more = ", ".join(holders[:_MOST_HOLDERS]), len(holders) - _MOST_HOLDERS
     launched = ", or for nodes that are launched for it" if job.launches else ""
+    preempted = ", unless its queue has them give way" if job.local_queue is not None else ""
     yield (
         f"{fitting} of its {job.pods} pods fit on the {len(nodes)} nodes that it "
         f"may run on: it waits for {known}{f' and {more} more' if more > 0 else ''}{launched}"
+        f"{preempted}"
     )
 
 
