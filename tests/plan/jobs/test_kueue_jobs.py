@@ -9,6 +9,7 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.jobs import IMAGE, KUEUE, make_job, pod_spec, prepared, refusals
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_document
+from ultrascale.jobs import prepare
 
 JOB: dict[str, Any] = {
     "name": "tune",
@@ -312,6 +313,17 @@ def test_a_try_of_several_roles_costs_what_is_launched_for_them() -> None:
 
     assert note.startswith("Nodes of burst are launched once Kueue has admitted it.")
     assert note.endswith("such a try costs at most $42 (2 nodes, $126.59 an hour).")
+
+
+def test_a_try_costs_no_more_nodes_than_the_pool_ever_has() -> None:
+    """Two pods of an array share a node of the larger type."""
+    file = ROOT / "clusters" / "llm-kueue.yaml"
+    jobs = yaml.safe_load(file.read_text())["jobs"]
+    job = {"name": "tokenize", **jobs["tokenize"], "image": IMAGE}
+
+    notes = prepare(file, job).notes
+
+    assert any("paid for up to 20 nodes" in note for note in notes)
 
 
 def test_kueues_jobs_on_hyperpod_are_told_who_restarts_them() -> None:

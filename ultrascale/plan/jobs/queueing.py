@@ -10,6 +10,7 @@ Sources:
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -349,9 +350,13 @@ def _wait(part: JobRequest) -> _Wait | None:
         on_a_node = max(
             1, min(pool.accelerators_per_node for pool in growing) // share.accelerators
         )
+    # All pods of a kind get nodes of one pool, which has no more than these.
+    most = Counter[str]()
+    for pool in growing:
+        most[pool.pool] += pool.max_nodes
     return _Wait(
-        pools=tuple(dict.fromkeys(pool.pool for pool in growing)),
-        nodes=math.ceil(part.admitted_pods / on_a_node),
+        pools=tuple(most),
+        nodes=min(math.ceil(part.admitted_pods / on_a_node), max(most.values())),
         usd_per_hour=max(values) if len(values) == len(prices) else None,
         is_capped=all(map(is_capped, growing, prices)),
     )
