@@ -43,6 +43,8 @@ COMMON: dict[str, Any] = {
     "command": ["other"],
     "args": ["--lr=1"],
     "env": {"A": "1"},
+    "allow_env": ["NCCL_BUFFSIZE"],
+    "security": {"user": 1000},
     "service_account": "reads-s3",
     "volumes": [],
     "secrets": {"HF_TOKEN": "hub"},

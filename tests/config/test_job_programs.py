@@ -62,7 +62,38 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "interfaces without that of Pod Identity": (
         gpus(env={"NCCL_SOCKET_IFNAME": "^lo,docker"}),
         "jobs.tune.env.NCCL_SOCKET_IFNAME: without pod-id-link0, by which NCCL would hang across "
-        "nodes, got '^lo,docker'; write ^lo,docker,veth,eni,pod-id-link0",
+        "nodes, got '^lo,docker'; write ^lo,docker,veth,eni,pod-id-link0, or name it in allow_env",
+    ),
+    "variable that the plug-in tunes": (
+        gpus(env={"NCCL_BUFFSIZE": 8388608}),
+        "jobs.tune.env.NCCL_BUFFSIZE: tuned by aws-ofi-nccl, which knows the instance type, "
+        "got 8388608; leave it out, or name it in allow_env",
+    ),
+    "permission for what no job may set": (
+        gpus(allow_env=["NCCL_DEBUG"], env={"NCCL_DEBUG": "INFO"}),
+        "jobs.tune.allow_env[0]: no variable that a job may set by naming it here, "
+        "got 'NCCL_DEBUG'; leave it out here; env says whether it is refused",
+    ),
+    "permission for what nobody sets": (
+        gpus(allow_env=["NCCL_PROTO"]),
+        "jobs.tune.allow_env[0]: no variable of env, got 'NCCL_PROTO'; set it there, or leave it "
+        "out here",
+    ),
+    # --- rights
+    "capabilities of a user other than root": (
+        gpus(security={"user": 1000, "capabilities": ["CHOWN"]}),
+        "jobs.tune.security.capabilities: capabilities of a user other than root, who gets none "
+        "of them, got [CHOWN]; leave out user, or capabilities",
+    ),
+    "capability that no namespace takes": (
+        gpus(security={"capabilities": ["IPC_LOCK"]}),
+        "jobs.tune.security.capabilities[0]: unknown value, got 'IPC_LOCK'; write AUDIT_WRITE, "
+        "CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, MKNOD, NET_BIND_SERVICE, SETFCAP, SETGID, "
+        "SETPCAP, SETUID or SYS_CHROOT",
+    ),
+    "group without a user": (
+        gpus(security={"group": 1000}),
+        "jobs.tune.security.group: a group without a user, got 1000; write user as well",
     ),
     "rank for all processes": (
         gpus(env={"RANK": "0"}),

@@ -92,6 +92,14 @@ WORDS = ["bash", "-c", "echo $HOME $(A) $$ '\"${COMMAND}\"' ${NAME}\n", "--gr√∂√
             id="another program",
         ),
         pytest.param(
+            "production",
+            {
+                "env": {"NCCL_BUFFSIZE": "8388608", "NCCL_NET": "Socket"},
+                "allowEnv": ["NCCL_BUFFSIZE", "NCCL_NET"],
+            },
+            id="variables that are allowed knowingly",
+        ),
+        pytest.param(
             "development",
             {
                 "modelType": "",

@@ -34,7 +34,7 @@ def hybrid() -> JobCluster:
         (
             {"zone": "us-east-1a"},
             "production",
-            "zone: unknown key 'zone'; known: args, backoffLimit, checkpointPvcName, cluster, ",
+            "zone: unknown key 'zone'; known: allowEnv, args, backoffLimit, checkpointPvcName, ",
         ),
         (
             {"nodeSelectors": {"hyperpod": {"enabled": False}}},

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Runtime = Literal["torch", "neuron", "neuron-efa", "nvidia"]
+Runtime = Literal["torch", "neuron", "neuron-efa", "nvidia", "nvidia-torch", "efa-small-pages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,10 @@ _NEURON_EFA = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/setup-troubleshooting.html"
 )
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
+# TorchTitan's own figure: `Comm.trace_buf_size`.
+_TORCHTITAN = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/configs.py"
+_FLIGHT_RECORDER_ENTRIES = "20000"
+_OFI_NCCL = "https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md"
 _TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
 
 VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
@@ -93,16 +97,47 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 why="NCCL meets on the pod's own interface",
                 source=_NCCL,
             ),
-            "TORCH_NCCL_ASYNC_ERROR_HANDLING": Variable(
-                value="1", why="a rank that is gone ends the step of the others", source=_TORCH_NCCL
-            ),
+        },
+        # TORCH_NCCL_ASYNC_ERROR_HANDLING stays unset: torch's own 3 ends a process after a failed
+        # collective without waiting for NCCL to abort, which hangs while a peer is gone.
+        # Source: ProcessGroupNCCL.hpp of torch 2.13.0
+        "nvidia-torch": {
             "TORCH_NCCL_DUMP_ON_TIMEOUT": Variable(
-                value="1", why="a hang leaves a trace of who waited for whom", source=_TORCH_NCCL
+                value="1",
+                why="a hang leaves a trace of who waited for whom; older releases do not by "
+                "themselves",
+                source=_TORCH_NCCL,
             ),
+            # 2000 by default, which is less than one step of a large model: each layer gathers and
+            # reduces in each micro-batch. Releases before 2.9 read the old name alone.
+            "TORCH_FR_BUFFER_SIZE": Variable(
+                value=_FLIGHT_RECORDER_ENTRIES,
+                why="the trace reaches back over the last steps",
+                source=_TORCHTITAN,
+            ),
+            "TORCH_NCCL_TRACE_BUFFER_SIZE": Variable(
+                value=_FLIGHT_RECORDER_ENTRIES,
+                why="the same for older releases of torch",
+                source=_TORCH_NCCL,
+            ),
+            # Not for services: vLLM's own pool of memory does not work with it, and its releases
+            # before May 2026 refuse to start.
+            # Source: https://github.com/vllm-project/vllm/pull/40812
             "PYTORCH_CUDA_ALLOC_CONF": Variable(
                 value="expandable_segments:True",
                 why="memory that is free in pieces can be used",
                 source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
+            ),
+        },
+        "efa-small-pages": {
+            # The provider takes its buffers from huge pages. A container that asks for none has a
+            # limit of 0 of them, which ends it with SIGBUS at the first touch.
+            # Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#hugetlb,
+            #     https://github.com/libhugetlbfs/libhugetlbfs/issues/61
+            "FI_EFA_USE_HUGE_PAGE": Variable(
+                value="0",
+                why="EFA uses pages of 4 KiB where the pod has no huge pages, as on EKS Auto Mode",
+                source=_OFI_NCCL,
             ),
         },
     }
@@ -122,37 +157,64 @@ class Refusal:
     todo: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedVariable:
+    """Variables that no job may set.
+
+    Attributes:
+        pattern: Regular expression of their names.
+        why: What is wrong with them, and what to do.
+        allowable: Whether a job may set them after all, by naming them in ``allow_env``.
+    """
+
+    pattern: str
+    why: Refusal
+    allowable: bool = False
+
+
+_LEAVE = "leave it out"
 _GONE = "no longer read by the Neuron SDK"
-_NOT_RDMAV = "a variable of verbs libraries that EFA does not use, and that breaks it"
-REFUSED: tuple[tuple[str, str, str], ...] = (
+_ALLOW = "or name it in allow_env"
+REFUSED: tuple[RefusedVariable, ...] = (
     # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/
-    ("XLA_USE_BF16|XLA_DOWNCAST_BF16", _GONE, "cast the model: --bf16"),
-    ("NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS", _GONE, "leave it out"),
-    ("RDMAV_.*", _NOT_RDMAV, "leave it out"),
-    (
-        "NCCL_PROTO|NCCL_BUFFSIZE|NCCL_MIN_CHANNELS",
-        "tuned by aws-ofi-nccl, which knows the instance type",
-        "leave it out",
+    RefusedVariable(
+        pattern="XLA_USE_BF16|XLA_DOWNCAST_BF16",
+        why=Refusal(wrong=_GONE, todo="cast the model: --bf16"),
+    ),
+    RefusedVariable(
+        pattern="NEURON_RT_ASYNC_EXEC_MAX_INFLIGHT_REQUESTS",
+        why=Refusal(wrong=_GONE, todo=_LEAVE),
+    ),
+    RefusedVariable(
+        pattern="RDMAV_.*",
+        why=Refusal(
+            wrong="a variable of verbs libraries that EFA does not use, and that breaks it",
+            todo=_LEAVE,
+        ),
+    ),
+    RefusedVariable(
+        pattern="NCCL_PROTO|NCCL_BUFFSIZE|NCCL_MIN_N?CHANNELS",
+        why=Refusal(
+            wrong="tuned by aws-ofi-nccl, which knows the instance type", todo=f"{_LEAVE}, {_ALLOW}"
+        ),
+        allowable=True,
     ),
     # torchrun sets them, for each process.
-    (
-        "RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
-        "set by torchrun, differently in each process",
-        "leave it out",
+    RefusedVariable(
+        pattern="RANK|LOCAL_RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|GROUP_RANK",
+        why=Refusal(wrong="set by torchrun, differently in each process", todo=_LEAVE),
     ),
-    (
-        "FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|JOBSET_UID|ATTEMPT|"
-        "RANK_ZERO_HOST",
-        "set for every pod, differently in each",
-        "choose another name",
+    RefusedVariable(
+        pattern="FIRST_INDEX|VC_TASK_INDEX|JOB_COMPLETION_INDEX|POD_IP|POD_GROUP|JOBSET_UID|"
+        "ATTEMPT|RANK_ZERO_HOST",
+        why=Refusal(wrong="set for every pod, differently in each", todo="choose another name"),
     ),
-    (
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-        "set for every job, without which restarts hang",
-        "leave it out",
+    RefusedVariable(
+        pattern="TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
+        why=Refusal(wrong="set for every job, without which restarts hang", todo=_LEAVE),
     ),
 )
-"""Names of variables that no job may set, as patterns, with what is wrong and what to do."""
+"""Variables that no job may set, with what is wrong and what to do."""
 
 # `FI_PROVIDER` is a list of providers, or after ^ of those that are not taken.
 # Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html,
@@ -165,7 +227,7 @@ BYPASSES_EFA: tuple[tuple[str, str], ...] = (
 """Variables, and values as patterns, by which traffic goes over TCP beside EFA interfaces."""
 BYPASSED = Refusal(
     wrong="leaves the EFA interfaces of the pods idle: traffic would go over TCP",
-    todo="leave it out",
+    todo=_LEAVE,
 )
 
 # CUDA takes indexes and UUIDs, and what comes before the first word that is neither.
@@ -192,8 +254,17 @@ def why_not(name: str, value: str) -> Refusal | None:
         return Refusal(wrong=wrong, todo="leave it out: a container sees the GPUs it asks for")
     if name == _INTERFACES and value.startswith("^") and _POD_IDENTITY_LINK not in value.split(","):
         wrong = f"without {_POD_IDENTITY_LINK}, by which NCCL would hang across nodes"
-        return Refusal(wrong=wrong, todo=f"write {VARIABLES['nvidia'][_INTERFACES].value}")
+        todo = f"write {VARIABLES['nvidia'][_INTERFACES].value}, {_ALLOW}"
+        return Refusal(wrong=wrong, todo=todo)
     return None
+
+
+def is_allowable(name: str) -> bool:
+    """Return whether a job that names the variable ``name`` in ``allow_env`` may set it."""
+    by_value = {_INTERFACES, *(variable for variable, _ in BYPASSES_EFA)}
+    return name in by_value or any(
+        refused.allowable and re.fullmatch(refused.pattern, name) for refused in REFUSED
+    )
 
 
 def why_no_secret(name: str) -> Refusal | None:
@@ -206,10 +277,7 @@ def why_no_secret(name: str) -> Refusal | None:
 
 def _why_never(name: str) -> Refusal | None:
     """Return why no job may set the variable ``name``, whatever its value."""
-    for pattern, wrong, todo in REFUSED:
-        if re.fullmatch(pattern, name):
-            return Refusal(wrong=wrong, todo=todo)
-    return None
+    return next((each.why for each in REFUSED if re.fullmatch(each.pattern, name)), None)
 
 
 def hides_devices(name: str, value: str) -> bool:

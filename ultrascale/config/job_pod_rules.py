@@ -6,7 +6,7 @@ from ultrascale.catalog import kubernetes, object_keys, runtime_environment
 from ultrascale.config._document import KeyPath, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config.jobs import Job, ServiceJob, TrainingJob
+from ultrascale.config.jobs import Job, Security, ServiceJob, TrainingJob
 
 
 @rule
@@ -14,6 +14,33 @@ def secrets_do_no_harm(job: Job) -> Mistakes:
     for name in job.secrets:
         if (why := runtime_environment.why_no_secret(name)) is not None:
             yield Mistake(("secrets", name), why.wrong, why.todo)
+
+
+@rule
+def allowed_variables_need_it(job: Job) -> Mistakes:
+    roles = job.roles.values() if isinstance(job, TrainingJob) else ()
+    stated = {*job.env, *(name for role in roles for name in role.env)}
+    for number, name in enumerate(job.allow_env):
+        at = ("allow_env", number)
+        if not runtime_environment.is_allowable(name):
+            wrong = "no variable that a job may set by naming it here"
+            yield Mistake(at, wrong, "leave it out here; env says whether it is refused")
+        elif name not in stated:
+            yield Mistake(at, "no variable of env", "set it there, or leave it out here")
+
+
+@rule
+def capabilities_reach_the_program(security: Security) -> Mistakes:
+    """Yield capabilities beside a user: Linux gives a process of another user than root none."""
+    if security.user is not None and security.capabilities:
+        wrong = "capabilities of a user other than root, who gets none of them"
+        yield refuse("capabilities", wrong, "leave out user, or capabilities")
+
+
+@rule
+def group_has_a_user(security: Security) -> Mistakes:
+    if security.group is not None and security.user is None:
+        yield refuse("group", "a group without a user", "write user as well")
 
 
 @rule

@@ -277,6 +277,8 @@ def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
 @rule
 def variables_do_no_harm(job: Job) -> Mistakes:
     for name, value in job.env.items():
+        if name in job.allow_env and runtime_environment.is_allowable(name):
+            continue
         if (why := runtime_environment.why_not(name, value)) is not None:
             yield Mistake(("env", name), why.wrong, why.todo)
 

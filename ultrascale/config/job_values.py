@@ -149,6 +149,7 @@ class JobValues(_Values):
         args: Its arguments.
         model_type: What the program finds in the variable `MODEL_TYPE`; empty: nothing.
         env: Environment variables.
+        allow_env: Those of them that are refused as harmful, and set knowingly.
         data_pvc_name: Claim at `/data`; empty: none.
         checkpoint_pvc_name: Claim at `/checkpoints`; empty: none.
         node_selectors: Tiers of nodes, by name.
@@ -166,6 +167,7 @@ class JobValues(_Values):
     args: tuple[str, ...] = ()
     model_type: str = ""
     env: Mapping[Variable, str] = Field(default_factory=dict[str, str])
+    allow_env: tuple[Variable, ...] = ()
     data_pvc_name: str = ""
     checkpoint_pvc_name: str = ""
     node_selectors: Mapping[str, NodeTier] = Field(default_factory=dict[str, NodeTier])

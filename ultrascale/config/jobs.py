@@ -57,6 +57,25 @@ HttpPath = Annotated[
 ]
 
 
+# Those that Kubernetes' level `baseline` takes, which our namespaces enforce.
+# Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
+Capability = Literal[
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+]
+
+
 def _word(value: object) -> object:
     """Take a number as the text that a command line has of it."""
     if isinstance(value, bool):
@@ -121,6 +140,19 @@ class Resources(Model):
 
     shared_memory: MemoryQuantity | None = None
     """Kubernetes quantity of `/dev/shm`, which counts as memory. Default: a part of the memory."""
+
+
+class Security(Model):
+    """Rights of a job's processes beyond the usual: none of root's, and no way to gain any."""
+
+    user: Annotated[int, Field(ge=1, le=integer_bounds.INT32)] | None = None
+    """Number of the user that the processes run as. Default: the image's."""
+
+    group: Annotated[int, Field(ge=1, le=integer_bounds.INT32)] | None = None
+    """Number of its group. Default: the number of the user."""
+
+    capabilities: Distinct[Capability] = ()
+    """Capabilities of Linux that root keeps, for images that need some. Default: none."""
 
 
 class Volume(Model):
@@ -292,6 +324,14 @@ class Job(Model):
 
     Default: none.
     """
+
+    allow_env: Distinct[Variable] = ()
+    """Variables of `env` that are refused as harmful, and that you set knowingly, such as
+    `NCCL_BUFFSIZE`. Default: none.
+    """
+
+    security: Security = Field(default_factory=Security)
+    """User and capabilities of the processes. Default: the image's user, without capabilities."""
 
     service_account: SubdomainName | None = None
     """Service account that you made in its namespace, for AWS permissions through EKS Pod Identity.

@@ -72,8 +72,13 @@ def chart_values(cluster: JobCluster, *, queue: str | None = None) -> dict[str, 
             ],
             "sharedMemoryPercent": nodes.SHARED_MEMORY_PERCENT,
             "refusedVariables": [
-                {"name": f"^({pattern})$", "wrong": wrong, "todo": todo}
-                for pattern, wrong, todo in runtime_environment.REFUSED
+                {
+                    "name": f"^({refused.pattern})$",
+                    "wrong": refused.why.wrong,
+                    "todo": refused.why.todo,
+                    "allowable": refused.allowable,
+                }
+                for refused in runtime_environment.REFUSED
             ],
             "bypassesEfa": [
                 {

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from ultrascale.catalog import kueue, object_keys
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
-from ultrascale.plan.model import JobPlan, PodPlan, Requirement, RolePlan, TolerationPlan
+from ultrascale.plan.model import (
+    JobPlan,
+    PodPlan,
+    Requirement,
+    RolePlan,
+    SecurityPlan,
+    TolerationPlan,
+)
 
 _SHARED_MEMORY = "shared-memory"
 _SCRATCH = "scratch"
@@ -114,6 +121,7 @@ def _spec(pod: PodPlan) -> Spec:
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_period_seconds,
         "affinity": {"nodeAffinity": _nodes(pod)},
+        "securityContext": _security(pod.security),
     }
     if pod.scheduler is not None:
         spec["schedulerName"] = pod.scheduler
@@ -126,6 +134,31 @@ def _spec(pod: PodPlan) -> Spec:
     if volumes := [*_volumes(pod)]:
         spec["volumes"] = volumes
     return spec
+
+
+def _security(plan: SecurityPlan) -> Spec:
+    """Return the rights of all processes of a pod.
+
+    Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+    """
+    user = {"runAsUser": plan.user, "runAsGroup": plan.group}
+    return {
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **({"runAsNonRoot": True} if plan.non_root else {}),
+        **{key: number for key, number in user.items() if number is not None},
+    }
+
+
+def _capabilities(plan: SecurityPlan) -> Spec:
+    """Return the capabilities of a container.
+
+    EFA, NCCL and the Neuron runtime need none: the nodes' images raise the limit of locked memory.
+
+    Source: https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/141,
+        https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+    """
+    kept = {"add": list(plan.capabilities)} if plan.capabilities else {}
+    return {"drop": ["ALL"], **kept}
 
 
 def _init(role: RolePlan, env: Mapping[str, str]) -> Spec:
@@ -164,7 +197,10 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
             ),
         ],
         "resources": {"requests": dict(pod.requests), "limits": dict(pod.limits)},
-        "securityContext": {"allowPrivilegeEscalation": False},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": _capabilities(pod.security),
+        },
     }
     if pod.command:
         container["command"] = list(pod.command)

@@ -164,7 +164,11 @@ def _environment(reading: config.JobValuesReading) -> Piece:
     if MODEL_TYPE not in values.env:
         places["env", MODEL_TYPE] = ("modelType",)
     # Helm knows no order of keys either.
-    return Piece(keys={"env": dict(sorted(env.items()))}, places=places, notes=notes)
+    keys: dict[str, Json] = {"env": dict(sorted(env.items()))}
+    if values.allow_env:
+        keys["allow_env"] = [*values.allow_env]
+        places["allow_env",] = ("allowEnv",)
+    return Piece(keys=keys, places=places, notes=notes)
 
 
 def _volumes(values: config.JobValues) -> Piece:

@@ -31,6 +31,7 @@
 {{/* Sets environment: the variables of the libraries, then those of the values, which win. */}}
 {{- define "training-job.environment" -}}
 {{- $job := . -}}
+{{- $allowed := .values.allowEnv | default list -}}
 {{- $own := dict -}}
 {{- range $name, $value := .values.env -}}
 {{- if and (eq $name "CUDA_VISIBLE_DEVICES") (eq (trim $value | lower) "all") -}}
@@ -40,12 +41,12 @@
 {{- $_ := set $own $name $value -}}
 {{- end -}}
 {{- range $job.values.cluster.refusedVariables -}}
-{{- if regexMatch .name $name -}}
+{{- if and (regexMatch .name $name) (not (and .allowable (has $name $allowed))) -}}
 {{- include "training-job.error" (dict "job" $job "text" (printf "env.%s: %s; %s" $name .wrong .todo)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $job.values.cluster.bypassesEfa -}}
-{{- if and (eq .name $name) (hasKey ($job.requests | default dict) "vpc.amazonaws.com/efa") (regexMatch .value (trim $value)) -}}
+{{- if and (eq .name $name) (not (has $name $allowed)) (hasKey ($job.requests | default dict) "vpc.amazonaws.com/efa") (regexMatch .value (trim $value)) -}}
 {{- include "training-job.error" (dict "job" $job "text" (printf "env.%s: %s, got %s; %s" $name .wrong $value .todo)) -}}
 {{- end -}}
 {{- end -}}

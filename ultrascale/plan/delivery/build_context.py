@@ -1,5 +1,6 @@
 """The build context of container images: the files that they are built from."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -45,6 +46,8 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 _TAG_LENGTH = 12
+_STAGE = re.compile(r"\s*FROM\s", re.IGNORECASE)
+_USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
 
 Locate = Callable[[str], Path]
 """Returns where a file or folder of the product lies, by its path in the repository."""
@@ -80,6 +83,33 @@ def content_tag(
             digest.update(f"{path}\0{mark}{len(content)}\0".encode())
             digest.update(content)
     return digest.hexdigest()[:_TAG_LENGTH]
+
+
+def is_non_root(
+    dockerfile: str, *, ejected: Sequence[Ejected] = (), locate: Locate = resource
+) -> bool:
+    """Return whether the image of ``images/<dockerfile>`` runs as a numbered user besides root.
+
+    A name tells the kubelet nothing: it refuses to start such an image where root is forbidden.
+
+    Args:
+        dockerfile: Name of a folder of ``images``.
+        ejected: The user's own copies, which are its sources instead of the product's.
+        locate: Finds the product's files.
+
+    Source: https://kubernetes.io/docs/tasks/configure-pod-container/security-context/
+
+    Raises:
+        UltrascaleError: A file of the product is missing.
+    """
+    folder = f"images/{dockerfile}"
+    file = dict(_files(folder, ejected, locate)).get(f"{folder}/Dockerfile")
+    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
+    # The user of one stage of a build is none of the next one's.
+    stages = [number for number, line in enumerate(lines) if _STAGE.match(line)]
+    last = lines[stages[-1] :] if stages else lines
+    users = [found[1] for line in last if (found := _USER.match(line))]
+    return bool(users) and bool((users[-1] or "0").strip("0"))
 
 
 def build_context(ejected: Sequence[Ejected] = ()) -> Mapping[str, Path]:

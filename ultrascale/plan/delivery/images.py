@@ -6,7 +6,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import build_environment, regions, registries
 from ultrascale.ejected import Ejected
 from ultrascale.plan import names, retention
-from ultrascale.plan.delivery.build_context import build_context, content_tag
+from ultrascale.plan.delivery.build_context import build_context, content_tag, is_non_root
 from ultrascale.plan.model import (
     ImageBuilderPlan,
     ImageBuildPlan,
@@ -75,6 +75,7 @@ def _build(
         dockerfile=dockerfile,
         architecture=architecture,
         tag=content_tag(dockerfile, architecture, ejected=ejected),
+        non_root=is_non_root(dockerfile, ejected=ejected),
     )
 
 

@@ -276,7 +276,7 @@ def efa_stays_in_its_pool(
 def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
     """Yield variables by which pods would use TCP, many times slower, beside their interfaces."""
     for name, value in job.env.items() if efa_of(job, share) else ():
-        if runtime_environment.bypasses_efa(name, value):
+        if name not in job.allow_env and runtime_environment.bypasses_efa(name, value):
             why = runtime_environment.BYPASSED
             todo = f"{why.todo}; where TCP is meant, write resources: {{efa: 0}}"
             yield config.Mistake(("env", name), why.wrong, todo, got=value)

@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     PreferencePlan,
     Requirement,
+    SecurityPlan,
     Taint,
     TolerationPlan,
 )
@@ -52,6 +53,19 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         secrets=dict(job.secrets),
         scratch=plan_scratch(job, pools),
         init=tuple(command.literal(word) for word in job.init),
+        security=_security(request),
+    )
+
+
+def _security(request: JobRequest) -> SecurityPlan:
+    """Return the rights of the processes: those of an image of ours never run as root."""
+    stated = request.job.security
+    build = request.build
+    return SecurityPlan(
+        user=stated.user,
+        group=stated.group or stated.user,
+        non_root=stated.user is not None or (build is not None and build.non_root),
+        capabilities=stated.capabilities,
     )
 
 
@@ -80,6 +94,10 @@ def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str
             runtimes.append("neuron-efa")
     elif names.NVIDIA_GPU in requests:
         runtimes.append("nvidia")
+        if isinstance(job, config.TrainingJob):
+            runtimes.append("nvidia-torch")
+    if names.EFA_INTERFACE in requests and names.HUGE_PAGES not in requests:
+        runtimes.append("efa-small-pages")
     for runtime in runtimes:
         variables = runtime_environment.VARIABLES[runtime]
         env |= {name: variable.value for name, variable in variables.items()}

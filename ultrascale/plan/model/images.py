@@ -17,12 +17,14 @@ class ImageBuildPlan:
         dockerfile: Folder of its Dockerfile in ``images``.
         architecture: Of the nodes that it is built for, in Kubernetes' words.
         tag: Its tag, which follows from what it is built from.
+        non_root: Whether its Dockerfile ends with a numbered user other than root.
     """
 
     repository: str
     dockerfile: str
     architecture: Architecture
     tag: str
+    non_root: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

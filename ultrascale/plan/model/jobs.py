@@ -76,6 +76,24 @@ class ScratchPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityPlan:
+    """Rights of a pod's processes.
+
+    Attributes:
+        user: Number of the user; None: the image's.
+        group: Number of its group; None: the image's.
+        non_root: Whether the kubelet refuses to start it as root; only where the image is known
+            to have another user, as the pod would not start otherwise.
+        capabilities: Capabilities of Linux that it keeps.
+    """
+
+    user: int | None = None
+    group: int | None = None
+    non_root: bool = False
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
     """The pods of one role of a job, which are alike but for their index.
 
@@ -99,6 +117,7 @@ class PodPlan:
         scratch: Local NVMe; None where it has none.
         init: Command that runs before the program, in the same image; empty without.
         scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
+        security: Rights of its processes.
     """
 
     image: str
@@ -120,6 +139,7 @@ class PodPlan:
     scratch: ScratchPlan | None = None
     init: tuple[str, ...] = ()
     scheduler: str | None = None
+    security: SecurityPlan = field(default_factory=SecurityPlan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,83 @@
+"""Variables of a job's libraries: as today's PyTorch, NCCL, EFA and Neuron ask."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import SERVICE, VOLCANO, environment, job_cluster, make_job, prepared
+from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, make_document
+
+GPUS = job_cluster(POOL)
+AUTO_MODE = make_document(
+    pools=[
+        SYSTEM_POOL,
+        {**POOL, "provisioner": "auto-mode", "nodes": {"max": 4}},
+    ],
+    scheduling=VOLCANO,
+)
+HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])
+HUGE_PAGES = "FI_EFA_USE_HUGE_PAGE"
+
+
+def test_torchs_own_way_to_end_after_a_failed_collective_is_left_to_it() -> None:
+    """Its default does not wait for NCCL to abort, which hangs while a peer is gone."""
+    assert "TORCH_NCCL_ASYNC_ERROR_HANDLING" not in environment(prepared(GPUS))
+
+
+def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:
+    """vLLM's own pool of memory does not work with expandable segments."""
+    trained, served = environment(prepared(GPUS)), environment(prepared(GPUS, SERVICE))
+
+    assert trained["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+    assert not {name for name in served if "ALLOC_CONF" in name or name.startswith("TORCH_")}
+    assert served["NCCL_DEBUG"] == "WARN"
+
+
+def test_the_trace_of_a_hang_covers_a_step_of_a_large_model_in_every_release_of_torch() -> None:
+    found = environment(prepared(GPUS))
+
+    for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"):
+        assert int(found[name]) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("cluster", "job", "value"),
+    [
+        pytest.param(GPUS, make_job(), None, id="nodes with huge pages"),
+        pytest.param(AUTO_MODE, make_job(), "0", id="EKS Auto Mode"),
+        pytest.param(HYPERPOD, make_job(pool="hp"), "0", id="HyperPod"),
+        pytest.param(GPUS, make_job(resources={"efa": 0}), None, id="no EFA"),
+        pytest.param(
+            AUTO_MODE, make_job(env={HUGE_PAGES: "1"}), "1", id="EKS Auto Mode, as the job says"
+        ),
+    ],
+)
+def test_efa_takes_no_huge_pages_where_its_pod_has_none(
+    cluster: dict[str, Any], job: dict[str, Any], value: str | None
+) -> None:
+    """The first touch of one would end the process."""
+    assert environment(prepared(cluster, job)).get(HUGE_PAGES) == value
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"NCCL_BUFFSIZE": "8388608", "NCCL_PROTO": "simple"},
+        {"NCCL_SOCKET_IFNAME": "^lo"},
+        {"FI_PROVIDER": "tcp"},
+    ],
+    ids=lambda env: next(iter(env)),
+)
+def test_a_variable_that_is_allowed_knowingly_is_set(env: dict[str, str]) -> None:
+    found = environment(prepared(GPUS, make_job(env=env, allow_env=[*env])))
+
+    assert env.items() <= found.items()
+
+
+def test_a_role_may_set_a_variable_that_its_job_allows() -> None:
+    roles = {"actor": {"env": {"NCCL_PROTO": "simple"}}, "learner": {}}
+    job = make_job(nodes=None, roles=roles, allow_env=["NCCL_PROTO"])
+
+    (sent,) = [each for each in prepared(GPUS, job).objects if each["kind"] == "Job"]
+
+    assert "NCCL_PROTO" in str(sent)
