@@ -55,7 +55,7 @@ def test_scheduling_defaults_to_no_engine_and_five_priorities() -> None:
     scheduling = make_cluster().scheduling
 
     assert scheduling.engine == "none"
-    assert scheduling.rendezvous == config.Rendezvous(backend="c10d", replicas=1)
+    assert scheduling.rendezvous == config.Rendezvous(backend="static", replicas=1)
     assert scheduling.priority_classes == {
         "critical": 1_000_000,
         "high": 800_000,

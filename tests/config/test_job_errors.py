@@ -174,7 +174,17 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "rendezvous without its server": (
         trn(rendezvous="etcd-v2"),
         "jobs.tune.rendezvous: no server of that kind runs in the cluster, got 'etcd-v2'; "
-        "use c10d, or set scheduling.rendezvous.backend: etcd-v2",
+        "use static or c10d, or set scheduling.rendezvous.backend: etcd-v2",
+    ),
+    "ranks that are fixed beside nodes that change": (
+        trn(nodes=2, min_nodes=1, rendezvous="static"),
+        "jobs.tune.rendezvous: ranks that are fixed, beside min_nodes, with which they change, "
+        "got 'static'; leave it out, or write etcd",
+    ),
+    "processes that restart where nobody learns of it": (
+        trn(nodes=2, rendezvous="static", restarts={"workers": 2}),
+        "jobs.tune.restarts.workers: processes that restart within their pod, which static tells "
+        "no other pod, got 2; write 0, or rendezvous: c10d or etcd",
     ),
     "role that becomes no variable": (
         trn(role="my-worker"),
@@ -426,6 +436,8 @@ GOOD = {
     | {"karpenter": {"version": "1.15.2"}},
     "one Neuron device": trn(resources={"neuron": 1}),
     "Volcano's own queue": trn(queue="default") | {"scheduling": VOLCANO},
+    "fixed ranks beside etcd": trn(nodes=2, rendezvous="static", restarts={"workers": 0})
+    | {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 1}}},
     "c10d beside etcd": trn(rendezvous="c10d")
     | {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 1}}},
     "a claim of the user's own": trn(volumes=[own("/x")]),

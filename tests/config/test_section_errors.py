@@ -164,7 +164,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "replicas of nothing": (
         make_document(scheduling={"rendezvous": {"replicas": 3}}),
-        "scheduling.rendezvous.replicas: c10d runs in the job and has no replicas, got 3; "
+        "scheduling.rendezvous.replicas: static runs in the job and has no replicas, got 3; "
         "leave it out, or use backend: etcd",
     ),
     "Neuron extension without Neuron": (

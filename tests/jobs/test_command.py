@@ -17,6 +17,7 @@ from tests.support.config_jobs import LUSTRE
 from tests.support.etcd_server import free_ports
 from tests.support.job_containers import Image, expanded, moved, run, running
 from tests.support.jobs import (
+    KUEUE,
     VOLCANO,
     container,
     environment,
@@ -59,6 +60,7 @@ POD = {
     "VC_TASK_INDEX": "0",
 }
 ETCD = {"scheduling": VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}}
+C10D = {"scheduling": VOLCANO | {"rendezvous": {"backend": "c10d"}}}
 
 
 @pytest.fixture
@@ -175,6 +177,24 @@ def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(image: 
     assert told == {
         "--nnodes": "2",
         "--nproc-per-node": "32",
+        "--rdzv-backend": "static",
+        "--node-rank": "0",
+        "--master-addr": "10.1.2.3",
+        "--master-port": "29500",
+        "--rdzv-id": "tune-0b1c-0",
+        "--rdzv-conf": "timeout=1800",
+        "--local-addr": "10.1.2.3",
+        "--max-restarts": "0",
+    }
+
+
+def test_small_jobs_may_vote_on_who_takes_part(image: Image) -> None:
+    job = prepared(job_cluster(**C10D))
+    told = options(started_with(command_of(job), image, pod(0))["argv"])
+
+    assert told == {
+        "--nnodes": "2",
+        "--nproc-per-node": "32",
         "--rdzv-backend": "c10d",
         "--rdzv-endpoint": "tune-worker-0.tune:29500",
         "--rdzv-id": "tune-0b1c-0",
@@ -182,6 +202,35 @@ def test_several_nodes_meet_at_the_first_by_its_name_in_the_jobs_service(image: 
         "--local-addr": "10.1.2.3",
         "--max-restarts": "3",
     }
+
+
+@pytest.mark.parametrize(
+    ("cluster", "job", "backend"),
+    [
+        (VOLCANO, {}, "static"),
+        (VOLCANO, {"nodes": 200}, "static"),
+        (VOLCANO, {"min_nodes": 1}, "c10d"),
+        (VOLCANO, {"restarts": {"workers": 3}}, "c10d"),
+        (C10D["scheduling"], {"nodes": 64}, "c10d"),
+        (C10D["scheduling"], {"nodes": 65}, "static"),
+        (ETCD["scheduling"], {}, "static"),
+        (ETCD["scheduling"], {"min_nodes": 1}, "etcd-v3"),
+        (ETCD["scheduling"], {"nodes": 200, "min_nodes": 100}, "etcd-v3"),
+        (ETCD["scheduling"], {"rendezvous": "etcd"}, "etcd-v3"),
+        (KUEUE, {"queue": "research"}, "static"),
+        # Kubernetes replaces the pods of its own Job one by one.
+        (None, {"nodes": 64}, "c10d"),
+        (None, {"nodes": 65}, "static"),
+    ],
+)
+def test_a_job_meets_as_it_restarts(
+    cluster: dict[str, Any] | None, job: dict[str, Any], backend: str
+) -> None:
+    many = {**job_cluster()["pools"][1], "nodes": {"static": 200}}
+    found = job_cluster(pools=[job_cluster()["pools"][0], many], scheduling=cluster)
+    _, _, script, *_ = command_of(prepared(found, make_job(**job)))
+
+    assert f"--rdzv-backend={backend} " in script
 
 
 def test_every_restart_meets_under_a_name_of_its_own(image: Image) -> None:
@@ -201,7 +250,7 @@ def test_a_job_that_is_sent_again_under_its_name_meets_anew(image: Image, backen
     """Etcd keeps the rendezvous of the first one for two hours."""
     cluster = job_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": backend, "replicas": 1}})
     (port,) = free_ports(1)
-    command = moved(command_of(prepared(cluster)), "etcd-client", 2379, port)
+    command = moved(command_of(prepared(cluster, rendezvous=backend)), "etcd-client", 2379, port)
     with socket.create_server(("127.0.0.1", port)):
         told = [
             options(started_with(command, image, pod(0, POD_GROUP=group))["argv"])["--rdzv-id"]
@@ -232,7 +281,8 @@ def test_all_volcano_jobs_of_a_divided_one_meet_under_one_name(image: Image) -> 
 
     assert len(parts) == 2
     assert parts[1]["containers"][0]["command"] == command
-    assert (told["--rdzv-id"], told["--rdzv-endpoint"]) == ("tune", "tune:29500")
+    assert (told["--rdzv-id"], told["--rdzv-backend"]) == ("tune", "static")
+    assert "/dev/tcp/tune/29500" in command[2]
 
 
 def test_a_pod_without_volcanos_annotations_still_starts(image: Image) -> None:
@@ -261,23 +311,48 @@ def test_workers_have_time_to_save_before_their_pod_is_killed() -> None:
 # --- waiting ------------------------------------------------------------------------------------
 
 
-def waiting(job: JobManifests, port: int) -> list[str]:
+def waiting(job: JobManifests | None, port: int) -> list[str]:
+    job = job or prepared(job_cluster(**C10D))
     return moved(command_of(job), "tune-worker-0.tune", 29500, port)
 
 
 def test_the_first_pod_waits_for_nobody_and_is_the_host(image: Image) -> None:
     (port,) = free_ports(1)
 
-    told = started_with(waiting(prepared(), port), image, pod(0))
+    told = started_with(waiting(None, port), image, pod(0))
 
     assert "is_host=true" in options(told["argv"])["--rdzv-conf"]
+
+
+def test_the_others_learn_the_address_of_the_first_and_have_their_index_for_a_rank(
+    image: Image,
+) -> None:
+    variables = {**POD, "FIRST_INDEX": "2500", "VC_TASK_INDEX": "7"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        told = options(started_with(waiting(prepared(nodes=2), port), image, variables)["argv"])
+
+    # Neuron's runtime takes no long name, and DNS would be asked for it by every process.
+    assert (told["--master-addr"], told["--master-port"]) == ("127.0.0.1", str(port))
+    assert told["--node-rank"] == "2507"
+
+
+def test_a_first_pod_whose_address_no_tool_tells_is_called_by_its_name(image: Image) -> None:
+    (image.folder / "getent").write_text("#!/bin/sh\nexit 2\n")
+    (image.folder / "getent").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = waiting(prepared(), server.getsockname()[1])
+        command = [word.replace("main=127.0.0.1", "main=tune-worker-0.tune") for word in command]
+        told = options(started_with(command, image, pod(1))["argv"])
+
+    assert told["--master-addr"] == "tune-worker-0.tune"
 
 
 @pytest.mark.parametrize(("first", "index"), [("0", "1"), ("2500", "0"), ("1", "9")])
 def test_the_others_wait_until_the_first_listens(image: Image, first: str, index: str) -> None:
     (port,) = free_ports(1)
     variables = {**POD, "FIRST_INDEX": first, "VC_TASK_INDEX": index}
-    with running(waiting(prepared(), port), image, variables) as process:
+    with running(waiting(None, port), image, variables) as process:
         time.sleep(0.4)
         assert not image.started()
         with socket.create_server(("127.0.0.1", port)):
@@ -300,7 +375,8 @@ def test_pods_without_volcano_are_told_apart_by_their_completion_index(image: Im
 
 def test_every_pod_waits_for_etcd(image: Image) -> None:
     (port,) = free_ports(1)
-    command = moved(command_of(prepared(job_cluster(**ETCD))), "etcd-client", 2379, port)
+    job = prepared(job_cluster(**ETCD), rendezvous="etcd")
+    command = moved(command_of(job), "etcd-client", 2379, port)
     with running(command, image, pod(0)) as process:
         time.sleep(0.4)
         assert not image.started()
@@ -318,7 +394,8 @@ def test_etcd_is_found_from_another_namespace(image: Image) -> None:
     cluster = job_cluster(**ETCD, storage={"lustre": lustre})
     (port,) = free_ports(1)
     command = moved(
-        command_of(prepared(cluster, namespace="ml")), "etcd-client.training", 2379, port
+        command_of(prepared(cluster, namespace="ml", rendezvous="etcd")),
+        *("etcd-client.training", 2379, port),
     )
     with socket.create_server(("127.0.0.1", port)):
         started_with(command, image, pod(0))

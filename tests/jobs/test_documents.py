@@ -300,20 +300,41 @@ UNFIT: dict[str, tuple[dict[str, Any] | None, dict[str, Any], bool, str]] = {
             pool_document(nodes={"static": 4}),
             scheduling={"rendezvous": {"backend": "etcd", "replicas": 1}},
         ),
-        make_job(),
+        make_job(rendezvous="etcd"),
         False,
-        "nodes: etcd with no number of the attempt, which Volcano and JobSet give restarts, "
-        "got etcd; write rendezvous: c10d",
+        "rendezvous: etcd with no number of the attempt, which Volcano and JobSet give, got etcd; "
+        "write rendezvous: c10d",
     ),
     "etcd across several Volcano jobs": (
         large_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}),
         make_job(nodes=10_001, rendezvous="etcd"),
         False,
         "rendezvous: etcd across several Volcano jobs, each of which counts its own restarts, "
-        "got etcd; write rendezvous: c10d",
+        "got etcd; leave rendezvous out",
+    ),
+    "c10d for more agents than it joins": (
+        large_cluster(),
+        make_job(nodes=65, rendezvous="c10d"),
+        False,
+        "rendezvous: c10d for 65 nodes, which meets within seconds up to 64 and not at all from "
+        "256 on, got c10d; leave rendezvous out",
+    ),
+    "large elastic job without a server": (
+        large_cluster(),
+        make_job(nodes=65, min_nodes=64),
+        False,
+        "nodes: c10d for 65 nodes, which meets within seconds up to 64 and not at all from 256 on, "
+        "got c10d; set scheduling.rendezvous.backend: etcd, or leave min_nodes out",
+    ),
+    "large job whose processes restart by themselves": (
+        large_cluster(),
+        make_job(nodes=65, restarts={"workers": 1}),
+        False,
+        "nodes: c10d for 65 nodes, which meets within seconds up to 64 and not at all from 256 on, "
+        "got c10d; set scheduling.rendezvous.backend: etcd, or write restarts.workers: 0",
     ),
     "elastic job of several Volcano jobs": (
-        large_cluster(),
+        large_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": "etcd", "replicas": 3}}),
         make_job(nodes=10_001, min_nodes=10_000),
         False,
         "min_nodes: fewer nodes for a job of more than 10000, which is divided, got 10000; "

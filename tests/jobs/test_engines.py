@@ -86,7 +86,8 @@ MEETING = (
 
 def sent(engine: Engine, job: dict[str, Any]) -> JobManifests:
     changes = copy.deepcopy(engine.changes)
-    changes["scheduling"] |= PRIORITY
+    # Else those whose pods restart together meet by their indexes.
+    changes["scheduling"] |= PRIORITY | {"rendezvous": {"backend": "c10d"}}
     return prepared(make_document(pools=[SYSTEM_POOL, engine.pool], **changes), job)
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.training
 SCRIPT = """
 import json, os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
-names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID")
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID", "POD_IP")
 told = {name: os.environ[name] for name in names} | {"arguments": sys.argv[2:]}
 path = folder / f"{os.environ['ATTEMPT']}-{os.environ['RANK']}"
 path.with_suffix(".part").write_text(json.dumps(told))
@@ -115,18 +115,21 @@ def gang(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> 
 
 @pytest.fixture(
     params=[
-        "c10d",
+        "static",
         pytest.param("etcd-v2", marks=pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD)),
     ]
 )
-def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
+def backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def pods(backend: str, tmp_path: Path) -> Iterator[Gang]:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
-    backend: str = request.param
-    replicas = {} if backend == "c10d" else {"replicas": 1}
-    scheduling = VOLCANO | {"rendezvous": {"backend": backend} | replicas}
     job = prepared(
-        job_cluster(scheduling=scheduling),
+        job_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": backend}}),
+        rendezvous=backend,
         script=str(script),
         args=[str(tmp_path), *WORDS],
         processes_per_node=PROCESSES,
@@ -136,7 +139,7 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
     fields = {"POD_IP", "POD_GROUP", "ATTEMPT"}
     variables = {name: each for name, each in environment(job).items() if name not in fields}
     with ExitStack() as stack:
-        if backend == "c10d":
+        if backend == "static":
             command = moved(command, "tune-worker-0.tune", 29500, *free_ports(1))
         else:
             etcd = stack.enter_context(running_etcd(tmp_path, arguments=["--enable-v2=true"]))
@@ -144,7 +147,9 @@ def pods(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Gang]:
         yield stack.enter_context(gang(command, variables, tmp_path))
 
 
-def test_a_gang_meets_and_meets_again_after_it_failed(pods: Gang, tmp_path: Path) -> None:
+def test_a_gang_meets_and_meets_again_after_it_failed(
+    pods: Gang, backend: str, tmp_path: Path
+) -> None:
     """Agents that end close their rendezvous: who comes to it again dies at once."""
     pods.start(1, attempt=0)
     pods.start(0, attempt=0)
@@ -162,5 +167,8 @@ def test_a_gang_meets_and_meets_again_after_it_failed(pods: Gang, tmp_path: Path
         assert sorted(each["LOCAL_RANK"] for each in told) == ["0", "0", "1", "1"]
         # An address that all pods reach, not a name.
         assert {each["MASTER_ADDR"] for each in told} <= {"127.0.0.1", "127.0.0.2"}
+        if backend == "static":
+            # Rank 0 is in the first pod, wherever the nodes are.
+            assert [each["POD_IP"] for each in told] == ["127.0.0.1"] * 2 + ["127.0.0.2"] * 2
         assert {each["TORCHELASTIC_RUN_ID"] for each in told} == {f"tune-0b1c-{attempt}"}
         assert all(each["arguments"] == WORDS for each in told)

@@ -53,7 +53,8 @@ def test_the_pods_meet_at_the_first_one_by_the_name_that_jobset_gives_it(
     script = pod_spec(sent)["containers"][0]["command"][2]
     name = f"{sent.name}-{role['name']}-0-0.{sent.name}"
 
-    assert f"--rdzv-endpoint={name}:29500" in script
+    assert f"main=$(getent ahosts {name})" in script
+    assert '--node-rank="$index"' in script
     assert "declare -i index=JOB_COMPLETION_INDEX" in script
     assert jobset(sent)["spec"]["network"] == {
         "enableDNSHostnames": True,
@@ -74,7 +75,8 @@ def test_each_restart_meets_under_a_name_of_its_own(sent: JobManifests) -> None:
 def test_a_restart_meets_anew_at_etcd_too() -> None:
     served = job_cluster(scheduling=KUEUE | {"rendezvous": {"backend": "etcd"}})
 
-    script = pod_spec(prepared(served, make_job(queue="research")))["containers"][0]["command"][2]
+    job = make_job(queue="research", rendezvous="etcd")
+    script = pod_spec(prepared(served, job))["containers"][0]["command"][2]
 
     assert "--rdzv-backend=etcd-v3" in script
     assert '--rdzv-id="tune-${JOBSET_UID}-${ATTEMPT}"' in script

@@ -57,7 +57,10 @@ def test_arguments_that_it_takes_start_it(image: Image) -> None:
 @pytest.mark.parametrize(
     ("changes", "restarts"),
     [
-        ({}, "3"),
+        # Agents of several nodes tell each other of no restart of their processes.
+        ({}, "0"),
+        ({"nodes": 1}, "3"),
+        ({"rendezvous": "c10d"}, "3"),
         ({"min_nodes": 1, "nodes": 2}, "100"),
         ({"restarts": {"workers": 0}}, "0"),
         ({"min_nodes": 1, "nodes": 2, "restarts": {"workers": 7}}, "7"),
@@ -84,7 +87,7 @@ def test_a_compiler_that_refused_a_graph_is_not_asked_ten_times_more() -> None:
 
 def test_a_rendezvous_that_our_image_does_not_know_is_refused() -> None:
     images = {"repositories": ["bert"]}
-    job = make_job(image="bert")
+    job = make_job(image="bert", rendezvous="etcd-v2")
 
     for pool, wrong in ((NEURON_POOL, []), (POOL, ["python-etcd"])):
         cluster = job_cluster(pool, scheduling=ETCD_V2, images=images)

@@ -109,11 +109,14 @@ def run(command: Sequence[str], image: Image, variables: Mapping[str, str]) -> t
 
 def moved(command: Sequence[str], host: str, port: int, to: int) -> list[str]:
     """Return ``command`` with the meeting on this machine instead of ``host`` and ``port``."""
-    changed = [
-        word.replace(f"/dev/tcp/{host}/{port}", f"/dev/tcp/127.0.0.1/{to}").replace(
-            f"--rdzv-endpoint={host}:{port}", f"--rdzv-endpoint=127.0.0.1:{to}"
-        )
-        for word in command
-    ]
+    changes = {
+        f"/dev/tcp/{host}/{port}": f"/dev/tcp/127.0.0.1/{to}",
+        f"--rdzv-endpoint={host}:{port}": f"--rdzv-endpoint=127.0.0.1:{to}",
+        f"getent ahosts {host}": "getent ahosts 127.0.0.1",
+        f"--master-port={port}": f"--master-port={to}",
+    }
+    changed = list(command)
+    for old, new in changes.items():
+        changed = [word.replace(old, new) for word in changed]
     assert changed != list(command)
     return changed

@@ -92,7 +92,7 @@ def test_the_tutorials_job_would_run(tutorial: str) -> None:
         each["name"] for each in pod["volumes"] if each.get("persistentVolumeClaim") == FSX
     ]
     assert {"name": volume, "mountPath": "/data"} in container["volumeMounts"]
-    assert "--rdzv-endpoint=etcd-client:2379" in container["command"][2]
+    assert "--rdzv-backend=static" in container["command"][2]
     assert not any("XLA" in each["name"] for each in container["env"])
 
 

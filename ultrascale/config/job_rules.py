@@ -175,12 +175,25 @@ def job_queue_exists(job: TrainingJob | BatchJob, scheduling: Scheduling) -> Mis
 
 @rule
 def job_meets_where_a_server_is(job: TrainingJob, rendezvous: Rendezvous) -> Mistakes:
-    served = {None, "c10d", rendezvous.backend}
+    served = {None, "static", "c10d", rendezvous.backend}
     if rendezvous.backend == "etcd-v2":
         served.add("etcd")  # such a server speaks both versions of the API
     if job.rendezvous not in served:
-        todo = f"use c10d, or set scheduling.rendezvous.backend: {job.rendezvous}"
+        todo = f"use static or c10d, or set scheduling.rendezvous.backend: {job.rendezvous}"
         yield refuse("rendezvous", "no server of that kind runs in the cluster", todo)
+
+
+@rule
+def static_ranks_are_whole(job: TrainingJob) -> Mistakes:
+    if job.rendezvous != "static":
+        return
+    if job.min_nodes is not None:
+        wrong = "ranks that are fixed, beside min_nodes, with which they change"
+        yield refuse("rendezvous", wrong, "leave it out, or write etcd")
+    if job.restarts.workers:
+        wrong = "processes that restart within their pod, which static tells no other pod"
+        todo = "write 0, or rendezvous: c10d or etcd"
+        yield refuse("restarts.workers", wrong, todo)
 
 
 @rule

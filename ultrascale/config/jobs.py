@@ -20,6 +20,7 @@ from ultrascale.config._values import (
     in_schema,
     matching,
 )
+from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.config.storage import MountPath
 
 # Volcano gives a job's Service the job's name, and each pod a name that adds role and number.
@@ -183,7 +184,7 @@ class Restarts(Model):
     workers: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """Restarts of the processes of a pod by torchrun, without a new pod.
 
-    Default: 3; 100 with `min_nodes`.
+    Default: 3; 0 with `rendezvous: static`, 100 with `min_nodes`.
     """
 
 
@@ -409,10 +410,10 @@ class TrainingJob(Job):
     queue: str | None = None
     """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""
 
-    rendezvous: Literal["c10d", "etcd", "etcd-v2"] | None = None
+    rendezvous: RendezvousBackend | None = None
     """Meeting point of the nodes; a server with `etcd-v2` serves `etcd` as well.
 
-    Default: `scheduling.rendezvous.backend`.
+    Default: `static` for a job that restarts as a whole; else the cluster's server, or `c10d`.
     """
 
     topology: Topology | None = None

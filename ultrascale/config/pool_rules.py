@@ -506,7 +506,7 @@ def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend 
     return (
         scheduling.engine != "none"
         or scheduling.neuron_scheduler_extension
-        or scheduling.rendezvous.backend != "c10d"
+        or scheduling.rendezvous.has_server
         or bool(storage.lustre)
         # Mountpoint for S3 has a controller.
         or bool(storage.default_claims)

@@ -112,16 +112,24 @@ class Queue(Model):
     """Most that its jobs may use, by resource name. Volcano only. Default: no limit."""
 
 
-class Rendezvous(Section):
-    """Meeting point of the workers of an elastic job."""
+RendezvousBackend = Literal["static", "c10d", "etcd", "etcd-v2"]
 
-    backend: Literal["c10d", "etcd", "etcd-v2"] = "c10d"
-    """`c10d` meets in the job, `etcd` at a server of API v3, as our training images do; `etcd-v2`
-    also serves torch's own `etcd` backends.
+
+class Rendezvous(Section):
+    """Meeting point of the nodes of a job, and the server that elastic jobs meet at."""
+
+    backend: RendezvousBackend = "static"
+    """`static` and `c10d` meet in the job. `etcd` runs a server of API v3, at which jobs meet that
+    go on with fewer nodes; `etcd-v2` also serves torch's own `etcd` backends.
     """
 
     replicas: Annotated[int, one_of(_RENDEZVOUS_REPLICAS)] = 1
-    """Members of the etcd cluster; `c10d` has none."""
+    """Members of the etcd cluster; `static` and `c10d` have none."""
+
+    @property
+    def has_server(self) -> bool:
+        """Whether the cluster runs a server for it."""
+        return self.backend in ("etcd", "etcd-v2")
 
 
 class Scheduling(Section):
@@ -188,11 +196,11 @@ def replicas_form_a_quorum(rendezvous: Rendezvous) -> Mistakes:
 @rule
 def replicas_have_a_use(rendezvous: Rendezvous) -> Mistakes:
     if (
-        rendezvous.backend == "c10d"
+        not rendezvous.has_server
         and rendezvous.replicas != 1
         and rendezvous.replicas in _RENDEZVOUS_REPLICAS
     ):
-        wrong = "c10d runs in the job and has no replicas"
+        wrong = f"{rendezvous.backend} runs in the job and has no replicas"
         yield refuse("replicas", wrong, "leave it out, or use backend: etcd")
 
 

@@ -175,7 +175,7 @@ def plan_volcano(
 def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
     """Return the rendezvous server, if the file's backend needs one."""
     rendezvous = cluster.scheduling.rendezvous
-    if rendezvous.backend == "c10d":
+    if not rendezvous.has_server:
         return None
     return EtcdPlan(
         image=versions.image(rendezvous.backend).reference,

@@ -8,13 +8,11 @@ Sources:
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, kubernetes, training_operator, volcano
+from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.plan import names
-
-Backend = Literal["c10d", "etcd", "etcd-v2"]
 
 RENDEZVOUS_PORT = 29500
 FIRST_INDEX = "FIRST_INDEX"
@@ -42,7 +40,12 @@ JOBSET_UID = "JOBSET_UID"
 _PATIENCE_SECONDS = 1800
 # How long a job that may go on with fewer nodes waits for more of them, once it has enough.
 _LAST_CALL_SECONDS = 30
-_BACKENDS: dict[Backend, str] = {"c10d": "c10d", "etcd": "etcd-v3", "etcd-v2": "etcd-v2"}
+_BACKENDS: dict[RendezvousBackend, str] = {
+    "static": "static",
+    "c10d": "c10d",
+    "etcd": "etcd-v3",
+    "etcd-v2": "etcd-v2",
+}
 """torchrun's names of the file's rendezvous backends. Its own `etcd` speaks the v2 API."""
 
 # A program that fails again and again holds its nodes through all of them, for each restart of the
@@ -64,11 +67,11 @@ class Meeting:
         host: Host of the store, as its pods resolve it.
         port: TCP port.
         index: Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which
-            0 is the host; None where the host is none of the pods.
+            0 is the host; None where the host is none of the pods. With `static` it is the rank.
         run: Name of the meeting, which a later one must not have, as bash reads it in quotes.
     """
 
-    backend: Backend
+    backend: RendezvousBackend
     host: str
     port: int
     index: str | None
@@ -124,7 +127,8 @@ def torchrun(
     else:
         waiting = _waiting(meeting)
         options = _options(job, processes=processes, meeting=meeting)
-    options.append(f"--max-restarts={worker_restarts(job, pods_come_back=pods_come_back)}")
+    restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
+    options.append(f"--max-restarts={restarts}")
     return _launched(job, name, waiting, ["torchrun", *options], cache=cache, args=args)
 
 
@@ -206,7 +210,7 @@ def timed(words: Sequence[str], seconds: int, *, grace_seconds: int) -> tuple[st
     return ("timeout", "--foreground", f"{seconds}s", *killing, *words)
 
 
-def meeting_of_etcd(namespace: str, *, run: str, backend: Backend) -> Meeting:
+def meeting_of_etcd(namespace: str, *, run: str, backend: RendezvousBackend) -> Meeting:
     """Return the cluster's rendezvous server, under a name that resolves in ``namespace``."""
     host = names.ETCD_CLIENT_SERVICE
     if namespace != names.TRAINING_NAMESPACE:
@@ -290,10 +294,22 @@ def _checking(script: str) -> list[str]:
     return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
 
 
-def worker_restarts(job: config.TrainingJob, *, pods_come_back: bool = False) -> int:
-    """Return the restarts of the processes of a pod before the pod has failed."""
+def worker_restarts(
+    job: config.TrainingJob, meeting: Meeting | None = None, *, pods_come_back: bool = False
+) -> int:
+    """Return the restarts of the processes of a pod before the pod has failed.
+
+    Args:
+        job: The job.
+        meeting: Where its nodes meet; None where torchrun's agents do not meet by themselves.
+        pods_come_back: Whether a pod that is lost is replaced while the others stay.
+    """
     if job.restarts.workers is not None:
         return job.restarts.workers
+    if meeting is not None and meeting.backend == "static":
+        # The other agents do not learn of it, and their processes would wait for the time-out of
+        # a collective: ten minutes with NCCL.
+        return 0
     stays = job.min_nodes is None and not pods_come_back
     return _WORKER_RESTARTS if stays else _WORKER_RESTARTS_WITHOUT_NODES
 
@@ -310,14 +326,33 @@ def _waiting(meeting: Meeting) -> list[str]:
     )
     if meeting.index is None:
         return [wait]
+    index = f"declare -i index={meeting.index}"
+    if meeting.backend == "static":
+        # Processes get this address. Neuron's runtime takes no name of more than 63 characters,
+        # and each process would ask DNS for a name.
+        address = f"main=$(getent ahosts {meeting.host}) || main={meeting.host}"
+        found = f'{wait}\n{address}\nmain="${{main%%[[:space:]]*}}"'
+        return [index, f'if [ "$index" = 0 ]; then\nmain="${POD_IP}"\nelse\n{found}\nfi']
     # The agent would find out by its addresses, which DNS may not know yet when it asks.
     return [
-        f"declare -i index={meeting.index}",
+        index,
         f'if [ "$index" = 0 ]; then\nis_host=true\nelse\nis_host=false\n{wait}\nfi',
     ]
 
 
 def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> list[str]:
+    if meeting.backend == "static":
+        return [
+            f"--nnodes={job.nodes}",
+            f"--nproc-per-node={processes}",
+            "--rdzv-backend=static",
+            '--node-rank="$index"',
+            '--master-addr="$main"',
+            f"--master-port={meeting.port}",
+            f'--rdzv-id="{meeting.run}"',
+            f"--rdzv-conf=timeout={_PATIENCE_SECONDS}",
+            f'--local-addr="${POD_IP}"',
+        ]
     nodes = str(job.nodes) if job.min_nodes is None else f"{job.min_nodes}:{job.nodes}"
     conf = [f"join_timeout={_PATIENCE_SECONDS}"]
     if job.min_nodes is not None:

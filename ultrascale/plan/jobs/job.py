@@ -15,6 +15,7 @@ from ultrascale.plan.jobs import (
     mistakes,
     nodes,
     queueing,
+    rendezvous,
     scratch,
     tiers,
     topology,
@@ -77,7 +78,9 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.TrainingJob):
         if not request.operated:
-            yield from mistakes.meets_anew(job, request.backend, request.engine)
+            yield from rendezvous.mistakes_of(
+                job, request.backend, request.engine, pods_come_back=request.restarts_alone
+            )
         yield from mistakes.elastic_job_is_one(job, request.engine)
     if not _OF_NODES.isdisjoint(wrong):
         return
@@ -395,11 +398,11 @@ def _meeting(
         run = command.run_of_jobset(run)
     if request.role is not None:
         run = f"{run}-{request.role}"
-    if request.backend != "c10d":
+    if request.backend not in ("static", "c10d"):
         return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
     index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
     port = command.RENDEZVOUS_PORT
-    return Meeting(backend="c10d", host=host, port=port, index=index, run=run)
+    return Meeting(backend=request.backend, host=host, port=port, index=index, run=run)
 
 
 def _first_pod(

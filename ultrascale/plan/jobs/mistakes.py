@@ -301,19 +301,6 @@ def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPl
             yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
 
 
-def meets_anew(job: config.TrainingJob, backend: str, engine: Queueing) -> Mistakes:
-    """Yield a rendezvous that a restart of the job would find closed."""
-    key = "rendezvous" if job.rendezvous is not None else "nodes"
-    if backend == "c10d" or job.nodes == 1:
-        return
-    if engine == "none":
-        wrong = f"{backend} with no number of the attempt, which Volcano and JobSet give restarts"
-        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
-    if engine == "volcano" and job.nodes > volcano.PODS_PER_JOB:
-        wrong = f"{backend} across several Volcano jobs, each of which counts its own restarts"
-        yield config.refuse(key, wrong, "write rendezvous: c10d", got=backend)
-
-
 def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     """Yield an image of ours without the library that torch's own etcd backends need.
 
@@ -324,7 +311,7 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
         return
     if request.backend == "etcd-v2" and build is not None and build.dockerfile != "neuron":
         wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
-        yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, or c10d", got="")
+        yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, static or c10d", got="")
 
 
 def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 from ultrascale import config
 from ultrascale.catalog import volcano
-from ultrascale.config.scheduling import Queueing
+from ultrascale.config.scheduling import Queueing, RendezvousBackend
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
-from ultrascale.plan.jobs.command import Backend
+from ultrascale.plan.jobs import rendezvous as meeting
 from ultrascale.plan.model import (
     ClaimPlan,
     ClusterQueuePlan,
@@ -167,10 +167,13 @@ class JobRequest:
         return plan_network_policies(self.cluster, plan_scale(self.cluster)).of_jobs
 
     @property
-    def backend(self) -> Backend:
+    def backend(self) -> RendezvousBackend:
         """Where the nodes of the job meet."""
-        chosen = self.job.rendezvous if isinstance(self.job, config.TrainingJob) else None
-        return chosen or self.cluster.scheduling.rendezvous.backend
+        server = self.cluster.scheduling.rendezvous.backend
+        if not isinstance(self.job, config.TrainingJob):
+            return server
+        alone = self.restarts_alone
+        return meeting.backend_of(self.job, server, self.engine, pods_come_back=alone)
 
     @property
     def queue(self) -> str | None:
