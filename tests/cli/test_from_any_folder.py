@@ -28,6 +28,7 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "prices": ((_REGION,), 1, _NO_CREDENTIALS),
     "matrix": ((), 0, "karpenter"),
     "types": (("p5",), 0, "p5.48xlarge"),
+    "recipes": ((), 0, "llama3-8b"),
     "advise": (("--workload", "pre-training", "--type", "p5.48xlarge"), 64, "--nodes: missing"),
     "preflight": (("FILE",), 1, _NO_CREDENTIALS),
     "capacity": (("find", "FILE", "--days", "7"), 1, _NO_CREDENTIALS),

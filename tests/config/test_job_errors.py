@@ -18,6 +18,32 @@ from tests.support.pools import (
 TAKEN = "a path at which the container has something else: "
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    # --- which program
+    "no such recipe": (
+        job(pool="train", recipe="llama3-8"),
+        "jobs.tune.recipe: not one of `ultrascale recipes`, got 'llama3-8'; did you mean "
+        "llama3-8b?",
+    ),
+    "recipe beside a script": (
+        job(pool="train", recipe="llama3-8b", script="train.py"),
+        "jobs.tune.script: a program beside that of the recipe, got 'train.py'; keep recipe or "
+        "script",
+    ),
+    "recipe beside a command": (
+        job(pool="train", recipe="llama3-8b", command=["python3"]),
+        "jobs.tune.command: a program beside that of the recipe, got [python3]; keep recipe or "
+        "command",
+    ),
+    "recipe of several roles": (
+        job(pool="train", recipe="llama3-8b", roles={"a": {}, "b": {}}) | {"scheduling": VOLCANO},
+        "jobs.tune.recipe: a recipe for a job of several roles, each of which has a program of "
+        "its own, got 'llama3-8b'; leave out recipe or roles",
+    ),
+    "recipe with a cache of graphs": (
+        job(pool="train", recipe="llama3-8b", compile_cache={"model": "llama"}),
+        "jobs.tune.compile_cache: compiled graphs of a recipe, which TorchTitan does not keep "
+        "there; leave it out",
+    ),
     # --- which nodes
     "no such pool": (
         job(pool="trian"),

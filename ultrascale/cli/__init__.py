@@ -50,6 +50,7 @@ COMMANDS: "Mapping[str, Command]" = {
         "matrix", "matrix_command", "Show which purchase option works on which provisioner."
     ),
     "types": Command("types", "types", "List the instance types that a file may name."),
+    "recipes": Command("recipes", "recipes_command", "List the models that a job can train."),
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
     "preflight": Command(
         "preflight",
@@ -158,7 +159,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "cdk",
         "app",
     ),
-    "Run jobs": ("submit", "status", "logs", "cancel", "queue", "chart-values"),
+    "Run jobs": ("recipes", "submit", "status", "logs", "cancel", "queue", "chart-values"),
     "Keep it running": ("connect", "scale", "roll", "repair", "upgrade-plan", "eject", "destroy"),
 }
 """The commands by what a user wants; a command that is not in the table is listed below them."""

@@ -131,6 +131,13 @@ def regions(incomplete: str) -> Sequence[str]:
     return _beginning(incomplete, REGIONS)
 
 
+def recipes(incomplete: str) -> Sequence[str]:
+    """Return the recipes of the catalog."""
+    from ultrascale.catalog.recipes import RECIPES
+
+    return _beginning(incomplete, RECIPES)
+
+
 def _beginning(incomplete: str, names: Iterable[str]) -> Sequence[str]:
     return [name for name in dict.fromkeys(names) if name and name.startswith(incomplete)]
 

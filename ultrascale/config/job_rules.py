@@ -7,6 +7,7 @@ from ultrascale import catalog
 from ultrascale.catalog import (
     image_references,
     kueue,
+    recipes,
     runtime_environment,
     volcano,
 )
@@ -254,6 +255,23 @@ def job_has_one_program(job: TrainingJob) -> Mistakes:
     if job.script is not None and job.command:
         wrong = "a script for torchrun and a command beside it"
         yield refuse("command", wrong, "keep script or command")
+
+
+@rule
+def recipe_is_the_program(job: TrainingJob) -> Mistakes:
+    if job.recipe is None:
+        return
+    if job.recipe not in recipes.RECIPES:
+        yield refuse("recipe", "not one of `ultrascale recipes`", near(job.recipe, recipes.RECIPES))
+    if job.script is not None or job.command:
+        key = "command" if job.command else "script"
+        yield refuse(key, "a program beside that of the recipe", f"keep recipe or {key}")
+    if job.roles:
+        wrong = "a recipe for a job of several roles, each of which has a program of its own"
+        yield refuse("recipe", wrong, "leave out recipe or roles")
+    if job.compile_cache is not None:
+        wrong = "compiled graphs of a recipe, which TorchTitan does not keep there"
+        yield refuse("compile_cache", wrong, "leave it out", got="")
 
 
 @rule

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag
 
-from ultrascale.catalog import image_references, integer_bounds, kubernetes
+from ultrascale.catalog import image_references, integer_bounds, kubernetes, recipes
 from ultrascale.config._base import Model, told_apart_by, told_apart_by_form
 from ultrascale.config._values import (
     CpuQuantity,
@@ -18,6 +18,7 @@ from ultrascale.config._values import (
     WrongValueError,
     dns_label,
     in_schema,
+    known_in_schema,
     matching,
 )
 from ultrascale.config.scheduling import RendezvousBackend
@@ -383,14 +384,33 @@ class Job(Model):
     """Seconds from SIGTERM to SIGKILL, for a last checkpoint; at most 120 on Spot."""
 
 
+RecipeName = Annotated[str, known_in_schema(lambda: recipes.RECIPES)]
+
+
+def _nodes_of_recipe(read: Mapping[str, object]) -> int:
+    """Return the nodes of a job that states none, from the keys that are read before them."""
+    named = read.get("recipe")
+    recipe = recipes.RECIPES.get(named) if isinstance(named, str) else None
+    return 1 if recipe is None else recipe.nodes
+
+
 class TrainingJob(Job):
     """Processes on one or several nodes that start, restart and end together."""
 
     kind: Literal["training"] = "training"
     """Pods of one or several nodes that start, restart and end together."""
 
-    nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
-    """Nodes, one pod on each."""
+    recipe: RecipeName | None = None
+    """One of `ultrascale recipes`, which gives image, script and arguments; other keys win, and so
+    do options of TorchTitan in `args`.
+
+    Default: none.
+    """
+
+    nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = Field(
+        default_factory=_nodes_of_recipe
+    )
+    """Nodes, one pod on each. Default: 1, or those of the recipe."""
 
     min_nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] | None = None
     """Fewest nodes that the job goes on with after a loss. Default: all of them."""
@@ -401,7 +421,7 @@ class TrainingJob(Job):
     script: Annotated[str, Field(min_length=1)] | None = None
     """Path of the script in the image, or name of a module, that torchrun starts.
 
-    Default: `command` is required.
+    Default: the recipe's; without one `command` is required.
     """
 
     role: Role = "worker"

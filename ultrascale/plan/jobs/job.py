@@ -15,6 +15,7 @@ from ultrascale.plan.jobs import (
     mistakes,
     nodes,
     queueing,
+    recipes,
     rendezvous,
     scratch,
     tiers,
@@ -63,6 +64,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if parts := request.roles:
         yield from _of_roles(request, parts, wrong)
         return
+    request = recipes.named(request)
     job = request.job
     yield from mistakes.name_is_free(request)
     yield from mistakes.pod_names_fit(request)
@@ -128,6 +130,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
             yield from mistakes.nodes_are_there(job, share, pools)
         yield from governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
+        yield from recipes.mistakes_of(request, share, pools, wrong)
         gang, governed = request.engine != "none", bool(request.teams)
         yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
         if request.cluster_queue is None:
@@ -244,6 +247,9 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         return unite(request, plans)
     pools = request.nodes
     share = nodes.node_share(job, pools)
+    recipe = recipes.plan_recipe(request, share, pools)
+    request = recipes.applied(request, share, pools)
+    job = job_of(request)
     controller = _controller(request, pools)
     pytorch, operated = controller == "pytorch", controller == "hyperpod"
     division = divide(
@@ -293,7 +299,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         topology=topology_of(request, pools),
         operator=_operator(request, job, share, pools) if operated else None,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-        notes=(*(division.notes if request.gang else ()), *notes),
+        notes=(*(division.notes if request.gang else ()), *notes, *recipes.notes_of(recipe)),
+        recipe=recipe,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model.node_pools import Requirement
+from ultrascale.plan.model.recipes import RecipePlan
 
 JobKind = Literal["training", "batch", "service"]
 # What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
@@ -338,6 +339,7 @@ class JobPlan:
         row: Its row of a table of parameters; None where it is of none.
         deadline_seconds: Wall-clock time after which it is ended; None: never.
         patch: JSON merge patches over its objects, by kind.
+        recipe: Recipe that it runs; None for a program of its own.
     """
 
     name: str
@@ -363,6 +365,7 @@ class JobPlan:
     row: RowPlan | None = None
     deadline_seconds: int | None = None
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    recipe: RecipePlan | None = None
 
     @property
     def pod(self) -> PodPlan:

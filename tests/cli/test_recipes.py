@@ -1,0 +1,43 @@
+"""The list of recipes, from which a user picks a model and the nodes for it."""
+
+import json
+
+import pytest
+
+from tests.support.command_line import Ultrascale
+from ultrascale.catalog.recipes import RECIPES
+
+
+def test_every_recipe_is_listed_with_what_it_costs_to_run(ultrascale: Ultrascale) -> None:
+    rows = json.loads(ultrascale("recipes", "--type", "p5en.48xlarge", "--json").stdout)
+
+    assert [row["name"] for row in rows] == [*RECIPES]
+    (row,) = (row for row in rows if row["name"] == "llama3-70b")
+    assert (row["nodes"], row["tokens_per_step"]) == (32, 4_194_304)
+    assert row["memory"]["states"] < row["memory"]["device"]
+    assert row["checkpoint_bytes"] == 12 * row["parameters"]
+
+
+def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None:
+    shown = ultrascale("recipes", "llama3-405b").stdout
+    types = json.loads(ultrascale("recipes", "llama3-405b", "--json").stdout)["types"]
+
+    assert "405.9 billion" in shown
+    assert "p6-b200.48xlarge" in shown
+    assert (types["p5.48xlarge"]["tensor"], types["p5.48xlarge"]["pipeline"]) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("llama3-9b",), "NAME: no such recipe, got llama3-9b; known: llama3-8b, "),
+        (("--type", "m7i.large"), "--type: no recipe is for m7i.large; use NVIDIA H100, "),
+    ],
+)
+def test_what_no_recipe_is_for_is_told(
+    ultrascale: Ultrascale, words: tuple[str, ...], wrong: str
+) -> None:
+    answer = ultrascale("recipes", *words)
+
+    assert (answer.returncode, answer.stdout) == (64, "")
+    assert answer.stderr.startswith(wrong)

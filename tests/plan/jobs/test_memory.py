@@ -1,0 +1,93 @@
+"""Memory of devices that train, held against what others have measured."""
+
+from dataclasses import replace
+
+import pytest
+
+from ultrascale.catalog.language_models import (
+    LLAMA3_8B,
+    LLAMA3_70B,
+    LLAMA3_405B,
+    QWEN3_30B_A3B,
+    LanguageModel,
+)
+from ultrascale.catalog.recipes import Purpose
+from ultrascale.plan.jobs.memory import Division, checkpoint_bytes, memory_of
+
+GIB = 2**30
+# TorchTitan of December 2024 computed the scores of a whole batch at once.
+PLAIN = Division(
+    purpose="pre-train",
+    tensor=1,
+    pipeline=1,
+    context=1,
+    expert=1,
+    shard=8,
+    replicate=1,
+    sequence=8192,
+    local_batch=1,
+    recomputation="full",
+    loss_chunks=1,
+)
+SELECTIVE = replace(PLAIN, local_batch=2, recomputation="selective")
+TENSOR = replace(PLAIN, tensor=8, shard=32, local_batch=16)
+# By default it made as many passes of a batch as there are stages.
+STAGES = replace(PLAIN, tensor=8, pipeline=8, local_batch=32, microbatch=4)
+LONG = replace(STAGES, local_batch=8, microbatch=1, sequence=32_768)
+
+
+def gib(model: LanguageModel, division: Division) -> float:
+    return memory_of(model, division, device_bytes=96 * GIB).total / GIB
+
+
+@pytest.mark.parametrize(
+    ("model", "division", "measured"),
+    [
+        (LLAMA3_8B, SELECTIVE, 82.4),
+        (LLAMA3_8B, replace(SELECTIVE, shard=128), 67.0),
+        (LLAMA3_8B, replace(PLAIN, sequence=32_768), 83.9),
+        (LLAMA3_8B, replace(PLAIN, shard=4, context=2, sequence=65_536), 84.2),
+        (LLAMA3_8B, replace(PLAIN, shard=1, context=8, sequence=262_144), 84.5),
+        (LLAMA3_70B, TENSOR, 71.9),
+        (LLAMA3_405B, STAGES, 82.5),
+        (LLAMA3_405B, LONG, 75.3),
+        (LLAMA3_405B, replace(LONG, shard=1, context=8, sequence=262_144), 84.9),
+    ],
+    ids=["8b", "8b-128", "8b-cp1", "8b-cp2", "8b-cp8", "70b", "405b", "405b-cp1", "405b-cp8"],
+)
+def test_the_formula_is_within_a_tenth_of_what_torchtitan_measured(
+    model: LanguageModel, division: Division, measured: float
+) -> None:
+    """Source: pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md at 31a17bf."""
+    assert gib(model, division) == pytest.approx(measured, rel=0.1)
+
+
+def test_more_devices_hold_less_each() -> None:
+    few, many = (replace(PLAIN, shard=shard) for shard in (8, 64))
+    small = memory_of(LLAMA3_8B, many, device_bytes=GIB)
+
+    assert small.states * 8 == pytest.approx(memory_of(LLAMA3_8B, few, device_bytes=GIB).states)
+
+
+def test_experts_are_shared_by_all_devices_of_a_replica() -> None:
+    alone = replace(PLAIN, shard=16, tensor=4, local_batch=2)
+    shared = replace(alone, expert=16)
+
+    assert gib(QWEN3_30B_A3B, shared) < gib(QWEN3_30B_A3B, alone)
+
+
+def test_recomputation_takes_memory_of_activations_alone() -> None:
+    plans = [
+        memory_of(LLAMA3_8B, replace(PLAIN, recomputation=kind), device_bytes=GIB)
+        for kind in ("full", "selective", "none")
+    ]
+
+    assert plans[0].activations < plans[1].activations < plans[2].activations
+    assert plans[0].states == plans[2].states
+
+
+@pytest.mark.parametrize(
+    ("purpose", "gigabytes"), [("pre-train", 96.4), ("lora", 32.2), ("evaluate", 0)]
+)
+def test_a_checkpoint_holds_the_moments_of_what_learns(purpose: Purpose, gigabytes: float) -> None:
+    assert checkpoint_bytes(LLAMA3_8B, purpose) / 1e9 == pytest.approx(gigabytes, abs=0.1)

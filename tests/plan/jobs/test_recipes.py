@@ -1,0 +1,194 @@
+"""Jobs with a recipe: what they start, and what is refused before any node is paid for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import container, job_cluster, prepared, refusals
+from tests.support.pools import pool_document
+from ultrascale import catalog
+from ultrascale.catalog.recipes import RECIPES, Recipe
+from ultrascale.plan.jobs.recipes import on_type
+
+TENSOR = "--parallelism.tensor_parallel_degree"
+PIPELINE = "--parallelism.pipeline_parallel_degree"
+CONTEXT = "--parallelism.context_parallel_degree"
+EXPERT = "--parallelism.expert_parallel_degree"
+SHARD = "--parallelism.data_parallel_shard_degree"
+
+
+def cluster(instance_type: str = "p5.48xlarge") -> dict[str, Any]:
+    pool = pool_document(name="train", instance_types=[instance_type], nodes={"min": 64, "max": 64})
+    images = {"repositories": ["trainer"], "builds": {"trainer": "nvidia"}}
+    return job_cluster(pool, images=images)
+
+
+def recipe_job(name: str, **changes: Any) -> dict[str, Any]:
+    return {"name": "tune", "pool": "train", "recipe": name, **changes}
+
+
+def arguments(into: Mapping[str, Any], job: Mapping[str, Any]) -> list[str]:
+    _, _, _, _, *words = container(prepared(into, job))["command"]
+    return words
+
+
+def test_three_keys_start_torchtitan_on_the_recipes_nodes() -> None:
+    manifests = prepared(cluster(), {"name": "tune", "pool": "train", "recipe": "llama3-8b"})
+    command = container(manifests)["command"]
+
+    assert "-m \\\n  ultrascale_training.titan" in command[2]
+    assert "--nnodes=8" in command[2]
+    assert {"--recipe=llama3-8b", f"{SHARD}=64", "--training.global_batch_size=512"} <= {*command}
+    assert "/research/trainer:" in container(manifests)["image"]
+
+
+@pytest.mark.parametrize(
+    "words", [(f"{TENSOR}=4",), (TENSOR, "4"), (f"{TENSOR.replace('_', '-')}=4",)], ids=str
+)
+def test_options_of_the_job_win_however_they_are_spelled(words: tuple[str, ...]) -> None:
+    found = arguments(cluster(), recipe_job("llama3-8b", args=[*words]))
+
+    assert f"{SHARD}=16" in found
+    assert [word for word in found if word.startswith(TENSOR)] == [
+        word for word in words if word.startswith(TENSOR)
+    ]
+    assert (*found[-len(words) :],) == words
+
+
+def test_pipelines_and_experts_run_without_cuda_graphs_that_torchtitan_refuses_there() -> None:
+    assert "--training.disable_cuda_graphs" in arguments(cluster(), recipe_job("qwen3-30b-a3b"))
+    assert "--training.disable_cuda_graphs" not in arguments(cluster(), recipe_job("qwen3-8b"))
+
+
+def test_the_user_reads_devices_memory_and_checkpoint_before_the_job_is_sent() -> None:
+    notes = " ".join(prepared(cluster(), recipe_job("llama3-70b")).notes)
+
+    assert "256 devices = shard 32 x tensor 8" in notes
+    assert "4,194,304 tokens a step" in notes
+    assert "51 of 76 GiB of each device; checkpoints of 847 GB" in notes
+
+
+def test_a_recipe_of_trainium_runs_in_the_users_image_by_torchtitan_neuron() -> None:
+    job = recipe_job("qwen3-8b", image="docker.io/example/torchneuron:1")
+    manifests = prepared(cluster("trn2.48xlarge"), job)
+    command = container(manifests)["command"]
+
+    assert "-m \\\n  torchtitan.train" in command[2]
+    assert "--config=qwen3_8b_tp4_fsdp16_sac" in command
+    assert f"{SHARD}=16" in command
+    assert any("TorchTitan Neuron" in note for note in manifests.notes)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "nodes that the batch does not divide among": (
+        recipe_job("llama3-8b", nodes=3),
+        "recipe: 512 sequences a step, which 24 groups of 1 cannot share, got 'llama3-8b'; "
+        "add --training.global_batch_size=528 to args, or nodes: 2",
+    ),
+    "degrees that do not make up the devices": (
+        recipe_job("llama3-8b", args=[f"{CONTEXT}=3"]),
+        "nodes: 64 devices, which replicate x context x tensor x pipeline = 1 x 3 x 1 x 1 = 3 does "
+        "not make up; change a degree of parallelism in args, or nodes",
+    ),
+    "shards that do not make up the devices": (
+        recipe_job("llama3-8b", args=[f"{SHARD}=8"]),
+        "nodes: 64 devices, which replicate x context x tensor x pipeline x shard = "
+        "1 x 1 x 1 x 1 x 8 = 8 does not make up; change a degree of parallelism in args, or nodes",
+    ),
+    "heads that the devices cannot share": (
+        recipe_job("llama3-8b", args=[f"{TENSOR}=16"]),
+        f"args[0]: key and value heads of Llama 3.1 8B, 8, that 16 devices cannot share, got "
+        f"'{TENSOR}=16'; write 1, 2, 4, 8",
+    ),
+    "more stages than passes": (
+        recipe_job("llama3-8b", args=[f"{PIPELINE}=2"]),
+        "recipe: 1 passes for 2 stages, most of which idle, got 'llama3-8b'; write at least 2",
+    ),
+    "experts of a model without": (
+        recipe_job("llama3-8b", args=[f"{EXPERT}=8"]),
+        f"args[0]: Llama 3.1 8B has no experts, got '{EXPERT}=8'; leave it out",
+    ),
+    "experts that the devices cannot share": (
+        recipe_job("qwen3-30b-a3b", args=[f"{EXPERT}=3"]),
+        f"args[0]: 128 experts, which 3 devices cannot share, got '{EXPERT}=3'; "
+        "write 1, 2, 4, 8, 16, 32, 64, 128",
+    ),
+    "a sequence longer than the model's": (
+        recipe_job("qwen3-8b", args=["--training.seq_len=65536"]),
+        "args[0]: more tokens than the 40,960 of a sequence of Qwen3-8B, got "
+        "'--training.seq_len=65536'; write less",
+    ),
+    "a sequence that context parallelism cannot divide": (
+        recipe_job("llama3-8b", args=[f"{CONTEXT}=8", "--training.seq_len=8200"]),
+        "args[1]: tokens that 16 parts of tensor and context cannot share, got "
+        "'--training.seq_len=8200'; write a multiple of 16",
+    ),
+    "a degree that is no number": (
+        recipe_job("llama3-8b", args=[TENSOR, "four"]),
+        f"args[0]: not a value of {TENSOR}, got '{TENSOR}'; write a whole number from 1 on",
+    ),
+    "a model that no device holds": (
+        recipe_job("llama3-70b", nodes=4),
+        "recipe: 84 GiB on an NVIDIA H100, of which a program can use 76 (states 33, gathered 2, "
+        "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
+        "--training.local_batch_size=8 to args or add "
+        "--parallelism.context_parallel_degree=2 to args",
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "wrong"), REFUSED.values(), ids=REFUSED)
+def test_what_torchtitan_would_refuse_on_paid_nodes_is_refused_before(
+    job: dict[str, Any], wrong: str
+) -> None:
+    assert f"job: {wrong}" in refusals(cluster(), job)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "wrong"),
+    [
+        (
+            "g6e.48xlarge",
+            "recipe: a recipe for NVIDIA H100, NVIDIA H200, NVIDIA B200, NVIDIA B300, AWS "
+            "Trainium2, and nodes of train have NVIDIA L40S, got 'llama3-8b'; choose another pool, "
+            "or write a script of your own",
+        ),
+        (
+            "trn2.48xlarge",
+            "recipe: no configuration of TorchTitan Neuron that a source names for this model, got "
+            "'llama3-8b'; add --config=NAME of your image to args",
+        ),
+        ("trn2.48xlarge", "image: missing; add REPOSITORY:TAG, or --image"),
+    ],
+)
+def test_a_recipe_is_refused_on_nodes_that_it_has_no_division_for(
+    instance_type: str, wrong: str
+) -> None:
+    assert f"job: {wrong}" in refusals(cluster(instance_type), recipe_job("llama3-8b"))
+
+
+def test_each_advice_against_too_little_memory_is_one_that_helps() -> None:
+    for words in (["--training.local_batch_size=8"], [f"{CONTEXT}=2"]):
+        job = recipe_job("llama3-70b", nodes=4, args=words)
+
+        assert not refusals(cluster(), job)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("name", ["p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"])
+def test_every_recipe_as_it_stands_fits_the_nodes_that_it_is_for(recipe: Recipe, name: str) -> None:
+    planned = on_type(recipe, catalog.lookup(name))
+
+    assert planned is not None
+    assert planned.memory.fits
+    assert planned.global_batch % (planned.shard * planned.replicate * planned.local_batch) == 0
+
+
+def test_a_step_takes_as_long_as_the_published_throughput_says() -> None:
+    """TorchTitan measured 5,605 to 6,514 tokens a second of each H100 at 8 B parameters."""
+    planned = on_type(RECIPES["llama3-8b"], catalog.lookup("p5.48xlarge"))
+
+    assert planned is not None
+    each = planned.tokens_per_step / planned.step_seconds / planned.devices
+    assert each == pytest.approx(6_000, rel=0.1)

@@ -1,0 +1,285 @@
+"""Recipes: how TorchTitan trains a language model, by the accelerator.
+
+Batches, degrees and steps are a start that every option may change. A layout names the published
+run that it repeats; without one its memory and time are calculated, and nothing has run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from ultrascale.catalog import language_models as models
+from ultrascale.catalog.language_models import LanguageModel
+
+Purpose = Literal["pre-train", "fine-tune", "lora", "evaluate"]
+Recomputation = Literal["none", "selective", "full"]
+
+ENGINE = "torchtitan 0.3.0"
+ENGINE_SOURCE = "https://pypi.org/project/torchtitan/0.3.0/"
+PROGRAM = "ultrascale_training.titan"
+"""Module that runs a recipe, in images of ours."""
+
+# TorchTitan Neuron 0.2.2+neuron.1 is a fork, in public beta, for Trn2 and Trn3. Its page installs
+# it into an image by hand. The module that torchrun starts is that of TorchTitan [inferred].
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/v2.33.0/training/torchtitan/get-started/setup-torchtitan-neuron.html
+NEURON_ENGINE = "TorchTitan Neuron 0.2.2+neuron.1"
+NEURON_PROGRAM = "torchtitan.train"
+NEURON_MODULES = "torchtitan_neuron.models"
+NEURON_SOURCE = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/release-notes/components/torchtitan-neuron.html"
+
+_BENCHMARKS = (
+    "https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/"
+    "benchmarks/llama3_h100_202412_torchtitan.md"
+)
+_REGISTRY = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models"
+_NEURON_TUTORIAL = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/training/torchtitan/tutorials/tutorial-basic-training.html"
+
+# Dense BF16, of one GPU or one Trainium chip.
+# Sources: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/tools/utils.py and
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium2.html
+PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
+    {
+        "NVIDIA H100": 989.0,
+        "NVIDIA H200": 989.0,
+        "NVIDIA B200": 2_250.0,
+        "NVIDIA B300": 2_250.0,
+        "AWS Trainium2": 667.0,
+    }
+)
+# TorchTitan reports 33 % to 39 % for Llama 3.1 8B on 8 and on 128 H100.
+# Source: https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/benchmarks/llama3_h100_202412_torchtitan.md
+UTILIZATION = 0.35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Division of a model among devices; what is left of them shares the data.
+
+    Attributes:
+        local_batch: Sequences of a group that shares the data, in one pass.
+        tensor: Devices that share each matrix.
+        pipeline: Groups of layers one after another.
+        context: Devices that share each sequence.
+        expert: Devices that share the experts of a layer.
+        recomputation: Activations that are computed again instead of kept.
+        config: Configuration of TorchTitan Neuron; empty on other devices, and where no source
+            names one.
+        source: Published run of it; empty where it is ours, and unrun.
+    """
+
+    local_batch: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    expert: int = 1
+    recomputation: Recomputation = "selective"
+    config: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A way to train a model.
+
+    Attributes:
+        name: Name in the job file.
+        purpose: What it does with the model.
+        model: The model.
+        sequence: Tokens of a sequence.
+        global_batch: Sequences of a step, on however many nodes.
+        steps: Steps of the whole run.
+        nodes: Nodes, where the job states none.
+        layouts: Division by accelerator, in the catalog's words.
+        source: Configuration of TorchTitan that it follows.
+    """
+
+    name: str
+    purpose: Purpose
+    model: LanguageModel
+    sequence: int
+    global_batch: int
+    steps: int
+    nodes: int
+    layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
+    source: str = ""
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of a step."""
+        return self.sequence * self.global_batch
+
+
+def _table(*recipes: Recipe) -> Mapping[str, Recipe]:
+    return MappingProxyType({recipe.name: recipe for recipe in recipes})
+
+
+# Ranks and target modules of the adapters are those of TorchTitan's own configuration.
+# Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models/llama3/config_registry.py
+LORA_RANK = 8
+
+# Llama 3 was trained with 4 M tokens a step at first, and with 16 M later on.
+# Source: https://arxiv.org/abs/2407.21783 (3.4.1)
+RECIPES: Mapping[str, Recipe] = _table(
+    Recipe(
+        name="llama3-8b",
+        purpose="pre-train",
+        model=models.LLAMA3_8B,
+        sequence=8192,
+        global_batch=512,
+        steps=100_000,
+        nodes=8,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=1),
+            "NVIDIA H200": Layout(local_batch=2),
+            "NVIDIA B200": Layout(local_batch=4),
+            "NVIDIA B300": Layout(local_batch=4),
+            "AWS Trainium2": Layout(local_batch=1, tensor=4),
+        },
+        source=f"{_REGISTRY}/llama3/config_registry.py (llama3_8b)",
+    ),
+    Recipe(
+        name="llama3-70b",
+        purpose="pre-train",
+        model=models.LLAMA3_70B,
+        sequence=8192,
+        global_batch=512,
+        steps=100_000,
+        nodes=32,
+        layouts={
+            "NVIDIA H100": Layout(
+                local_batch=16, tensor=8, recomputation="full", source=_BENCHMARKS
+            ),
+            "NVIDIA H200": Layout(local_batch=16, tensor=8, recomputation="full"),
+            "NVIDIA B200": Layout(local_batch=16, tensor=8, recomputation="full"),
+            "NVIDIA B300": Layout(local_batch=16, tensor=8, recomputation="full"),
+            "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
+        },
+        source=f"{_REGISTRY}/llama3/config_registry.py (llama3_70b)",
+    ),
+    Recipe(
+        name="llama3-405b",
+        purpose="pre-train",
+        model=models.LLAMA3_405B,
+        sequence=8192,
+        global_batch=2048,
+        steps=100_000,
+        nodes=64,
+        layouts={
+            "NVIDIA H100": Layout(
+                local_batch=32, tensor=8, pipeline=8, recomputation="full", source=_BENCHMARKS
+            ),
+            "NVIDIA H200": Layout(local_batch=32, tensor=8, pipeline=8, recomputation="full"),
+            "NVIDIA B200": Layout(local_batch=32, tensor=8, pipeline=4, recomputation="full"),
+            "NVIDIA B300": Layout(local_batch=32, tensor=8, pipeline=4, recomputation="full"),
+        },
+        source=f"{_REGISTRY}/llama3/config_registry.py (llama3_405b)",
+    ),
+    Recipe(
+        name="qwen3-8b",
+        purpose="fine-tune",
+        model=models.QWEN3_8B,
+        sequence=4096,
+        global_batch=64,
+        steps=1_000,
+        nodes=1,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=2),
+            "NVIDIA H200": Layout(local_batch=4),
+            "NVIDIA B200": Layout(local_batch=8),
+            "NVIDIA B300": Layout(local_batch=8),
+            "AWS Trainium2": Layout(
+                local_batch=1, tensor=4, config="qwen3_8b_tp4_fsdp16_sac", source=_NEURON_TUTORIAL
+            ),
+        },
+        source=f"{_REGISTRY}/qwen3/config_registry.py (sft_qwen3_8b_math)",
+    ),
+    Recipe(
+        name="qwen3-32b",
+        purpose="pre-train",
+        model=models.QWEN3_32B,
+        sequence=4096,
+        global_batch=512,
+        steps=100_000,
+        nodes=16,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=2, recomputation="full"),
+            "NVIDIA H200": Layout(local_batch=4, recomputation="full"),
+            "NVIDIA B200": Layout(local_batch=4, recomputation="full"),
+            "NVIDIA B300": Layout(local_batch=4, recomputation="full"),
+            "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
+        },
+        source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_32b)",
+    ),
+    Recipe(
+        name="qwen3-30b-a3b",
+        purpose="pre-train",
+        model=models.QWEN3_30B_A3B,
+        sequence=4096,
+        global_batch=1024,
+        steps=100_000,
+        nodes=8,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=2, expert=8, recomputation="full"),
+            "NVIDIA H200": Layout(local_batch=4, expert=8, recomputation="full"),
+            "NVIDIA B200": Layout(local_batch=4, expert=8, recomputation="full"),
+            "NVIDIA B300": Layout(local_batch=4, expert=8, recomputation="full"),
+            "AWS Trainium2": Layout(local_batch=1, tensor=4, expert=16, recomputation="full"),
+        },
+        source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_30b_a3b)",
+    ),
+    Recipe(
+        name="llama3-8b-lora",
+        purpose="lora",
+        model=models.LLAMA3_8B,
+        sequence=8192,
+        global_batch=64,
+        steps=1_000,
+        nodes=1,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=1),
+            "NVIDIA H200": Layout(local_batch=2),
+            "NVIDIA B200": Layout(local_batch=2),
+            "NVIDIA B300": Layout(local_batch=2),
+        },
+        source=f"{_REGISTRY}/llama3/config_registry.py (llama3_debugmodel_float8_emulate_lora)",
+    ),
+    Recipe(
+        name="qwen3-8b-lora",
+        purpose="lora",
+        model=models.QWEN3_8B,
+        sequence=4096,
+        global_batch=64,
+        steps=1_000,
+        nodes=1,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=2),
+            "NVIDIA H200": Layout(local_batch=4),
+            "NVIDIA B200": Layout(local_batch=4),
+            "NVIDIA B300": Layout(local_batch=4),
+        },
+        source="https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/components/lora.py",
+    ),
+    Recipe(
+        name="llama3-8b-evaluate",
+        purpose="evaluate",
+        model=models.LLAMA3_8B,
+        sequence=8192,
+        global_batch=64,
+        steps=100,
+        nodes=1,
+        layouts={
+            "NVIDIA H100": Layout(local_batch=4),
+            "NVIDIA H200": Layout(local_batch=4),
+            "NVIDIA B200": Layout(local_batch=4),
+            "NVIDIA B300": Layout(local_batch=4),
+        },
+        source="https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/components/validate.py",
+    ),
+)
+"""All recipes, by name."""
+
+DEVICES: tuple[str, ...] = tuple(
+    dict.fromkeys(device for recipe in RECIPES.values() for device in recipe.layouts)
+)
+"""Accelerators that any recipe has a layout for."""
