@@ -23,7 +23,9 @@ from tests.support.no_torch import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from tests.support.training_job import ENVIRONMENT
-from ultrascale_training.checkpoints import CheckpointDirectory, open_checkpoint
+from ultrascale_training.checkpoints import DirectoryStore, open_checkpoint
+from ultrascale_training.checkpoints.hashing import sum_of
+from ultrascale_training.checkpoints.manifest import Manifest
 from ultrascale_training.errors import TrainingError
 
 pytestmark = pytest.mark.training
@@ -31,18 +33,13 @@ pytestmark = pytest.mark.training
 # Saves for ever. The tensors of step N hold N, so whoever reads them knows what they should be.
 SAVES_FOR_EVER = """
 import itertools, sys
-from datetime import timedelta
-from pathlib import Path
 import torch, torch.distributed as dist
-from ultrascale_training.checkpoints import CheckpointDirectory
-from ultrascale_training.saving import Saver
+from ultrascale_training.checkpoints import Saver, open_store
 
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-directory = CheckpointDirectory(Path(sys.argv[1]), keep=2)
-directory.prepare()
-saver = Saver(
-    directory, sharded=False, background=True, writer="a", timeout=timedelta(seconds=30)
-)
+store = open_store(sys.argv[1], keep=2)
+store.prepare()
+saver = Saver(store, group=dist.group.WORLD, attempt="a")
 print("ready", flush=True)
 for step in itertools.count(1):
     tensors = {f"model.{n}": torch.full((20_000,), float(step)) for n in range(5)}
@@ -50,10 +47,15 @@ for step in itertools.count(1):
 """
 
 
-def publish(directory: CheckpointDirectory, step: int) -> Path:
-    partial = directory.begin(step, writer="a")
-    (partial / "tensors").write_bytes(bytes(100))
-    return directory.publish(partial, step=step, about={"model": "tiny"}).path
+def publish(store: DirectoryStore, step: int) -> Path:
+    partial = store.partial(step, attempt="a")
+    partial.mkdir()
+    written = partial / "tensors"
+    written.write_bytes(bytes(100))
+    with written.open("rb") as stream:
+        files = {"tensors": sum_of(stream)}
+    store.publish(partial, Manifest(step=step, about={"model": "tiny"}, files=files))
+    return store.path / f"step-{step:08d}"
 
 
 @pytest.fixture
@@ -62,8 +64,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def directory(path: Path) -> CheckpointDirectory:
-    made = CheckpointDirectory(path, keep=2)
+def directory(path: Path) -> DirectoryStore:
+    made = DirectoryStore(path, keep=2)
     made.prepare()
     return made
 
@@ -79,7 +81,7 @@ def read(checkpoint: Path) -> set[float]:
     return {value for tensor in tensors.values() for value in tensor.unique().tolist()}
 
 
-def test_newest_checkpoint_is_resumed_from(directory: CheckpointDirectory) -> None:
+def test_newest_checkpoint_is_resumed_from(directory: DirectoryStore) -> None:
     for step in (8, 100000000, 9):
         publish(directory, step)
 
@@ -90,7 +92,7 @@ def test_newest_checkpoint_is_resumed_from(directory: CheckpointDirectory) -> No
     assert newest.about == {"model": "tiny"}
 
 
-def test_only_as_many_as_asked_for_are_kept(directory: CheckpointDirectory, path: Path) -> None:
+def test_only_as_many_as_asked_for_are_kept(directory: DirectoryStore, path: Path) -> None:
     for step in (1, 2, 3, 4):
         publish(directory, step)
 
@@ -98,7 +100,7 @@ def test_only_as_many_as_asked_for_are_kept(directory: CheckpointDirectory, path
 
 
 @pytest.mark.parametrize("damage", ["truncated", "missing", "no manifest"])
-def test_damaged_checkpoint_is_passed_over(directory: CheckpointDirectory, damage: str) -> None:
+def test_damaged_checkpoint_is_passed_over(directory: DirectoryStore, damage: str) -> None:
     publish(directory, 1)
     damaged = publish(directory, 2)
     if damage == "truncated":
@@ -113,16 +115,16 @@ def test_damaged_checkpoint_is_passed_over(directory: CheckpointDirectory, damag
     assert newest is not None
     assert newest.step == 1
     with pytest.raises(TrainingError, match=r"^--resume: .*incomplete"):
-        open_checkpoint(damaged)
+        open_checkpoint(str(damaged))
     # The run comes by that step again.
     publish(directory, 2)
-    assert open_checkpoint(damaged).step == 2
+    assert open_checkpoint(str(damaged)).step == 2
 
 
 def test_what_a_killed_writer_left_is_deleted_at_the_next_start(
-    directory: CheckpointDirectory, path: Path
+    directory: DirectoryStore, path: Path
 ) -> None:
-    directory.begin(7, writer="dead")
+    directory.partial(7, attempt="dead").mkdir()
     publish(directory, 1).rename(path / "deleted-step-00000001-99")
 
     directory.prepare()
@@ -130,7 +132,7 @@ def test_what_a_killed_writer_left_is_deleted_at_the_next_start(
     assert list(path.iterdir()) == []
 
 
-def test_empty_directory_has_nothing_to_resume_from(directory: CheckpointDirectory) -> None:
+def test_empty_directory_has_nothing_to_resume_from(directory: DirectoryStore) -> None:
     assert directory.newest() is None
 
 
@@ -172,18 +174,19 @@ def test_a_kill_at_any_instant_leaves_a_checkpoint_that_can_be_loaded(path: Path
 
 
 def step_that_can_be_loaded(path: Path) -> int:
-    newest = CheckpointDirectory(path, keep=2).newest()
+    newest = DirectoryStore(path, keep=2).newest()
     if newest is None:
         return 0
-    assert read(newest.path) == {float(newest.step)}
+    assert read(Path(newest.location)) == {float(newest.step)}
     return newest.step
 
 
 def test_a_run_that_collects_graphs_leaves_a_live_runs_checkpoint_alone(
-    directory: CheckpointDirectory,
+    directory: DirectoryStore,
 ) -> None:
     """A precompile job has the arguments of the run whose graphs it compiles, and its folder."""
-    written = directory.begin(40, writer="live")
+    written = directory.partial(40, attempt="live")
+    written.mkdir()
 
     directory.prepare(clean=False)
 
@@ -202,11 +205,11 @@ def test_a_mounted_bucket_is_refused_before_the_first_step_and_not_at_the_first_
     monkeypatch.setattr(Path, "rename", refuse)
 
     with pytest.raises(TrainingError, match="--output-dir: its file system renames no directory"):
-        CheckpointDirectory(tmp_path, keep=2).prepare()
+        DirectoryStore(tmp_path, keep=2).prepare()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_trying_the_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
-    CheckpointDirectory(tmp_path, keep=2).prepare(clean=False)
+    DirectoryStore(tmp_path, keep=2).prepare(clean=False)
 
     assert list(tmp_path.iterdir()) == []

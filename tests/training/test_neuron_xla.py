@@ -118,13 +118,17 @@ def test_resuming_asks_a_neuron_core_for_nothing_that_it_would_have_to_compile(
         def cpu(self, *_: object, **__: object) -> torch.Tensor:
             raise AssertionError("a graph for each shape, which no precompile job has met")
 
-    from ultrascale_training.saving import load
+    from ultrascale_training.checkpoints import load, newest_sound, open_store
 
     weight = torch.zeros(3).as_subclass(OnNeuronCore)
+    store = open_store(tmp_path, keep=1)
 
     with one_process() as group:
-        dcp.save({"weight": torch.arange(3.0)}, checkpoint_id=tmp_path, process_group=group)
-        load(tmp_path, {"weight": weight}, group=group)
+        writer = store.writer(1, attempt="a", about={})
+        dcp.save({"weight": torch.arange(3.0)}, storage_writer=writer, process_group=group)
+        written = newest_sound(store, group)
+        assert written is not None
+        load(written, {"weight": weight}, group=group)
 
     assert weight.as_subclass(torch.Tensor).tolist() == [0.0, 1.0, 2.0]
 

@@ -4,13 +4,14 @@
 # pyright: reportMissingImports=false, reportPrivateImportUsage=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
-import errno
 import json
+import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from tests.support.no_torch import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from tests.support.training_job import Flags, curve, events, named, start_workers
-from ultrascale_training import arguments, optimizer, prepare_data, pretrain
-from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training import arguments, optimizer, prepare_data, pretrain, training
+from ultrascale_training.checkpoints import SuspectCheckpointError, tensors_of
 from ultrascale_training.devices import EagerDevice
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.model import SIZES, Batch, Bert, Losses
@@ -381,7 +382,7 @@ def test_output_directory_that_nodes_do_not_share_is_refused_before_anything_is_
 def test_loss_that_is_no_number_ends_the_run_before_it_is_saved(
     run: Pretrain, flags: Flags, tmp_path: Path
 ) -> None:
-    with pytest.raises(TrainingError, match=r"the loss of step \d+ is nan; resume from the last"):
+    with pytest.raises(TrainingError, match=r"the loss of step \d+ is nan; resume from an earlier"):
         run([*flags.of(tmp_path), "--lr", "1e9", "--clip", "1e9"])
 
     saved = [int(path.name.removeprefix("step-")) for path in tmp_path.rglob("step-*")]
@@ -389,23 +390,97 @@ def test_loss_that_is_no_number_ends_the_run_before_it_is_saved(
     assert max(saved, default=0) <= max(finite)
 
 
-def test_full_disk_ends_the_run_and_leaves_the_checkpoints_that_were_complete(
+def poisoned(model: Any, optimizer: Any) -> dict[str, Any]:
+    """Return the state of a run whose weights were lost while it was copied."""
+    return {
+        name: torch.full_like(value, torch.nan)
+        for name, value in tensors_of(model, optimizer).items()
+    }
+
+
+def test_a_checkpoint_that_leads_to_no_numbers_is_given_up_once_for_the_one_before(
     run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = CheckpointDirectory.begin
+    whole, output = tmp_path / "whole", tmp_path / "output"
+    assert run(flags.of(whole)) == 0
+    assert run(flags.of(output, "--steps-this-run", 5)) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "tensors_of", poisoned)
+        assert run(flags.of(output, "--steps-this-run", 5)) == 0
 
-    def begin_until_full(self: CheckpointDirectory, step: int, *, writer: str) -> Path:
-        if step > flags.checkpoint_every:
-            raise OSError(errno.ENOSPC, "no space left on device")
-        return begin(self, step, writer=writer)
+    # A restart may help: torchrun counts it, and the next start takes the one before.
+    with pytest.raises(SuspectCheckpointError, match="step 11 is nan, 1 steps after it resumed"):
+        run(flags.of(output))
+    assert run(flags.of(output)) == 0
 
-    monkeypatch.setattr(CheckpointDirectory, "begin", begin_until_full)
-    with pytest.raises(OSError, match="no space left"):
+    assert [each["step"] for each in named(output, "start")] == [0, 5, 10, 5]
+    done = named(output, "step")[-7:]
+    assert {each["step"]: each["loss"] for each in done} == {
+        step: loss for step, loss in curve(whole).items() if step > 5
+    }
+
+
+def test_a_run_that_diverges_again_after_a_checkpoint_was_given_up_is_not_restarted(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "tensors_of", poisoned)
+        assert run(flags.of(tmp_path, "--steps-this-run", 9)) == 0
+    with pytest.raises(SuspectCheckpointError):
         run(flags.of(tmp_path))
 
-    newest = CheckpointDirectory(tmp_path / "checkpoints", keep=2).newest()
-    assert newest is not None
-    assert newest.step == flags.checkpoint_every
+    with pytest.raises(TrainingError, match=r"again: checkpoint bad-step-00000009 was set aside"):
+        run(flags.of(tmp_path))
+
+
+def test_full_disk_is_one_line_before_a_byte_is_written_and_no_restart_cures_it(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.statvfs
+
+    def filling(path: Path) -> os.statvfs_result:
+        full = list(tmp_path.glob("checkpoints/step-*"))
+        return os.statvfs_result([0 if full and n == 4 else v for n, v in enumerate(real(path))])
+
+    monkeypatch.setattr(os, "statvfs", filling)
+    with pytest.raises(TrainingError, match=r"the disk is full: a checkpoint needs .* MB") as told:
+        run(flags.of(tmp_path))
+
+    assert len(str(told.value).splitlines()) == 1
+    (kept,) = (tmp_path / "checkpoints").iterdir()
+    assert kept.name == f"step-{flags.checkpoint_every:08d}"
+
+
+def test_disk_that_fills_up_while_a_checkpoint_is_written_leaves_the_ones_before(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def open_until_full(path: Path, *mode: Any, **options: Any) -> Any:
+        full = path.suffix == ".distcp" and path.parent.name.startswith("partial-00000010")
+        return real(Path("/dev/full") if full else path, *mode, **options)
+
+    monkeypatch.setattr(Path, "open", open_until_full)
+    with pytest.raises(TrainingError, match=r"the disk is full: .*No space left on device"):
+        run(flags.of(tmp_path))
+
+    (kept,) = (tmp_path / "checkpoints").iterdir()
+    assert kept.name == f"step-{flags.checkpoint_every:08d}"
+
+
+def test_other_data_is_refused_on_resume_unless_it_is_accepted(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    output, data = tmp_path / "output", tmp_path / "data"
+    shutil.copytree(flags.data, data)
+    mine = replace(flags, data=data)
+    assert run(mine.of(output, "--steps-this-run", 1)) == 0
+    shard = sorted(data.glob("*.npy"))[0]
+    shard.write_bytes(shard.read_bytes()[:-8] + bytes(8))
+
+    with pytest.raises(TrainingError, match=r"--data-dir: the data of .*step-00000001 differs"):
+        run(mine.of(output))
+    assert run(mine.of(output, "--accept-new-data", "--steps-this-run", 1)) == 0
 
 
 def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@
 """
 
 import argparse
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +45,13 @@ class Arguments:
     bf16: bool
     parallel: Parallel
     device: Device
+    checkpoint_dir: str
     checkpoint_every: int
     keep: int
     save_async: bool
     resume: str
+    accept_new_data: bool
+    nan_steps: int
     log_every: int
     timeout_seconds: int
 
@@ -73,6 +78,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
     for name, value in given.items():
         if isinstance(value, _Refused):
             mistakes.append(f"{flag_of(name)}: {value.wanted}, got {value.got!r}")
+    _place_output(values)
     mistakes += _missing(values.data_dir, values.output_dir)
     if not mistakes:
         parsed = Arguments(**given)
@@ -91,7 +97,25 @@ def _missing(data_dir: Path | None, output_dir: Path | None) -> Iterator[str]:
     if data_dir is None:
         yield "--data-dir: missing; name the directory that prepare_data wrote"
     if output_dir is None:
-        yield "--output-dir: missing; name a directory that every node sees, such as /data/output"
+        yield (
+            "--output-dir: missing; name a directory that every node sees, such as /data/output, "
+            "or a bucket, s3://BUCKET/PREFIX"
+        )
+
+
+def _place_output(values: argparse.Namespace) -> None:
+    """Fill in where the output and the checkpoints go, from the environment and each other.
+
+    A job of ours gets its durable place in ``ULTRASCALE_OUTPUT``. Files that grow line by line
+    cannot be written to a bucket, so what is no checkpoint stays on the node then.
+    """
+    output = values.output_dir or os.environ.get("ULTRASCALE_OUTPUT") or None
+    if isinstance(output, str) and output.startswith("s3://"):
+        values.checkpoint_dir = values.checkpoint_dir or f"{output.rstrip('/')}/checkpoints"
+        output = Path(tempfile.gettempdir()) / "ultrascale-output"
+    values.output_dir = None if output is None else Path(output)
+    if values.checkpoint_dir is None and values.output_dir is not None:
+        values.checkpoint_dir = str(values.output_dir / "checkpoints")
 
 
 def _contradictions(parsed: Arguments) -> Iterator[str]:
@@ -169,7 +193,11 @@ class _Parser(argparse.ArgumentParser):
 def _add_data(parser: _Parser) -> None:
     parser.flag("model", type=_one_of(*MODELS), default="large", help="size of BERT")
     parser.flag("data-dir", type=Path, help="dataset, ours or the tutorial's HDF5 shards")
-    parser.flag("output-dir", type=Path, help="checkpoints and metrics; seen by every node")
+    parser.flag(
+        "output-dir",
+        type=str,
+        help="checkpoints and metrics, seen by every node (default: $ULTRASCALE_OUTPUT)",
+    )
     parser.flag("seq-len", type=_LENGTH, help="fail unless the dataset has this length")
     parser.flag("max-pred-len", type=_COUNT, help="fail unless the dataset has this many")
 
@@ -213,6 +241,23 @@ def _add_checkpoints(parser: _Parser) -> None:
     parser.flag("keep", type=_COUNT, default=2, help="checkpoints that are kept")
     parser.flag("save-async", action=argparse.BooleanOptionalAction, default=True)
     parser.flag("resume", default="auto", help="auto, never, or the path of a checkpoint")
+    parser.flag(
+        "checkpoint-dir",
+        type=str,
+        help="directory or s3://BUCKET/PREFIX of the checkpoints (default: in --output-dir)",
+    )
+    parser.flag(
+        "accept-new-data",
+        action=argparse.BooleanOptionalAction,
+        default=False,
+        help="resume although data, tokenizer or order are not those of the checkpoint",
+    )
+    parser.flag(
+        "nan-steps",
+        type=_INDEX,
+        default=100,
+        help="steps after a resume in which a loss that is no number counts as a bad checkpoint",
+    )
 
 
 if __name__ == "__main__":

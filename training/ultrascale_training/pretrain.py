@@ -25,7 +25,15 @@ from ultrascale_training import arguments as command_line
 from ultrascale_training import optimizer as adamw
 from ultrascale_training import start as starting
 from ultrascale_training.arguments import LONGEST_SEQUENCE, Arguments
-from ultrascale_training.checkpoints import CheckpointDirectory
+from ultrascale_training.checkpoints import (
+    NanGuard,
+    Saver,
+    Store,
+    load,
+    open_store,
+    state_bytes,
+    tensors_of,
+)
 from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.loader import Loader
@@ -33,13 +41,13 @@ from ultrascale_training.metrics import Metrics
 from ultrascale_training.model import SIZES, Bert
 from ultrascale_training.order import Order
 from ultrascale_training.replica import Replica
-from ultrascale_training.saving import Saver, load, tensors_of
 from ultrascale_training.shards import Dataset, Index, read_index
 from ultrascale_training.start import Start
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.training import Worker, collects_graphs, last_step, train
 
 _log = logging.getLogger("ultrascale_training")
+_DDP_WRITERS = 8
 
 
 @record
@@ -50,22 +58,29 @@ def main() -> int:
     timeout = timedelta(seconds=arguments.timeout_seconds)
     device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
     control = host_group(timeout)
-    directory = CheckpointDirectory(arguments.output_dir / "checkpoints", keep=arguments.keep)
+    store = open_store(arguments.checkpoint_dir, keep=arguments.keep)
     index = starting.agree(control, lambda: _index(arguments))
-    start = _start(arguments, index, directory, control)
+    start = _start(arguments, index, store, control)
     replica = _replica(arguments, index, device)
     optimizer = adamw.make(replica.model, weight_decay=arguments.weight_decay)
     # Otherwise the first micro-batch would make the optimizer's state, in a large graph that no
     # other one shares, and a run that resumes would begin with graphs that nobody compiled before.
     device.end_of_graph()
+    state = tensors_of(replica.model, optimizer)
+    starting.agree(control, lambda: store.check_room(state_bytes(state)))
     if start.checkpoint is not None:
-        load(start.checkpoint, tensors_of(replica.model, optimizer), group=control)
+        load(start.checkpoint, state, group=control)
+    # Under DDP every worker has everything: some write a part each, the others nothing.
+    writers = dist.get_world_size()
+    if not replica.sharded:
+        writers = min(writers, _DDP_WRITERS)
+    group = host_group(timeout, range(writers))
     saver = Saver(
-        directory,
-        sharded=replica.sharded,
+        store,
+        group=group if dist.get_rank() < writers else None,
+        attempt=start.name,
         background=arguments.save_async,
-        writer=start.name,
-        timeout=timeout,
+        device=device.device.type,
     )
     return train(
         Worker(
@@ -77,7 +92,9 @@ def main() -> int:
             saver=saver,
             control=control,
             start=start,
-            about=starting.about(arguments, index, micro_batches=start.micro_batches),
+            about=starting.about(arguments, index, start),
+            writers=None if replica.sharded else writers,
+            guard=NanGuard(store, start.checkpoint, within=arguments.nan_steps),
             metrics=_metrics(arguments, start),
             stop=stop,
         )
@@ -108,24 +125,23 @@ def _index(arguments: Arguments) -> Index:
     return index
 
 
-def _start(
-    arguments: Arguments, index: Index, directory: CheckpointDirectory, control: dist.ProcessGroup
-) -> Start:
+def _start(arguments: Arguments, index: Index, store: Store, control: dist.ProcessGroup) -> Start:
     restarts = torch.tensor([int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))])
     dist.all_reduce(restarts, op=dist.ReduceOp.MAX, group=control)
+    name = starting.agree(control, lambda: uuid.uuid4().hex[:12])
+    found = starting.resume_from(arguments, store, control, collecting=collects_graphs(), name=name)
     start = starting.agree(
         control,
         lambda: starting.decide(
             arguments,
             index,
-            directory,
+            store,
+            found,
             world=dist.get_world_size(),
             restarted=int(restarts) > 0,
-            collecting=collects_graphs(),
-            name=uuid.uuid4().hex[:12],
+            name=name,
         ),
     )
-    starting.check_shared(start, arguments.output_dir, control)
     log = _log.info if dist.get_rank() == 0 else _log.debug
     log(
         "starts at step %d of %d with %d workers; %d rows a step",

@@ -2,15 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
 
+from ultrascale_training import fingerprint
 from ultrascale_training.arguments import Arguments
-from ultrascale_training.checkpoints import Checkpoint, CheckpointDirectory, open_checkpoint
+from ultrascale_training.checkpoints import (
+    Checkpoint,
+    DirectoryStore,
+    Store,
+    newest_sound,
+    open_checkpoint,
+    verify,
+)
 from ultrascale_training.errors import TrainingError
+from ultrascale_training.fingerprint import Fingerprint
 from ultrascale_training.shards import Index
 
 Result = TypeVar("Result")
@@ -28,16 +36,16 @@ class Start:
     Attributes:
         step: Steps that are done.
         micro_batches: Micro-batches of `--batch-size` rows that make up a global batch.
-        checkpoint: What to load, None at step 0.
+        checkpoint: Checkpoint to load, None at step 0.
         name: Unique to this start.
-        marker: What every worker must see.
+        fingerprint: Fingerprint of data, tokenizer and order.
     """
 
     step: int
     micro_batches: int
-    checkpoint: Path | None
+    checkpoint: Checkpoint | None
     name: str
-    marker: Path
+    fingerprint: Fingerprint
 
 
 def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
@@ -58,23 +66,53 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
     return cast(Result, box[0])
 
 
-def about(arguments: Arguments, index: Index, *, micro_batches: int) -> Mapping[str, object]:
+def about(arguments: Arguments, index: Index, start: Start) -> Mapping[str, object]:
     """Return what a checkpoint notes beside its tensors."""
     return {
         "arguments": {name: getattr(arguments, name) for name in (*_IDENTITY, *_SCHEDULE)},
-        "micro_batches": micro_batches,
+        "micro_batches": start.micro_batches,
         "data": _data(index),
+        "fingerprint": start.fingerprint,
     }
+
+
+def resume_from(
+    arguments: Arguments, store: Store, group: dist.ProcessGroup, *, collecting: bool, name: str
+) -> Checkpoint | None:
+    """Return the checkpoint to go on from; a collective of all workers.
+
+    Args:
+        arguments: As this start was given them.
+        store: The run's checkpoints.
+        group: Group of all workers.
+        collecting: The run only collects graphs: it starts anew, and leaves the checkpoints of a
+            run that may be at work in the same directory as they are.
+        name: Unique to this start.
+
+    Raises:
+        TrainingError: On every worker: no checkpoint of the run is sound, or a worker does not
+            see the output directory of the first.
+    """
+    agree(group, lambda: store.prepare(clean=not collecting))
+    if isinstance(store, DirectoryStore):
+        check_shared(store, group, name=name)
+    if collecting:
+        return None
+    found = newest_sound(store, group)
+    if found is None and arguments.resume not in ("auto", "never"):
+        found = agree(group, lambda: open_checkpoint(arguments.resume))
+        verify(found, group)
+    return found
 
 
 def decide(
     arguments: Arguments,
     index: Index,
-    directory: CheckpointDirectory,
+    store: Store,
+    found: Checkpoint | None,
     *,
     world: int,
     restarted: bool,
-    collecting: bool,
     name: str,
 ) -> Start:
     """Return where to start; for the first worker.
@@ -82,44 +120,40 @@ def decide(
     Args:
         arguments: As this start was given them.
         index: Of the dataset.
-        directory: The run's checkpoints.
+        store: The run's checkpoints.
+        found: Checkpoint to go on from.
         world: Workers.
         restarted: torchrun has started workers of this job before.
-        collecting: The run only collects graphs: it starts anew, and leaves the checkpoints of a
-            run that may be at work in the same directory as they are.
         name: Unique to this start.
 
     Raises:
-        TrainingError: The checkpoint to resume from is not there, or belongs to another run.
+        TrainingError: The checkpoint belongs to another run, or the disk has no room for one.
     """
-    directory.prepare(clean=not collecting)
-    if collecting:
-        return _anew(arguments, directory, world=world, name=name)
-    found = directory.newest()
-    kept = (*_IDENTITY, *_SCHEDULE)
-    if arguments.resume == "never" and found is not None and not restarted:
-        raise TrainingError(
-            f"--resume: 'never' would mix two runs, for {found.path} is there; "
-            "use another --output-dir, delete the checkpoints, or resume"
-        )
-    if arguments.resume not in ("auto", "never") and found is None:
-        found, kept = open_checkpoint(Path(arguments.resume)), _IDENTITY
-    if found is not None:
+    if found is None:
+        micro_batches = _micro_batches(arguments, world=world)
+        step = 0
+    else:
+        if arguments.resume == "never" and not restarted:
+            raise TrainingError(
+                f"--resume: 'never' would mix two runs, for {found.location} is there; "
+                "use another --output-dir, delete the checkpoints, or resume"
+            )
+        own = found.location.startswith(f"{store.location}/")
+        kept = (*_IDENTITY, *_SCHEDULE) if own else _IDENTITY
+        micro_batches, step = found.about["micro_batches"], found.step
         mistakes = _differences(found, arguments, index, kept)
         if mistakes:
             raise TrainingError("\n".join(mistakes))
-    if found is None:
-        return _anew(arguments, directory, world=world, name=name)
     return Start(
-        step=found.step,
-        micro_batches=found.about["micro_batches"],
-        checkpoint=found.path,
+        step=step,
+        micro_batches=micro_batches,
+        checkpoint=found,
         name=name,
-        marker=directory.mark(name),
+        fingerprint=_fingerprint(arguments, index, micro_batches=micro_batches),
     )
 
 
-def check_shared(start: Start, output: Path, group: dist.ProcessGroup) -> None:
+def check_shared(store: DirectoryStore, group: dist.ProcessGroup, *, name: str) -> None:
     """Check that every worker sees the output directory of the first.
 
     A worker that wrote its part of a checkpoint to a disk of its own would make it worthless.
@@ -127,26 +161,16 @@ def check_shared(start: Start, output: Path, group: dist.ProcessGroup) -> None:
     Raises:
         TrainingError: On every worker, if one does not.
     """
-    sees = start.marker.is_dir() and (start.checkpoint is None or start.checkpoint.is_dir())
-    blind = torch.tensor([0 if sees else 1])
+    marker = agree(group, lambda: store.mark(name))
+    blind = torch.tensor([0 if marker.is_dir() else 1])
     dist.all_reduce(blind, group=group)
     if dist.get_rank() == 0:
-        start.marker.rmdir()
+        marker.rmdir()
     if int(blind) > 0:
         raise TrainingError(
             f"--output-dir: {int(blind)} workers do not see what the first one wrote there, got "
-            f"{str(output)!r}; use a file system that all nodes mount"
+            f"{store.location!r}; use a file system that all nodes mount"
         )
-
-
-def _anew(arguments: Arguments, directory: CheckpointDirectory, *, world: int, name: str) -> Start:
-    return Start(
-        step=0,
-        micro_batches=_micro_batches(arguments, world=world),
-        checkpoint=None,
-        name=name,
-        marker=directory.mark(name),
-    )
 
 
 def _micro_batches(arguments: Arguments, *, world: int) -> int:
@@ -154,6 +178,25 @@ def _micro_batches(arguments: Arguments, *, world: int) -> int:
     if arguments.global_batch is not None:
         return arguments.global_batch // arguments.batch_size
     return (arguments.grad_accum_usteps or 1) * world
+
+
+def _fingerprint(arguments: Arguments, index: Index, *, micro_batches: int) -> Fingerprint:
+    """Return the fingerprint of what the steps consist of; for the first worker, as it reads."""
+    folder = arguments.data_dir
+    return {
+        "data": fingerprint.of_files(
+            [folder / shard.file for shard in index.shards if (folder / shard.file).is_file()]
+        ),
+        "tokenizer": fingerprint.of_value(
+            [index.vocabulary, fingerprint.of_files(folder.glob("vocab*.txt"))]
+        ),
+        "order": fingerprint.of_value(
+            [
+                [shard.rows for shard in index.shards],
+                *(arguments.batch_size, micro_batches, arguments.seed),
+            ]
+        ),
+    }
 
 
 def _data(index: Index) -> dict[str, int]:
@@ -168,7 +211,7 @@ def _data(index: Index) -> dict[str, int]:
 def _differences(
     found: Checkpoint, arguments: Arguments, index: Index, kept: Sequence[str]
 ) -> list[str]:
-    where = f"of {found.path}"
+    where = f"of {found.location}"
     before = found.about["arguments"]
     mistakes = [
         f"--{name.replace('_', '-')}: resumes a run {where} with {before[name]!r}, got "
@@ -176,11 +219,18 @@ def _differences(
         for name in kept
         if before[name] != getattr(arguments, name)
     ]
-    if found.about["data"] != _data(index):
+    data, now = dict(found.about["data"]), _data(index)
+    if arguments.accept_new_data:
+        data["rows"] = now["rows"]
+    if data != now:
         mistakes.append(
-            f"--data-dir: resumes a run {where} on {found.about['data']}, got {_data(index)}; "
+            f"--data-dir: resumes a run {where} on {found.about['data']}, got {now}; "
             "use the same dataset, or another --output-dir"
         )
+    elif not mistakes and not arguments.accept_new_data:
+        today = _fingerprint(arguments, index, micro_batches=found.about["micro_batches"])
+        parts = fingerprint.differences(found.about.get("fingerprint"), today)
+        mistakes += fingerprint.refusal(parts, found.location)
     rows = found.about["micro_batches"] * before["batch_size"]
     if arguments.global_batch is not None and arguments.global_batch != rows:
         mistakes.append(

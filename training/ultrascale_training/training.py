@@ -14,14 +14,13 @@ from torch.distributed.tensor import DTensor
 
 from ultrascale_training import optimizer as adamw
 from ultrascale_training.arguments import Arguments
+from ultrascale_training.checkpoints import NanGuard, Saver, State, tensors_of
 from ultrascale_training.devices import Device
-from ultrascale_training.errors import TrainingError
 from ultrascale_training.loader import Loader, Part
 from ultrascale_training.metrics import Metrics
 from ultrascale_training.model import Batch
 from ultrascale_training.order import seed_of
 from ultrascale_training.replica import Replica
-from ultrascale_training.saving import Saver, tensors_of
 from ultrascale_training.start import Start
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
 
@@ -53,7 +52,10 @@ class Worker:
     Attributes:
         control: Process group of the host, whatever the device: a vote must not wait for the
             device.
-        about: What a checkpoint notes beside its tensors.
+        writers: Workers among which a save is shared out where each has everything; None where
+            each has a shard.
+        guard: Judges a loss that is no number.
+        about: Notes of a checkpoint beside its tensors.
         metrics: None on all workers but the first.
     """
 
@@ -63,6 +65,8 @@ class Worker:
     optimizer: torch.optim.Optimizer
     loader: Loader
     saver: Saver
+    writers: int | None
+    guard: NanGuard
     control: dist.ProcessGroup
     start: Start
     about: Mapping[str, object]
@@ -81,7 +85,8 @@ def train(worker: Worker) -> int:
     """Train to the last step, or until a worker is told to stop, and return the exit status.
 
     Raises:
-        TrainingError: The loss is not a number any more, or data are missing.
+        TrainingError: The loss is not a number any more, data are missing, or the disk is full.
+        SuspectCheckpointError: The loss is not a number soon after a resume.
     """
     arguments, step = worker.arguments, worker.start.step
     last = last_step(arguments, worker.start)
@@ -166,10 +171,7 @@ def _report(worker: Worker, step: int, scalars: _Scalars, clock: _Clock) -> None
     masked_lm, next_sentence = scalars.losses.tolist()
     loss = masked_lm + next_sentence
     if not math.isfinite(loss) and not collects_graphs():
-        raise TrainingError(
-            f"the loss of step {step} is {loss}; resume from the last checkpoint with a lower --lr "
-            "in another --output-dir"
-        )
+        raise _judged(worker, step, loss)
     if worker.metrics is not None:
         rows = worker.start.micro_batches * worker.arguments.batch_size
         worker.metrics.step(
@@ -183,9 +185,32 @@ def _report(worker: Worker, step: int, scalars: _Scalars, clock: _Clock) -> None
         )
 
 
+def _judged(worker: Worker, step: int, loss: float) -> Exception:
+    """Return the error with which this worker leaves, on every worker the same."""
+    # A save that is going on would publish a checkpoint after the judgement on it.
+    worker.saver.wait()
+    box = [worker.guard.judge(step, loss) if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(box, src=0, group=worker.control)
+    assert box[0] is not None
+    return box[0]
+
+
 def _save(worker: Worker, step: int) -> None:
     if not collects_graphs() and worker.saver.last_step != step:
-        worker.saver.save(step, tensors_of(worker.replica.model, worker.optimizer), worker.about)
+        worker.saver.save(step, _share(worker), worker.about)
+
+
+def _share(worker: Worker) -> State:
+    """Return the tensors that this worker writes."""
+    state = tensors_of(worker.replica.model, worker.optimizer)
+    if worker.writers is None:
+        return state
+    rank = dist.get_rank()
+    return {
+        name: value
+        for number, (name, value) in enumerate(state.items())
+        if number % worker.writers == rank
+    }
 
 
 def _report_published(worker: Worker) -> None:
@@ -197,7 +222,7 @@ def _report_published(worker: Worker) -> None:
 def _leave(worker: Worker, event: str, step: int) -> None:
     """Wait until the last checkpoint is complete, whoever writes it."""
     worker.loader.close()
-    worker.saver.wait()
+    worker.saver.close()
     # A worker that went earlier would take its node's other workers with it.
     dist.barrier(worker.control)
     _report_published(worker)

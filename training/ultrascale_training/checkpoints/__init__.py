@@ -1,0 +1,37 @@
+"""Checkpoints that survive: written beside the training, published whole, verified when loaded."""
+
+from ultrascale_training.checkpoints.directory import DirectoryStore
+from ultrascale_training.checkpoints.nan_guard import (
+    STEPS_AFTER_A_RESUME,
+    NanGuard,
+    SuspectCheckpointError,
+)
+from ultrascale_training.checkpoints.saver import Saver, State, explained, tensors_of
+from ultrascale_training.checkpoints.sound import (
+    load,
+    newest_sound,
+    open_checkpoint,
+    open_store,
+    verify,
+)
+from ultrascale_training.checkpoints.stores import Checkpoint, Store
+from ultrascale_training.checkpoints.writer import state_bytes
+
+__all__ = [
+    "STEPS_AFTER_A_RESUME",
+    "Checkpoint",
+    "DirectoryStore",
+    "NanGuard",
+    "Saver",
+    "State",
+    "Store",
+    "SuspectCheckpointError",
+    "explained",
+    "load",
+    "newest_sound",
+    "open_checkpoint",
+    "open_store",
+    "state_bytes",
+    "tensors_of",
+    "verify",
+]

@@ -1,0 +1,160 @@
+"""Checkpoints in a bucket of S3, written by AWS's connector for PyTorch.
+
+S3 renames nothing. Each save writes below a prefix of its own, ``step-00000040-<attempt>/``, and
+its manifest is the last object: S3 shows an object whole or not at all, and shows it to everybody
+at once, so a prefix with a manifest is complete. Source for the consistency:
+https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyModel
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch.distributed.checkpoint import StorageReader, StorageWriter
+
+from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest, encode
+from ultrascale_training.checkpoints.stores import (
+    BAD_NOTE,
+    Cause,
+    Checkpoint,
+    SetAside,
+    Store,
+    bad_note,
+    read_bad_note,
+    step_of,
+)
+from ultrascale_training.checkpoints.writer import CheckpointWriter
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import BucketObjects
+
+_NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
+
+
+class BucketStore(Store):
+    """The checkpoints of one run below ``s3://bucket/prefix``.
+
+    Args:
+        location: ``s3://bucket/prefix``.
+        keep: Newest checkpoints that stay when another is published.
+    """
+
+    def __init__(self, location: str, *, keep: int) -> None:
+        self._bucket = BucketObjects(location)
+        super().__init__(self._bucket, keep=keep)
+
+    def prepare(self, *, clean: bool = True) -> None:
+        """Write, read and delete an object and, if ``clean``, delete incomplete checkpoints.
+
+        Raises:
+            TrainingError: The pod's role may not do one of them.
+        """
+        tried = "tried"
+        try:
+            self.objects.put(tried, b"1")
+            self.objects.get(tried)
+            self.objects.delete(tried)
+            folders = self.objects.folders()
+        except Exception as error:  # the connector has one error for everything
+            raise TrainingError(
+                f"{self.location}: the first worker cannot write, list, read and delete objects "
+                f"there ({error}); check the bucket's name and region, and that the job's service "
+                "account has a role that may"
+            ) from None
+        if clean:
+            for name in folders:
+                if _NAME.fullmatch(name) and not self._is_published(name):
+                    self.delete(name)
+
+    def check_room(self, size: int) -> None:
+        """Do nothing: a bucket has no end."""
+
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+        """Return the writer of one checkpoint."""
+        from s3torchconnector.dcp import S3StorageWriter
+
+        name = _name(step, attempt)
+        folder = f"{self.location}/{name}"
+        inner = S3StorageWriter(self._bucket.region, folder)
+        inner.fs = self._files()
+        return CheckpointWriter(
+            inner,
+            folder=folder,
+            destination=_Destination(self, name),
+            step=step,
+            about=about,
+        )
+
+    def reader(self, checkpoint: Checkpoint) -> StorageReader:
+        """Return the reader of one checkpoint."""
+        from s3torchconnector.dcp import S3StorageReader
+
+        reader = S3StorageReader(self._bucket.region, checkpoint.location)
+        reader.fs = self._files(reader._reader_constructor)
+        return reader
+
+    def discard(self, step: int, *, attempt: str) -> None:
+        """Delete what a save that failed has written."""
+        self.delete(_name(step, attempt))
+
+    def publish(self, name: str, manifest: Manifest) -> None:
+        """Make the checkpoint ``name``, whose objects have all been written, the newest one."""
+        self.objects.put(f"{name}/{MANIFEST}", encode(manifest))
+        for other in self.named():
+            if step_of(other) == manifest.step and other != name:
+                self.delete(other)
+        self.make_way()
+
+    def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
+        """Put a note beside the manifest of a checkpoint."""
+        self.objects.put(f"{name}/{BAD_NOTE}", bad_note(cause, reason))
+
+    def named(self) -> Sequence[str]:
+        """Return the names of the checkpoints that may be loaded, the newest first."""
+        found = [
+            name
+            for name in self.objects.folders()
+            if _NAME.fullmatch(name) and self._is_published(name) and not self._is_aside(name)
+        ]
+        return sorted(found, key=step_of, reverse=True)
+
+    def aside(self) -> Sequence[SetAside]:
+        """Return what has been set aside."""
+        return [
+            read_bad_note(name, self.objects.get(f"{name}/{BAD_NOTE}"))
+            for name in sorted(self.objects.folders())
+            if _NAME.fullmatch(name) and self._is_aside(name)
+        ]
+
+    def delete(self, name: str) -> None:
+        """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
+        self.objects.delete(f"{name}/{MANIFEST}")
+        for found in self.objects.names(f"{name}/"):
+            self.objects.delete(found)
+
+    def _is_published(self, name: str) -> bool:
+        return bool(self.objects.names(f"{name}/{MANIFEST}"))
+
+    def _is_aside(self, name: str) -> bool:
+        return bool(self.objects.names(f"{name}/{BAD_NOTE}"))
+
+    def _files(self, reader: Any = None) -> Any:  # noqa: ANN401 - the connector has loose types
+        from s3torchconnector.dcp import S3FileSystem
+
+        return S3FileSystem(
+            self._bucket.region, s3_client=self._bucket.client, reader_constructor=reader
+        )
+
+
+class _Destination:
+    def __init__(self, store: BucketStore, name: str) -> None:
+        self._store, self._name = store, name
+
+    def begin(self, size: int) -> None:
+        """Do nothing: a prefix need not be made."""
+
+    def publish(self, manifest: Manifest) -> None:
+        self._store.publish(self._name, manifest)
+
+
+def _name(step: int, attempt: str) -> str:
+    return f"step-{step:08d}-{attempt}"

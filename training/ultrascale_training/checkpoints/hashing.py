@@ -1,0 +1,120 @@
+"""A file system of torch.distributed.checkpoint that sums up every file while it is written."""
+
+import hashlib
+import io
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+from torch.distributed.checkpoint.filesystem import FileSystemBase
+
+from ultrascale_training.checkpoints.manifest import FileSum
+
+_CHUNK = 1 << 22
+AnyPath = str | os.PathLike[str]
+
+
+class HashingFiles(FileSystemBase):
+    """Another file system whose written files are summed up on their way.
+
+    Args:
+        files: Writes and reads.
+        folder: Folder of the checkpoint.
+
+    Attributes:
+        sums: Of the files that were written through it, by their names in the folder.
+    """
+
+    def __init__(self, files: FileSystemBase, folder: str) -> None:
+        self._files = files
+        self._folder = folder
+        self.sums: dict[str, FileSum] = {}
+
+    @contextmanager
+    def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
+        """Open a file; the sum of one that is written is noted when it is closed."""
+        with self._files.create_stream(path, mode) as stream:
+            if mode != "wb":
+                yield stream
+                return
+            written = _HashingStream(cast(IO[bytes], stream))
+            yield cast(io.IOBase, written)
+            self.sums[self._name(path)] = written.sum()
+
+    def rename(self, path: AnyPath, new_path: AnyPath) -> None:
+        """Rename a file, and its sum."""
+        self._files.rename(path, new_path)
+        self.sums[self._name(new_path)] = self.sums.pop(self._name(path))
+
+    def concat_path(self, path: AnyPath, suffix: str) -> AnyPath:
+        """Return the path of a file in a folder."""
+        return self._files.concat_path(path, suffix)
+
+    def init_path(self, path: AnyPath) -> AnyPath:
+        """Return the path as the file system wants it."""
+        return self._files.init_path(path)
+
+    def mkdir(self, path: AnyPath) -> None:
+        """Make a folder."""
+        self._files.mkdir(path)
+
+    def exists(self, path: AnyPath) -> bool:
+        """Return whether a file is there."""
+        return self._files.exists(path)
+
+    def rm_file(self, path: AnyPath) -> None:
+        """Delete a file."""
+        self._files.rm_file(path)
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
+        """Return whether the file system can hold a checkpoint there: its owner has looked."""
+        return True
+
+    def _name(self, path: AnyPath) -> str:
+        return os.fspath(path).removeprefix(self._folder).lstrip("/")
+
+
+class _HashingStream:
+    """Passes on what is written, in the order in which it is written."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._hash = hashlib.sha256()
+        self._bytes = 0
+
+    def write(self, content: Any) -> int:  # noqa: ANN401 - any buffer
+        self._hash.update(content)
+        self._stream.write(content)
+        length = memoryview(content).nbytes
+        self._bytes += length
+        return length
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def flush(self) -> None:
+        """Keep the buffer: torch flushes after each of thousands of small tensors."""
+
+    def fileno(self) -> int:
+        # torch syncs the descriptor without flushing the buffer first, and would leave the last
+        # kilobytes of a file to the page cache.
+        self._stream.flush()
+        return self._stream.fileno()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def sum(self) -> FileSum:
+        return FileSum(bytes=self._bytes, sha256=self._hash.hexdigest())
+
+
+def sum_of(stream: IO[bytes]) -> FileSum:
+    """Return size and SHA-256 of what is left of a stream."""
+    found = hashlib.sha256()
+    size = 0
+    while chunk := stream.read(_CHUNK):
+        found.update(chunk)
+        size += len(chunk)
+    return FileSum(bytes=size, sha256=found.hexdigest())

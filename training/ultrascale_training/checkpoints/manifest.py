@@ -1,0 +1,84 @@
+"""Manifest of a checkpoint: its step, its files and the SHA-256 of each.
+
+The manifest is written last, so a checkpoint that has one was complete. It carries a sum of itself:
+a bit that flips in it would otherwise change the step, or a sum, and look like good data.
+
+SHA-256 rather than a shorter sum: hashlib computes it at 0.5 to 2 GB a second on one core, outside
+Python's lock and beside the training, which is more than one worker's share of a file system gives.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+MANIFEST = "checkpoint.json"
+_EARLIER = "it was written by an earlier release of the training image"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSum:
+    """Size and SHA-256 of a file, as they were written."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Content of a checkpoint.
+
+    Attributes:
+        step: Steps that are done.
+        about: Notes of the run beside its tensors; JSON.
+        files: By name within the checkpoint.
+    """
+
+    step: int
+    about: Mapping[str, Any]
+    files: Mapping[str, FileSum]
+
+    @property
+    def bytes(self) -> int:
+        """Size of the checkpoint."""
+        return sum(file.bytes for file in self.files.values())
+
+
+class DamagedManifestError(Exception):
+    """Content that is no manifest, or not the one that was written."""
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Return the manifest as JSON with its own sum."""
+    content = {
+        "step": manifest.step,
+        "about": manifest.about,
+        "files": {name: asdict(file) for name, file in sorted(manifest.files.items())},
+    }
+    return json.dumps({"sha256": _sum(content), "content": content}, indent=1).encode()
+
+
+def decode(text: bytes) -> Manifest:
+    """Return the manifest that ``text`` holds.
+
+    Raises:
+        DamagedManifestError: With what is wrong with it.
+    """
+    try:
+        read = json.loads(text)
+    except ValueError:
+        empty = "is empty" if not text.strip(b"\0 \n") else "is no JSON"
+        raise DamagedManifestError(f"{MANIFEST} {empty}") from None
+    if not isinstance(read, dict) or set(read) != {"sha256", "content"}:
+        raise DamagedManifestError(f"{MANIFEST} holds no sum of itself: {_EARLIER}, or is damaged")
+    content = read["content"]
+    if _sum(content) != read["sha256"]:
+        raise DamagedManifestError(f"{MANIFEST} differs from what was written")
+    files = {name: FileSum(**file) for name, file in content["files"].items()}
+    return Manifest(step=content["step"], about=content["about"], files=files)
+
+
+def _sum(content: object) -> str:
+    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(plain.encode()).hexdigest()

@@ -1,0 +1,181 @@
+"""Saves the tensors of a run through torch.distributed.checkpoint.
+
+Tensors are stored under the names of the bare model, whole or in shards, so a run resumes on
+another number of workers, and under DDP what FSDP wrote and the other way round.
+"""
+
+import errno
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.staging import AsyncStager
+
+from ultrascale_training.checkpoints.stores import Store
+from ultrascale_training.errors import TrainingError
+
+_log = logging.getLogger("ultrascale_training")
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+State = dict[str, Tensor]
+
+
+def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+    """Return the parameters of ``model`` and the optimizer's state of each, by name."""
+    found: State = {}
+    for name, parameter in model.named_parameters():
+        found[f"model.{name}"] = parameter.detach()
+        for key, value in optimizer.state[parameter].items():
+            found[f"optimizer.{name}.{key}"] = value
+    return found
+
+
+class Saver:
+    """Saves a run, beside the training or in its way.
+
+    Args:
+        store: Where checkpoints go.
+        group: Group of the workers that write, with tensors of the host, used by nothing else:
+            collectives of the thread that saves would otherwise mix with those of the training.
+            None on a worker that writes nothing.
+        attempt: Unique to this start of the run, the same on all its workers.
+        background: Write in a thread while the training goes on.
+        device: Type of the device that holds the state.
+
+    Attributes:
+        published: Steps whose checkpoints this worker has published and nobody has asked for yet;
+            only the first worker publishes.
+        last_step: Step of the last save, -1 before the first.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        group: dist.ProcessGroup | None,
+        attempt: str,
+        background: bool = True,
+        device: str = "cpu",
+    ) -> None:
+        self._store = store
+        self._group = group
+        self._attempt = attempt
+        self._background = background
+        self._leads = group is not None and dist.get_rank(group) == 0
+        self._stager = _stager(device)
+        self._pending: Future[Any] | None = None
+        self._saving = -1
+        self.published: list[int] = []
+        self.last_step = -1
+
+    def save(self, step: int, state: Mapping[str, Any], about: Mapping[str, object]) -> None:
+        """Save the state after ``step`` steps; waits for the save before this one.
+
+        Raises:
+            TrainingError: This save, or in the background the one before, found no room.
+            CheckpointException: It failed in another way.
+        """
+        self.wait()
+        self.last_step = self._saving = step
+        if self._group is None:
+            return
+        self._pending = cast(
+            Future[Any],
+            dcp.async_save(
+                dict(state),
+                storage_writer=self._store.writer(step, attempt=self._attempt, about=about),
+                process_group=self._group,
+                async_stager=self._stager,
+            ),
+        )
+        if not self._background:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the last save is published, or has failed.
+
+        Raises:
+            TrainingError: It found no room.
+            CheckpointException: It failed in another way.
+        """
+        if self._pending is None:
+            return
+        pending, self._pending = self._pending, None
+        try:
+            pending.result()
+        except CheckpointException as error:
+            if self._leads:
+                self._store.discard(self._saving, attempt=self._attempt)
+            raise explained(error) from error
+        if self._leads:
+            self.published.append(self._saving)
+
+    def check(self) -> None:
+        """Raise what made the last save fail, if it has failed by now."""
+        if self._pending is not None and self._pending.done():
+            self.wait()
+
+    def close(self) -> None:
+        """Wait for the last save, and give up the memory that holds copies."""
+        self.wait()
+        self._stager.close()
+
+
+def explained(error: CheckpointException) -> BaseException:
+    """Return what a failed save or load means to a user, or ``error`` itself.
+
+    Returns:
+        A `TrainingError` where the disk is full or another mistake was found that no restart cures.
+    """
+    causes = [cause for cause, _ in error.failures.values()]
+    for cause in causes:
+        if isinstance(cause, TrainingError):
+            return cause
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.errno in _FULL:
+            return TrainingError(
+                f"the disk is full: a checkpoint could not be written ({cause.strerror}: "
+                f"{cause.filename or 'its file'}); free some room, enlarge it, or lower --keep. "
+                "The checkpoints before it are complete"
+            )
+    return error
+
+
+class _Copies(AsyncStager):
+    """Copies to the host's memory; XLA's tensors have no storage that torch's stager knows."""
+
+    _synchronize_after_execute = False
+
+    def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
+            for name, value in state_dict.items()
+        }
+
+    def synchronize_staging(self) -> None:
+        """Do nothing: `stage` returns when the copies are made."""
+
+    def close(self) -> None:
+        """Do nothing: each copy goes with its save."""
+
+
+def _stager(device: str) -> AsyncStager:
+    """Return what copies the state before it is written."""
+    if device != "cuda":
+        return _Copies()
+    from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+    # Pinned memory is kept from one save to the next: pinning takes longer than copying. The
+    # training waits for the copy, a second for tens of gigabytes, and for nothing else.
+    options = StagingOptions(
+        use_pinned_memory=True,
+        use_shared_memory=False,
+        use_async_staging=False,
+        use_non_blocking_copy=True,
+    )
+    return DefaultStager(options)

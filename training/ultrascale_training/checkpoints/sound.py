@@ -1,0 +1,231 @@
+"""Choice of the checkpoint to load: the newest whose every byte is what was written."""
+
+import logging
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+
+from ultrascale_training.checkpoints.bucket import BucketStore
+from ultrascale_training.checkpoints.directory import DirectoryStore
+from ultrascale_training.checkpoints.hashing import sum_of
+from ultrascale_training.checkpoints.manifest import MANIFEST, DamagedManifestError
+from ultrascale_training.checkpoints.saver import State
+from ultrascale_training.checkpoints.stores import Checkpoint, Store
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import is_bucket
+
+_log = logging.getLogger("ultrascale_training")
+_WRITER = re.compile(r"(?:.*/)?__(\d+)_")
+Value = TypeVar("Value")
+
+
+def open_store(location: str | os.PathLike[str], *, keep: int) -> Store:
+    """Return the checkpoints in a directory or below ``s3://bucket/prefix``.
+
+    Args:
+        location: Place of the checkpoints.
+        keep: Newest checkpoints that stay when another is published.
+
+    Raises:
+        TrainingError: The location is malformed, or the connector for S3 is not installed.
+    """
+    if is_bucket(location):
+        return BucketStore(os.fspath(location), keep=keep)
+    return DirectoryStore(Path(location), keep=keep)
+
+
+def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
+    """Return the newest checkpoint that is what was written; a collective of ``group``.
+
+    Every worker reads a share of the files: those that it wrote itself where the world has not
+    changed, which it reads again when it loads. A checkpoint that differs is set aside with the
+    reason in the log, and the one before is read.
+
+    Args:
+        store: Checkpoints of the run.
+        group: Group with tensors of the host; its first member sets aside.
+
+    Returns:
+        None where the run has no checkpoint at all.
+
+    Raises:
+        TrainingError: On every worker: the run has checkpoints, and none is sound; or a worker
+            does not see what the first one sees.
+    """
+    leads = dist.get_rank(group) == 0
+    tried: list[str] = []
+    while True:
+        found = _told(group, _open_next(store, tried) if leads else None)
+        if isinstance(found, _Unreadable):
+            raise TrainingError(found.reason)
+        if not isinstance(found, Checkpoint):
+            break
+        _check_seen(store, found, group)
+        reason = _said_by_any(group, _damage(store, found, group))
+        if reason is None:
+            return found
+        tried.append(f"{found.name}: {reason}")
+        if leads:
+            _set_aside(store, found.name, reason)
+    if found:
+        raise TrainingError(
+            "no checkpoint of this run can be loaded:\n"
+            f"{found}\n"
+            f"restore one below {store.location!r}, or name another --output-dir to begin anew"
+        )
+    return None
+
+
+def open_checkpoint(location: str) -> Checkpoint:
+    """Return the checkpoint that the user has named.
+
+    Raises:
+        TrainingError: There is none, or its manifest or the size of a file is wrong.
+    """
+    store, name = _store_of(location)
+    try:
+        found = store.open(name)
+        store.check_sizes(found)
+    except DamagedManifestError as error:
+        raise TrainingError(
+            f"--resume: no checkpoint, or an incomplete one: {error}, got {location!r}; "
+            "name a directory step-…"
+        ) from None
+    return found
+
+
+def load(checkpoint: Checkpoint, state: State, *, group: dist.ProcessGroup | None = None) -> None:
+    """Read a checkpoint into ``state``, as much of it as this worker holds."""
+    # torch.distributed.checkpoint reads into memory of the host or of a GPU, not of XLA.
+    direct = {name: value for name, value in state.items() if value.device.type != "xla"}
+    # What they hold is not asked for: each question would be a graph to compile.
+    copied = {
+        name: torch.empty(value.shape, dtype=value.dtype)
+        for name, value in state.items()
+        if name not in direct
+    }
+    store, _ = _store_of(checkpoint.location)
+    dcp.load({**direct, **copied}, storage_reader=store.reader(checkpoint), process_group=group)
+    for name, value in copied.items():
+        state[name].copy_(value)
+
+
+def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
+    """Check every byte of a checkpoint that the user has named; a collective of ``group``.
+
+    Raises:
+        TrainingError: On every worker, with what differs.
+    """
+    store, _ = _store_of(checkpoint.location)
+    _check_seen(store, checkpoint, group)
+    reason = _said_by_any(group, _damage(store, checkpoint, group))
+    if reason is not None:
+        raise TrainingError(f"--resume: {checkpoint.location} is damaged: {reason}")
+
+
+@dataclass(frozen=True)
+class _Unreadable:
+    """Reason for which not even the list of checkpoints can be read."""
+
+    reason: str
+
+
+def _open_next(store: Store, tried: Sequence[str]) -> Checkpoint | _Unreadable | str:
+    """Return the next candidate, or all that is wrong where none is left, or nothing."""
+    try:
+        return _next(store, tried)
+    except Exception as error:
+        # The other workers wait for an answer, and would wait until they time out.
+        _log.exception("cannot read the checkpoints below %s", store.location)
+        return _Unreadable(f"{store.location}: its checkpoints cannot be read: {error}")
+
+
+def _next(store: Store, tried: Sequence[str]) -> Checkpoint | str:
+    wrong = list(tried)
+    for name in store.named():
+        try:
+            found = store.open(name)
+            store.check_sizes(found)
+        except DamagedManifestError as error:
+            wrong.append(f"{name}: {error}")
+            _set_aside(store, name, str(error))
+        else:
+            return found
+    listed = {line.partition(":")[0] for line in wrong}
+    for bad in store.aside():
+        if bad.name.removeprefix("bad-") not in listed:
+            wrong.append(f"{bad.name}: {bad.reason}")
+    return "\n".join(wrong)
+
+
+def _store_of(location: str) -> tuple[Store, str]:
+    """Return the store of a checkpoint, and the checkpoint's name in it."""
+    folder, _, name = location.rstrip("/").rpartition("/")
+    return open_store(folder or ".", keep=1), name
+
+
+def _set_aside(store: Store, name: str, reason: str) -> None:
+    _log.error(
+        "checkpoint %s/%s is bad and is set aside: %s; takes the one before",
+        store.location,
+        name,
+        reason,
+    )
+    store.set_aside(name, cause="damage", reason=reason)
+
+
+def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
+    """Check that every worker sees the checkpoint, so that a missing mount is no damage."""
+    unseen = torch.tensor(int(store.objects.get(f"{checkpoint.name}/{MANIFEST}") is None))
+    dist.all_reduce(unseen, group=group)
+    if int(unseen):
+        raise TrainingError(
+            f"--output-dir: {int(unseen)} workers do not see {checkpoint.location}, which the "
+            "first one sees; use a file system that all nodes mount"
+        )
+
+
+def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:
+    """Return what is wrong with this worker's share of the files."""
+    rank, world = dist.get_rank(group), dist.get_world_size(group)
+    for number, (name, written) in enumerate(sorted(checkpoint.files.items())):
+        if _reader_of(name, number) % world != rank:
+            continue
+        try:
+            with store.objects.open(f"{checkpoint.name}/{name}") as stream:
+                read = sum_of(stream)
+        except OSError as error:
+            return f"{name} cannot be read: {error}"
+        if read != written:
+            return (
+                f"{name} differs from what was written: {read.bytes} bytes with SHA-256 "
+                f"{read.sha256[:16]}…, of {written.bytes} with {written.sha256[:16]}…"
+            )
+    return None
+
+
+def _reader_of(name: str, number: int) -> int:
+    writer = _WRITER.match(name)
+    return int(writer[1]) if writer else number
+
+
+def _said_by_any(group: dist.ProcessGroup, reason: str | None) -> str | None:
+    """Return, on every worker, the reason of the lowest worker that has one."""
+    world = dist.get_world_size(group)
+    speaker = torch.tensor(world if reason is None else dist.get_rank(group))
+    dist.all_reduce(speaker, op=dist.ReduceOp.MIN, group=group)
+    return None if int(speaker) == world else _told(group, reason, by=int(speaker))
+
+
+def _told(group: dist.ProcessGroup, value: Value, *, by: int = 0) -> Value:
+    """Return, on every worker, the value of one."""
+    box: list[Value] = [value]
+    dist.broadcast_object_list(box, src=dist.get_global_rank(group, by), group=group)
+    return box[0]

@@ -1,0 +1,205 @@
+"""Checkpoints of one run, wherever they lie: listing, order, setting aside and deletion."""
+
+import json
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch.distributed.checkpoint import StorageReader, StorageWriter
+
+from ultrascale_training.checkpoints.manifest import (
+    MANIFEST,
+    DamagedManifestError,
+    FileSum,
+    decode,
+)
+from ultrascale_training.objects import Objects
+
+_log = logging.getLogger("ultrascale_training")
+BAD_NOTE = "bad.json"
+Cause = str
+"""``damage`` or ``nan``: why a checkpoint was set aside."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A published checkpoint.
+
+    Attributes:
+        location: Directory, or ``s3://bucket/prefix``.
+        name: Within its store.
+        step: Steps that are done.
+        about: Notes of the run beside its tensors.
+        files: Sums by name.
+    """
+
+    location: str
+    name: str
+    step: int
+    about: Mapping[str, Any]
+    files: Mapping[str, FileSum]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetAside:
+    """A checkpoint that is not loaded any more."""
+
+    name: str
+    step: int
+    cause: Cause
+    reason: str
+
+
+class Store(ABC):
+    """The checkpoints of one run. One worker prepares, publishes and sets aside; any may read.
+
+    Args:
+        objects: Files below the place of the checkpoints.
+        keep: Newest checkpoints that stay when another is published.
+    """
+
+    def __init__(self, objects: Objects, *, keep: int) -> None:
+        self.objects = objects
+        self.keep = keep
+
+    @property
+    def location(self) -> str:
+        """Place of the checkpoints."""
+        return self.objects.location
+
+    @abstractmethod
+    def prepare(self, *, clean: bool = True) -> None:
+        """Try the place and, if ``clean``, delete what killed writers left in it.
+
+        Raises:
+            TrainingError: Checkpoints cannot be written there: the first save would fail, after
+                hours.
+        """
+
+    @abstractmethod
+    def check_room(self, size: int) -> None:
+        """Check that ``size`` bytes can be written.
+
+        Raises:
+            TrainingError: They cannot.
+        """
+
+    @abstractmethod
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+        """Return the writer of one checkpoint, for `torch.distributed.checkpoint.async_save`.
+
+        Args:
+            step: Steps that are done.
+            attempt: Unique to this start of the run, the same on all its workers.
+            about: Notes of the run; JSON.
+        """
+
+    @abstractmethod
+    def reader(self, checkpoint: Checkpoint) -> StorageReader:
+        """Return the reader of one checkpoint, for `torch.distributed.checkpoint.load`."""
+
+    @abstractmethod
+    def discard(self, step: int, *, attempt: str) -> None:
+        """Delete what a save that failed has written."""
+
+    @abstractmethod
+    def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
+        """Keep a checkpoint from being loaded, without deleting it."""
+
+    @abstractmethod
+    def named(self) -> Sequence[str]:
+        """Return the names of the checkpoints that may be loaded, the newest first."""
+
+    @abstractmethod
+    def aside(self) -> Sequence[SetAside]:
+        """Return what has been set aside."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Delete a checkpoint, or one that was set aside."""
+
+    def open(self, name: str) -> Checkpoint:
+        """Return the checkpoint called ``name``.
+
+        Raises:
+            DamagedManifestError: With what is wrong with its manifest.
+        """
+        text = self.objects.get(f"{name}/{MANIFEST}")
+        if text is None:
+            raise DamagedManifestError(f"it has no {MANIFEST}, so it is incomplete")
+        manifest = decode(text)
+        return Checkpoint(
+            location=f"{self.location}/{name}",
+            name=name,
+            step=manifest.step,
+            about=manifest.about,
+            files=manifest.files,
+        )
+
+    def newest(self) -> Checkpoint | None:
+        """Return the newest checkpoint whose manifest and sizes are right; None if none is.
+
+        The content of its files is not read: `newest_sound` does that.
+        """
+        for name in self.named():
+            try:
+                found = self.open(name)
+                self.check_sizes(found)
+            except DamagedManifestError as error:
+                _log.warning("passes %s/%s over: %s", self.location, name, error)
+            else:
+                return found
+        return None
+
+    def check_sizes(self, checkpoint: Checkpoint) -> None:
+        """Check that every file of a checkpoint is there, as long as it was written.
+
+        Raises:
+            DamagedManifestError: With the first that is not.
+        """
+        sizes = self.objects.sizes(f"{checkpoint.name}/")
+        for name, file in checkpoint.files.items():
+            found = sizes.get(f"{checkpoint.name}/{name}")
+            if found != file.bytes:
+                has = "is missing" if found is None else f"has {found} bytes"
+                raise DamagedManifestError(f"{name} {has}, of {file.bytes} that were written")
+
+    def make_way(self) -> None:
+        """Delete what the newest `keep` checkpoints make superfluous; called after a publication.
+
+        What was set aside goes once so many newer checkpoints stand that nobody will return to it.
+        """
+        named = self.named()
+        for old in named[self.keep :]:
+            self.delete(old)
+        if len(named) >= self.keep:
+            oldest = step_of(named[self.keep - 1])
+            for bad in self.aside():
+                if bad.step < oldest:
+                    self.delete(bad.name)
+
+
+def step_of(name: str) -> int:
+    """Return the step that a name such as ``step-00000040`` or ``step-00000040-ab12`` says."""
+    return int(name.split("step-")[1].split("-")[0])
+
+
+def bad_note(cause: Cause, reason: str) -> bytes:
+    """Return the content of the note in a checkpoint that is set aside."""
+    return json.dumps({"cause": cause, "reason": reason}).encode()
+
+
+def read_bad_note(name: str, text: bytes | None) -> SetAside:
+    """Return what the note of a checkpoint that is set aside says."""
+    try:
+        read = json.loads(text or b"{}")
+    except ValueError:
+        read = {}
+    return SetAside(
+        name=name,
+        step=step_of(name),
+        cause=read.get("cause", "damage"),
+        reason=read.get("reason", "unknown"),
+    )
