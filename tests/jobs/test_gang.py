@@ -34,16 +34,24 @@ while not (folder / f"go-{os.environ['ATTEMPT']}").exists():
     time.sleep(0.02)
 """
 WORDS = ["a b", "$HOME", "$(POD_IP)", "$$", ""]
-NODES, PROCESSES = 2, 2
+# Nodes and processes of each.
+SIZES = {"static": (8, 1), "etcd-v2": (2, 2)}
 
 
 class Gang:
     """The pods of one job, as Volcano would start them; the first has the real `torchrun`."""
 
     def __init__(
-        self, command: Sequence[str], variables: Mapping[str, str], folder: Path, image: Path
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        folder: Path,
+        image: Path,
+        *,
+        world: int,
     ) -> None:
         self._command = command
+        self._world = world
         self._variables = variables
         self._folder = folder
         self._image = image
@@ -76,7 +84,7 @@ class Gang:
 
     def told(self, attempt: int) -> list[dict[str, Any]]:
         """Return what the processes of an attempt tell, by rank, once all are there."""
-        files = [self._folder / f"{attempt}-{rank}" for rank in range(NODES * PROCESSES)]
+        files = [self._folder / f"{attempt}-{rank}" for rank in range(self._world)]
         deadline = time.monotonic() + 40
         while not all(file.exists() for file in files):
             assert time.monotonic() < deadline, self.output()
@@ -101,9 +109,11 @@ class Gang:
 
 
 @contextmanager
-def gang(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> Generator[Gang]:
+def gang(
+    command: Sequence[str], variables: Mapping[str, str], folder: Path, *, world: int
+) -> Generator[Gang]:
     with forked_torchrun(folder) as image:
-        found = Gang(command, variables, folder, image)
+        found = Gang(command, variables, folder, image, world=world)
         try:
             yield found
         finally:
@@ -127,12 +137,15 @@ def backend(request: pytest.FixtureRequest) -> str:
 def pods(backend: str, tmp_path: Path) -> Iterator[Gang]:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
+    nodes, processes = SIZES[backend]
+    train = {**job_cluster()["pools"][1], "nodes": {"static": nodes}}
     job = prepared(
-        job_cluster(scheduling=VOLCANO | {"rendezvous": {"backend": backend}}),
+        job_cluster(train, scheduling=VOLCANO | {"rendezvous": {"backend": backend}}),
         rendezvous=backend,
         script=str(script),
         args=[str(tmp_path), *WORDS],
-        processes_per_node=PROCESSES,
+        nodes=nodes,
+        processes_per_node=processes,
         restarts={"workers": 0},
     )
     command = container(job)["command"]
@@ -144,31 +157,34 @@ def pods(backend: str, tmp_path: Path) -> Iterator[Gang]:
         else:
             etcd = stack.enter_context(running_etcd(tmp_path, arguments=["--enable-v2=true"]))
             command = moved(command, "etcd-client", 2379, etcd.port)
-        yield stack.enter_context(gang(command, variables, tmp_path))
+        yield stack.enter_context(gang(command, variables, tmp_path, world=nodes * processes))
 
 
 def test_a_gang_meets_and_meets_again_after_it_failed(
     pods: Gang, backend: str, tmp_path: Path
 ) -> None:
     """Agents that end close their rendezvous: who comes to it again dies at once."""
-    pods.start(1, attempt=0)
-    pods.start(0, attempt=0)
+    nodes, processes = SIZES[backend]
+    for index in reversed(range(nodes)):
+        pods.start(index, attempt=0)
     first = pods.told(attempt=0)
     (tmp_path / "fail-0").touch()
     pods.restart()
-    pods.start(1, attempt=1)
-    pods.start(0, attempt=1)
+    for index in reversed(range(nodes)):
+        pods.start(index, attempt=1)
     second = pods.told(attempt=1)
     (tmp_path / "go-1").touch()
 
-    assert [pod.wait(timeout=20) for pod in pods.pods] == [0, 0], pods.output()
+    assert [pod.wait(timeout=20) for pod in pods.pods] == [0] * nodes, pods.output()
+    addresses = [f"127.0.0.{index + 1}" for index in range(nodes)]
     for attempt, told in enumerate((first, second)):
-        assert [each["WORLD_SIZE"] for each in told] == ["4"] * 4
-        assert sorted(each["LOCAL_RANK"] for each in told) == ["0", "0", "1", "1"]
+        assert {each["WORLD_SIZE"] for each in told} == {str(nodes * processes)}
+        assert sorted(each["LOCAL_RANK"] for each in told) == sorted(
+            [*map(str, range(processes))] * nodes
+        )
         # An address that all pods reach, not a name.
-        assert {each["MASTER_ADDR"] for each in told} <= {"127.0.0.1", "127.0.0.2"}
+        assert {each["MASTER_ADDR"] for each in told} <= set(addresses)
         if backend == "static":
-            # Rank 0 is in the first pod, wherever the nodes are.
-            assert [each["POD_IP"] for each in told] == ["127.0.0.1"] * 2 + ["127.0.0.2"] * 2
+            assert [each["POD_IP"] for each in told] == addresses
         assert {each["TORCHELASTIC_RUN_ID"] for each in told} == {f"tune-0b1c-{attempt}"}
         assert all(each["arguments"] == WORDS for each in told)
