@@ -67,6 +67,8 @@ TRAINING: dict[str, Any] = {
     "roles": {"teacher": {}, "student": {}},
     "restarts": {"job": 1},
     "compile_cache": {"model": "bert"},
+    "output": "/data/other",
+    "durable": True,
     "ttl_seconds_after_finished": 60,
 }
 ONE_BATCH: dict[str, Any] = {

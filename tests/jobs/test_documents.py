@@ -28,8 +28,8 @@ from tests.support.pools import as_text, make_document, pool_document
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import prepare
 
-PROGRAM = {"image": IMAGE, "script": "train.py"}
-TEMPLATE: dict[str, Any] = {"pool": "train", "nodes": 2, "image": IMAGE, "script": "train.py"}
+PROGRAM = {"image": IMAGE, "script": "train.py", "durable": False}
+TEMPLATE: dict[str, Any] = {"pool": "train", "nodes": 2, **PROGRAM}
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Occupancy, Tier
 
 HYPERPOD, ON_DEMAND, SPOT = "hyperpod", "eks-on-demand", "eks-spot"
-PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py", "nodes": 2}
+PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py", "nodes": 2, "durable": False}
 # The local file system of the cluster and its claims are in no stub.
 JOB = {"name": "burst", **PROGRAM, "prefer": [HYPERPOD, ON_DEMAND, SPOT], "volumes": []}
 

@@ -20,6 +20,7 @@ from torchx.specs import (
 from torchx.specs import resource as named
 
 from tests.support import torchx_apps as apps
+from tests.support.config_jobs import LUSTRE
 from tests.support.folders import ROOT
 from tests.support.jobs import container, job_cluster, make_job, pod_spec, prepared
 from tests.support.pools import pool_document
@@ -128,7 +129,7 @@ def two_pools(folder: Path, *types: list[str]) -> Path:
         for number, each in enumerate(types)
     ]
     path = folder / "cluster.yaml"
-    path.write_text(yaml.safe_dump(job_cluster(*pools)))
+    path.write_text(yaml.safe_dump(job_cluster(*pools, storage=LUSTRE)))
     return path
 
 

@@ -87,7 +87,7 @@ def test_graphs_are_compiled_by_a_job_of_their_own() -> None:
 
 def test_arguments_are_no_templates_of_torchx() -> None:
     app = apps.component(TRAINIUM, **TYPED, script_args="'$$5' '${app_id}'")
-    job = make_job(pool="trn1", image=apps.IMAGE, args=["$$5", "${app_id}"])
+    job = make_job(pool="trn1", image=apps.IMAGE, args=["$$5", "${app_id}"], durable=True)
 
     assert (
         container(apps.job_of(app))["command"] == container(prepared(apps.CLUSTER, job))["command"]

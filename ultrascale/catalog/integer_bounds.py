@@ -57,3 +57,5 @@ PODS = 100_000_000
 """Pods of a cluster: a thousand on each of the most nodes."""
 DATABASE_GB = 1_000
 """Size of a control plane's database: a slip of the finger beyond it."""
+NODE_HOURS = 1_000_000_000
+"""Node-hours: those of the largest cluster in a year. Ours to choose."""

@@ -210,6 +210,10 @@ REFUSED: tuple[RefusedVariable, ...] = (
         why=Refusal(wrong="set for every pod, differently in each", todo="choose another name"),
     ),
     RefusedVariable(
+        pattern="ULTRASCALE_(OUTPUT|BUCKET|NODE|POD|RESTART_BUDGET)",
+        why=Refusal(wrong="set for every training job", todo="write output, or restarts.budget"),
+    ),
+    RefusedVariable(
         pattern="TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
         why=Refusal(wrong="set for every job, without which restarts hang", todo=_LEAVE),
     ),

@@ -8,7 +8,7 @@ from typing import Literal
 from ultrascale.config._document import Document, KeyPath
 from ultrascale.errors import Diagnostic, Severity
 
-Code = Literal["form", "missing", "rule", "unsupported"]
+Code = Literal["form", "missing", "rule", "undurable", "unsupported"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,15 @@ CacheModel = Annotated[
     ),
 ]
 NetworkLayer = Literal["layer-1", "layer-2", "layer-3", "layer-4"]
+OutputPlace = Annotated[
+    str,
+    matching(
+        r"(?=.{1,1024}$)(?:/(?!\.{1,2}(?:/|$))[\w.-]{1,255})+"
+        r"|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[!-.0-~][!-~]{0,899})?",
+        "neither an absolute path nor s3://BUCKET/PREFIX",
+        "write it as /data/output, or s3://checkpoints/run, with no '/' at the end",
+    ),
+]
 HttpPath = Annotated[
     str,
     matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
@@ -179,13 +188,19 @@ class Restarts(Model):
     job: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """Restarts of all pods; with `min_nodes`, of each pod.
 
-    Default: 10; 100 on Spot, 2 with `--precompile`.
+    Default: 10, or 100 on Spot, and those that `budget` earns in 30 days; 2 with `--precompile`.
     """
 
     workers: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """Restarts of the processes of a pod by torchrun, without a new pod.
 
     Default: 3; 0 with `rendezvous: static`, 100 with `min_nodes`.
+    """
+
+    budget: Annotated[float, Field(gt=0, le=integer_bounds.NODE_HOURS)] | None = None
+    """Node-hours of the job that earn one restart; progress that is saved refills the budget.
+
+    Default: 3167, which allows twice the failures that were published of 2,048 nodes.
     """
 
 
@@ -448,6 +463,16 @@ class TrainingJob(Job):
 
     restarts: Restarts = Field(default_factory=Restarts)
     """Restarts before the job counts as failed."""
+
+    output: OutputPlace | None = None
+    """Place of checkpoints, metrics and traces: a path on a volume, or `s3://BUCKET/PREFIX` with
+    one of `storage.buckets` or a bucket of yours.
+
+    Default: `output/NAME` on the first volume, else in the bucket `checkpoints`.
+    """
+
+    durable: bool = True
+    """Whether the output has to outlive the pods; `false` sends a job that keeps none."""
 
     compile_cache: CompileCache | None = None
     """Cache of compiled graphs for Neuron devices. Default: graphs are compiled as they are met."""

@@ -25,7 +25,12 @@ from ultrascale.plan.pools.tiers import NodeTierPlan, node_tiers
 # Every order of preference among more tiers would be too many for Helm, which keeps all values of
 # a release in a Secret.
 _MOST_TIERS = 4
-_PROGRAM: JsonObject = {"name": "job", "image": "docker.io/job:1", "command": ["job"]}
+_PROGRAM: JsonObject = {
+    "name": "job",
+    "image": "docker.io/job:1",
+    "command": ["job"],
+    "durable": False,
+}
 _DEVICES = {"gpu": names.NVIDIA_GPU, "neuron": names.NEURON_DEVICE}
 
 

@@ -186,6 +186,13 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
         "image": pod.image,
         "imagePullPolicy": "IfNotPresent",
         "env": [
+            *(
+                {
+                    "name": name,
+                    "valueFrom": {"configMapKeyRef": {"name": each.name, "key": each.key}},
+                }
+                for name, each in pod.settings.items()
+            ),
             *({"name": name, "value": value} for name, value in {**pod.env, **env}.items()),
             *(
                 {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -18,6 +18,7 @@ from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.delivery.package import release_notes, release_warnings
 from ultrascale.plan.jobs import job as plan_jobs
+from ultrascale.plan.jobs import output
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
@@ -279,6 +280,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
         *network_warnings(cluster.plan.network),
         *fixed_group_warnings(cluster.cluster),
         *release_warnings(cluster.cluster),
+        *_undurable(cluster),
     )
     notes = (
         config.Mistake((), support_note(version), got=""),
@@ -324,6 +326,16 @@ def check_templates(cluster: JobCluster) -> None:
         raise cluster.reading.refusal(mistakes)
 
 
+def _undurable(cluster: JobCluster) -> Iterator[config.Mistake]:
+    """Yield templates whose output would end with their pods; a job may still name a place."""
+    for name, job in cluster.cluster.jobs.items():
+        request = cluster.request(name, job, template=name, account=_SOME_ACCOUNT)
+        leading = request.roles[0] if request.roles else request
+        for mistake in output.mistakes_of(leading):
+            if mistake.code == "undurable":
+                yield replace(mistake, at=("jobs", name, *mistake.at))
+
+
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     nodes = request.nodes
     # Where several pools fit, the job names one.
@@ -331,7 +343,7 @@ def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     left_open = unnamed if nodes else []
     found = [*plan_jobs.mistakes_of(request)]
     for mistake in found:
-        if mistake not in left_open and mistake.code != "missing":
+        if mistake not in left_open and mistake.code not in ("missing", "undurable"):
             yield mistake
     # Objects that no program is named for have the same names, labels and kinds.
     judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in found)

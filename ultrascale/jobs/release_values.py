@@ -137,6 +137,8 @@ def _program(values: config.JobValues) -> Piece:
             **image,
             "command": [*values.command],
             "args": [*values.args],
+            # The values name the claims, and their program alone knows where on them it writes.
+            "durable": False,
             "restarts": {"job": values.backoff_limit},
             "ttl_seconds_after_finished": values.ttl_seconds_after_finished,
         },

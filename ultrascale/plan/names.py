@@ -82,6 +82,12 @@ BACKEND_DATABASE = "backend"
 
 ETCD_SERVER_SERVICE = "etcd-server"
 ETCD_CLIENT_SERVICE = "etcd-client"
+CHECKPOINTS_BUCKET = "checkpoints"
+"""Bucket of the cluster file into which jobs without a file system write their checkpoints."""
+OUTPUT_ACCOUNT = "training-output"
+"""Service account of each job namespace whose pods may write to that bucket."""
+BUCKETS_CONFIG = "ultrascale-buckets"
+"""ConfigMap of each job namespace with S3's name of each bucket of the cluster file."""
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
 

@@ -68,6 +68,7 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         **pools.keys(role),
         **({"queue": options.queue} if options.queue else {}),
         **({"priority": options.priority_class} if options.priority_class else {}),
+        **({} if options.durable else {"durable": False}),
     }
     if role.mounts:
         keys["volumes"] = [*_volumes(role, options, cluster)]

@@ -36,6 +36,7 @@ class Options:
         account: AWS account of the cluster's registry.
         kubeconfig: Kubeconfig.
         context: Context of it.
+        durable: Whether the job has to have a place for its output that outlives its pods.
     """
 
     cluster: Path
@@ -47,6 +48,7 @@ class Options:
     account: str | None
     kubeconfig: Path | None
     context: str | None
+    durable: bool
 
 
 def run_options() -> runopts:
@@ -60,6 +62,12 @@ def run_options() -> runopts:
     )
     for key, text in _HELP.items():
         options.add(key, type_=str, help=text)
+    options.add(
+        "durable",
+        type_=bool,
+        default=True,
+        help="False sends a job that has no place for output that outlives its pods",
+    )
     return options
 
 
@@ -76,6 +84,7 @@ def read(cfg: Mapping[str, CfgVal]) -> Options:
         account=_text(cfg, "account"),
         kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
         context=_text(cfg, "context"),
+        durable=cfg.get("durable") is not False,
     )
 
 

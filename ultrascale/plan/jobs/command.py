@@ -106,6 +106,7 @@ def torchrun(
     cache: CachePlan | None,
     args: Sequence[str],
     pods_come_back: bool = False,
+    traces: str | None = None,
 ) -> tuple[str, ...]:
     """Return the command that runs the script of ``job`` in each process of a node.
 
@@ -120,6 +121,7 @@ def torchrun(
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
         pods_come_back: Whether a pod that is lost is replaced while the others stay.
+        traces: Folder of flight-recorder dumps; None where there is none.
     """
     waiting: list[str] = []
     if meeting is None:
@@ -129,7 +131,8 @@ def torchrun(
         options = _options(job, processes=processes, meeting=meeting)
     restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
     options.append(f"--max-restarts={restarts}")
-    return _launched(job, name, waiting, ["torchrun", *options], cache=cache, args=args)
+    before = [*_folders(traces), *waiting]
+    return _launched(job, name, before, ["torchrun", *options], cache=cache, args=args)
 
 
 def hyperpodrun(
@@ -140,6 +143,7 @@ def hyperpodrun(
     shutdown_seconds: int,
     cache: CachePlan | None,
     args: Sequence[str],
+    traces: str | None = None,
 ) -> tuple[str, ...]:
     """Return the command that waits for HyperPod's training operator to start the script.
 
@@ -153,6 +157,7 @@ def hyperpodrun(
         shutdown_seconds: Time from SIGTERM to SIGKILL for the processes.
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
+        traces: Folder of flight-recorder dumps; None where there is none.
     """
     launcher = training_operator.LAUNCHER
     missing = f"the image has no {launcher}: install {training_operator.AGENT} in it"
@@ -166,7 +171,13 @@ def hyperpodrun(
         "--shutdown-signal=SIGTERM",
         f"--shutdown-timeout={shutdown_seconds}",
     ]
-    return _launched(job, name, [look], [launcher, *options], cache=cache, args=args)
+    before = [*_folders(traces), look]
+    return _launched(job, name, before, [launcher, *options], cache=cache, args=args)
+
+
+def _folders(traces: str | None) -> list[str]:
+    """Return what makes the folder of dumps. A file system that is full stops no training."""
+    return [f"mkdir -p {shlex.quote(traces)} || true"] if traces is not None else []
 
 
 def _launched(

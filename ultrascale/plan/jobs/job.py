@@ -14,6 +14,7 @@ from ultrascale.plan.jobs import (
     governance,
     mistakes,
     nodes,
+    output,
     queueing,
     recipes,
     rendezvous,
@@ -28,6 +29,7 @@ from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.parts import divide
 from ultrascale.plan.jobs.pods import plan_pod, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.restarts import restarts_of
 from ultrascale.plan.jobs.roles import job_of, of_all_roles, of_role, unite
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
@@ -41,9 +43,7 @@ from ultrascale.plan.model.jobs import (
     RolePlan,
 )
 
-# EC2 takes Spot nodes at any time, and each of them restarts the job.
-_RESTARTS, _RESTARTS_ON_SPOT, _RETRIES = 10, 100, 3
-_RESTARTS_OF_COMPILER = 2
+_RETRIES, _RETRIES_ON_SPOT = 3, 100
 _MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
 
@@ -77,6 +77,8 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if not request.operated:
         yield from mistakes.image_knows_the_rendezvous(request)
     yield from mistakes.graphs_have_a_cache(request)
+    if request.role is None:
+        yield from output.mistakes_of(request)
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.TrainingJob):
         if not request.operated:
@@ -105,6 +107,7 @@ def _of_roles(
     if "roles" in wrong:
         return
     found = [of_role(request, each, mistakes_of(each, wrong)) for each in parts]
+    found.append(of_role(request, parts[0], output.mistakes_of(parts[0])))
     known = tuple(dict.fromkeys(mistake for each in found for mistake in each))
     yield from known
     if not known and _OF_NODES.isdisjoint(wrong):
@@ -260,7 +263,8 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     # A JobSet makes its own, and HyperPod's operator tells the agents where they meet.
     makes_service = controller in ("jobset", "hyperpod")
     needs_service = job.nodes > 1 and not host_list and not makes_service
-    pod = plan_pod(request, pools, share)
+    place = output.plan_output(request)
+    pod = output.with_output(plan_pod(request, pools, share), job, place)
     if operated:
         pod = _with_agent(request, job, pod, share)
     elif job.script is not None:
@@ -281,7 +285,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
                 name=job.role,
                 pods=job.nodes,
                 container=kubeflow.CONTAINER if pytorch else job.role,
-                pod=replace(pod, fields=_fields(controller)),
+                pod=replace(pod, fields={**_fields(controller), **output.fields()}),
                 mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
                 restarts_alone=controller == "jobset" and job.min_nodes is not None,
             ),
@@ -291,7 +295,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         queue=request.queue,
         local_queue=_local_queue(request),
         resumed=pytorch and governance.is_resumed(request),
-        restarts=_restarts(request, job, pools),
+        restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
@@ -301,6 +305,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(*(division.notes if request.gang else ()), *notes, *recipes.notes_of(recipe)),
         recipe=recipe,
+        output=place,
     )
 
 
@@ -360,7 +365,7 @@ def _retries(job: config.BatchJob, controller: Controller, pools: Sequence[PoolP
         return job.retries
     # Volcano counts the loss of a node too; Kubernetes' own Job does not.
     spot = any(pool.capacity_type == "spot" for pool in pools)
-    return _RESTARTS_ON_SPOT if spot and controller == "volcano" else _RETRIES
+    return _RETRIES_ON_SPOT if spot and controller == "volcano" else _RETRIES
 
 
 def _fields(controller: Controller) -> Mapping[str, str]:
@@ -371,18 +376,6 @@ def _fields(controller: Controller) -> Mapping[str, str]:
     if controller == "hyperpod":
         return command.operated_fields()
     return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
-
-
-def _restarts(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
-    if job.restarts.job is not None:
-        return job.restarts.job
-    spot = any(pool.capacity_type == "spot" for pool in pools)
-    restarts = _RESTARTS_ON_SPOT if spot else _RESTARTS
-    # What the compiler refuses it refuses again.
-    restarts = _RESTARTS_OF_COMPILER if request.precompile else restarts
-    # Volcano counts each pod that comes back, and all of them fail with the host of c10d.
-    alone = job.min_nodes is not None or request.restarts_alone
-    return restarts * (job.nodes if alone and request.gang else 1)
 
 
 def _least_pods(job: config.AnyJob) -> int:
@@ -442,6 +435,7 @@ def _with_agent(
         shutdown_seconds=shutdown_seconds(job),
         cache=cache,
         args=(*job.args, *extra),
+        traces=_traces(request),
     )
     return replace(pod, command=run)
 
@@ -449,7 +443,7 @@ def _with_agent(
 def _operator(
     request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
 ) -> OperatorPlan:
-    of_processes, of_job = command.worker_restarts(job), _restarts(request, job, pools)
+    of_processes, of_job = command.worker_restarts(job), restarts_of(request, job, pools)
     return OperatorPlan(
         processes=job.processes_per_node or share.processes,
         port=training_operator.AGENT_PORT,
@@ -481,7 +475,13 @@ def _command(
         cache=cache,
         args=(*job.args, *extra),
         pods_come_back=request.restarts_alone,
+        traces=_traces(request),
     )
+
+
+def _traces(request: JobRequest) -> str | None:
+    place = output.plan_output(request)
+    return None if place is None else output.folder_of_traces(place)
 
 
 def _cache(

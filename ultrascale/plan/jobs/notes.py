@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import training_operator, volcano_placement
 from ultrascale.plan import capacity, names
-from ultrascale.plan.jobs import governance, nodes, queueing, scratch
+from ultrascale.plan.jobs import governance, nodes, output, queueing, scratch
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import is_required, placement_of, topology_of
@@ -38,6 +38,7 @@ def notes_of(
         yield from _on_hyperpod(request, pools, controller)
         yield from _of_training(request, request.job, pools, share)
         yield from _of_placement(request, pools)
+        yield from output.notes_of(request)
     if request.role is None:
         yield from queueing.notes_of(request)
 

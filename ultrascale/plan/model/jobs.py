@@ -9,6 +9,7 @@ from ultrascale.plan.model.node_pools import Requirement
 from ultrascale.plan.model.recipes import RecipePlan
 
 JobKind = Literal["training", "batch", "service"]
+OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
 # What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
 # HyperPod's training operator, the Job of Kubernetes itself, or a Deployment.
 Controller = Literal["volcano", "jobset", "pytorch", "hyperpod", "indexed", "deployment"]
@@ -64,6 +65,33 @@ class MountPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigKeyPlan:
+    """A key of a ConfigMap of the pod's namespace, the value of an environment variable."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPlan:
+    """Place of a job's checkpoints, metrics and traces.
+
+    Attributes:
+        place: A path in its containers, or ``s3://BUCKET/PREFIX``, as Kubernetes reads it: a bucket
+            of the cluster file is a variable.
+        source: Storage behind it: a Lustre file system, a mounted bucket, a claim that the cluster
+            file does not make, a bucket by torch's S3 writer, or the pod itself.
+        claim: Claim that it lies on; None without.
+        bucket: Bucket that it lies in, by its name in the cluster file; None for others.
+    """
+
+    place: str
+    source: OutputSource
+    claim: str | None = None
+    bucket: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchPlan:
     """A volume of a pod on the local NVMe of its node.
 
@@ -114,6 +142,8 @@ class PodPlan:
         service_account: Its service account; None for the namespace's own.
         annotations: Annotations.
         grace_period_seconds: Time from SIGTERM to SIGKILL.
+        settings: Environment variables with the key of a ConfigMap that holds each. They come
+            before the others, which may name them.
         secrets: Environment variables with the Secret that holds each, under the variable's name.
         scratch: Local NVMe; None where it has none.
         init: Command that runs before the program, in the same image; empty without.
@@ -136,6 +166,7 @@ class PodPlan:
     service_account: str | None
     annotations: Mapping[str, str]
     grace_period_seconds: int
+    settings: Mapping[str, ConfigKeyPlan] = field(default_factory=dict[str, ConfigKeyPlan])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     scratch: ScratchPlan | None = None
     init: tuple[str, ...] = ()
@@ -340,6 +371,7 @@ class JobPlan:
         deadline_seconds: Wall-clock time after which it is ended; None: never.
         patch: JSON merge patches over its objects, by kind.
         recipe: Recipe that it runs; None for a program of its own.
+        output: Place of its checkpoints; None where it keeps none.
     """
 
     name: str
@@ -366,6 +398,7 @@ class JobPlan:
     deadline_seconds: int | None = None
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     recipe: RecipePlan | None = None
+    output: OutputPlan | None = None
 
     @property
     def pod(self) -> PodPlan:
