@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test fuzz training lint lint-templates posture bench house docs lock picture docs-site chart clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training titan lint lint-templates posture bench house docs lock picture docs-site chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ fuzz: .venv/.dev node_modules/.installed ## try random files for FUZZ_SECONDS; S
 	@PYTHONDONTWRITEBYTECODE= python -m tests.support.fuzz --seconds $(FUZZ_SECONDS) $(if $(SEED),--seed $(SEED))
 
 training: .venv/.training ## install torch, so that `make test` runs the training program too
+
+titan: .make/titan/.installed ## run the tests of the TorchTitan engine, in an environment of its own
+	@.make/titan/bin/python -m pytest -c tests/titan/pytest.ini --quiet tests/titan
 
 lint: .venv/.dev ## format check, linter, types, import contracts
 	ruff format --check .
@@ -73,6 +76,12 @@ chart: .venv/.runtime ## write the values of charts/training-job anew, which kno
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv .make node_modules cdk.out dist site
+
+.make/titan/.installed: requirements-titan.txt | .venv/bin/python
+	python -m venv .make/titan
+	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-titan.txt
+	@touch $@
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, got %d.%d; make PYTHON=<path>" % sys.version_info[:2])'

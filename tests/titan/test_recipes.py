@@ -1,0 +1,67 @@
+"""Each family of recipes trains: sharded in each way, stopped, resumed, with another world size."""
+
+import signal
+from pathlib import Path
+
+import pytest
+import worlds
+
+_TOY = (
+    "--activation-checkpoint=none",
+    "--training.local_batch_size=2",
+    "--metrics.log_freq=1",
+    "--lr-scheduler.warmup-steps=1",
+    "--seed=3",
+)
+
+
+def _arguments(
+    recipe: str, data: Path, output: Path, *, steps: int, **options: object
+) -> list[str]:
+    given = {"training.steps": steps, "training.seq_len": 64, "checkpoint.interval": 100} | {
+        name.replace("__", "."): value for name, value in options.items()
+    }
+    titan = [f"--{name}={value}" for name, value in given.items()]
+    return [f"--recipe={recipe}", f"--data={data}", f"--output-dir={output}", *_TOY, *titan]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [
+        pytest.param("llama3-toy", {}, id="sharded data parallel"),
+        pytest.param(
+            "llama3-toy", {"parallelism__tensor_parallel_degree": 2}, id="tensor parallel"
+        ),
+        pytest.param(
+            "qwen3-toy",
+            {"parallelism__context_parallel_degree": 2, "training__seq_len": 256},
+            id="context parallel",
+        ),
+        pytest.param(
+            "qwen3-moe-toy", {"parallelism__expert_parallel_degree": 2}, id="expert parallel"
+        ),
+        pytest.param("llama3-toy-lora", {}, id="adapters"),
+    ],
+)
+def test_a_recipe_learns_in_two_processes(
+    recipe: str, options: dict[str, object], data: Path, tmp_path: Path
+) -> None:
+    worlds.run(2, _arguments(recipe, data, tmp_path, steps=3, **options), tmp_path)
+    losses = worlds.losses(tmp_path)
+    assert losses.keys() == {1, 2, 3}
+    assert losses[3] < losses[1]
+
+
+def test_a_run_that_is_told_to_stop_loses_no_step_and_goes_on_alike(
+    data: Path, tmp_path: Path
+) -> None:
+    whole = _arguments("llama3-toy", data, tmp_path / "whole", steps=5)
+    worlds.run(2, whole, tmp_path / "whole")
+    parts = _arguments("llama3-toy", data, tmp_path / "parts", steps=5)
+    first = worlds.start(2, parts, tmp_path / "parts")
+    first.wait_for("starts at step 0")
+    first.signal(signal.SIGTERM, ranks=[1])
+    assert first.wait() == [75, 75]
+    (tmp_path / "parts").joinpath("log-0-0").rename(tmp_path / "first")
+    worlds.run(2, parts, tmp_path / "parts", attempt="1")
+    assert worlds.losses(tmp_path / "parts") == worlds.losses(tmp_path / "whole")

@@ -1,0 +1,115 @@
+"""Runs of the engine as processes that are forked from one that has imported TorchTitan.
+
+Its import takes ten seconds. Each process has torchrun's environment, arguments, output and exit
+status of its own; the collectives, checkpoints and signals are real.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cpu
+
+from ultrascale_training.titan import configuration
+
+_POLL_SECONDS = 0.05
+# Imported here for all processes.
+assert configuration
+
+
+@dataclass
+class World:
+    """Processes of one start of a run."""
+
+    pids: list[int]
+    logs: list[Path]
+
+    def text(self) -> str:
+        """Return what rank 0 has written so far."""
+        return self.logs[0].read_text()
+
+    def wait_for(self, words: str, *, seconds: float = 120.0) -> None:
+        """Wait until rank 0 has written ``words``."""
+        deadline = time.monotonic() + seconds
+        while words not in self.text():
+            assert time.monotonic() < deadline, self.text()
+            assert os.waitpid(self.pids[0], os.WNOHANG) == (0, 0), self.text()
+            time.sleep(_POLL_SECONDS)
+
+    def signal(self, number: signal.Signals, *, ranks: Sequence[int] | None = None) -> None:
+        """Send a signal to some ranks, or to all."""
+        for rank in range(len(self.pids)) if ranks is None else ranks:
+            os.kill(self.pids[rank], number)
+
+    def wait(self) -> list[int]:
+        """Return the exit statuses, negative for a signal."""
+        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+
+
+def start(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
+    """Start the engine in ``world`` processes, whose logs go to ``folder``."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    folder.mkdir(parents=True, exist_ok=True)
+    logs = [folder / f"log-{attempt}-{rank}" for rank in range(world)]
+    sys.stdout.flush()
+    pids = [_fork(rank, world, port, arguments, log) for rank, log in enumerate(logs)]
+    return World(pids, logs)
+
+
+def run(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
+    """Run the engine to its end, which must be success."""
+    running = start(world, arguments, folder, attempt=attempt)
+    statuses = running.wait()
+    assert statuses == [0] * world, "\n".join(log.read_text()[-3000:] for log in running.logs)
+    return running
+
+
+def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path) -> int:
+    log.touch()
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
+        os.environ |= {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(world),
+            "LOCAL_WORLD_SIZE": str(world),
+            "GROUP_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        sys.argv = ["titan", *arguments]
+        cpu.run()
+        status = 0
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def losses(folder: Path) -> dict[int, float]:
+    """Return the loss of each step of a run, the later one where a step was computed twice."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line) for line in lines]
+    return {step["step"]: step["loss"] for step in steps if step["event"] == "step"}

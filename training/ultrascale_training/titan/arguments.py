@@ -1,0 +1,138 @@
+"""Command line of ``python -m ultrascale_training.titan``: flags of ours, then TorchTitan's own."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.titan import recipes
+from ultrascale_training.titan.recipes import Recipe
+
+Recompute = Literal["none", "selective", "full"]
+# TorchTitan's options that our own flags or programs take the place of.
+_OURS = {
+    "--dump-folder": "--output-dir",
+    "--dump_folder": "--output-dir",
+    "--dataloader.": "--data",
+    "--module": "--recipe",
+    "--config": "--recipe",
+    "--checkpoint.folder": "--output-dir",
+    "--checkpoint.keep_latest_k": "--keep",
+    "--checkpoint.initial_load_path": "--load",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """A run as its user asked for it; docs/recipes.md explains each flag.
+
+    Attributes:
+        output: A folder that all nodes mount, or ``s3://bucket/prefix``.
+        titan: Options for TorchTitan.
+    """
+
+    recipe: Recipe
+    data: Path
+    validation: Path | None
+    output: str
+    keep: int
+    seed: int
+    recompute: Recompute | None
+    lora_rank: int
+    lora_alpha: float
+    load: str | None
+    titan: Sequence[str]
+
+
+def parse(arguments: Sequence[str] | None = None) -> Arguments:
+    """Return the arguments of the command line, of ``sys.argv`` if None.
+
+    Raises:
+        TrainingError: With every mistake, one a line.
+    """
+    values, titan = _parser().parse_known_args(arguments)
+    mistakes: list[str] = []
+    recipe = None
+    if values.recipe is None:
+        mistakes.append("--recipe: is missing; name a recipe, see --list")
+    else:
+        try:
+            recipe = recipes.recipe(values.recipe)
+        except TrainingError as error:
+            mistakes.append(str(error))
+    if values.data is None:
+        mistakes.append(
+            "--data: is missing; name a folder of token files, which "
+            "python -m ultrascale_training.titan.prepare makes"
+        )
+    if not values.output_dir:
+        mistakes.append(
+            "--output-dir: is missing, and ULTRASCALE_OUTPUT is not set; name a folder that all "
+            "nodes mount, or s3://bucket/prefix"
+        )
+    if values.keep < 2:
+        mistakes.append(
+            f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
+        )
+    if values.lora_rank < 1:
+        mistakes.append(f"--lora-rank: must be positive, got {values.lora_rank}")
+    mistakes += [
+        f"{option}: comes from {flag} here; use {flag}"
+        for option in titan
+        for prefix, flag in _OURS.items()
+        if option.split("=")[0] == prefix or (prefix[-1] == "." and option.startswith(prefix))
+    ]
+    mistakes += [
+        f"{option!r}: neither a flag nor an option of TorchTitan, which are --section.key=value"
+        for option in titan
+        if option.startswith("--") and "." not in option and "=" not in option
+    ]
+    if mistakes or recipe is None or values.data is None:
+        raise TrainingError("\n".join(mistakes))
+    return Arguments(
+        recipe=recipe,
+        data=values.data,
+        validation=values.validation_data,
+        output=values.output_dir,
+        keep=values.keep,
+        seed=values.seed,
+        recompute=values.activation_checkpoint,
+        lora_rank=values.lora_rank,
+        lora_alpha=values.lora_alpha,
+        load=values.load,
+        titan=titan,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ultrascale_training.titan",
+        description="Train, fine-tune or evaluate a language model by TorchTitan.",
+        epilog="Every other option goes to TorchTitan, as --section.key=value.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--list", action=_List, help="print the names of the recipes")
+    add("--recipe", help="model and kind of run, see --list")
+    add("--data", type=Path, help="folder of token files")
+    add("--validation-data", type=Path, help="folder of token files to validate with")
+    add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="of checkpoints, metrics")
+    add("--keep", type=int, default=3, help="checkpoints to keep (default 3)")
+    add("--seed", type=int, default=0, help="of weights and order of data (default 0)")
+    add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
+    add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
+    add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
+    add("--load", help="folder of Hugging Face weights to begin with")
+    return parser
+
+
+class _List(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(*recipes.names(), sep="\n")
+        parser.exit()

@@ -1,0 +1,124 @@
+"""TorchTitan's configuration of a run: its own recipe, with our data, checkpoints and progress."""
+
+import dataclasses
+import importlib
+import tempfile
+from collections.abc import Callable
+from typing import Any, cast
+
+import tyro
+from torchtitan.components.checkpointer import CheckpointManager
+from torchtitan.components.lora import LoRAConverter
+from torchtitan.components.validate import Validator
+from torchtitan.config.manager import ConfigManager, custom_registry
+from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
+from torchtitan.protocols.model_spec import ModelSpec
+from torchtitan.trainer import Trainer
+
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.titan.arguments import Arguments
+from ultrascale_training.titan.loader import NoTokenizer, TokenLoader
+from ultrascale_training.titan.reports import Reports
+from ultrascale_training.titan.tokens import read_token_index
+from ultrascale_training.titan.trainer import UltrascaleTrainer
+
+_RECOMPUTE = {"none": lambda: None, "selective": SelectiveAC.Config, "full": FullAC.Config}
+# Sequences between two validations, and of one, unless the command line says otherwise.
+_VALIDATE_EVERY, _VALIDATE_STEPS = 500, 50
+
+
+def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
+    """Return the configuration that ``arguments`` ask for.
+
+    Raises:
+        TrainingError: TorchTitan refuses an option, with its own reason.
+    """
+    base = _recipe(arguments)
+    parsed = _parsed(base, arguments)
+    parsed.dump_folder = local_folder(arguments.output)
+    return parsed
+
+
+def local_folder(output: str) -> str:
+    """Return the folder for traces and metrics: the output, if it is a folder."""
+    return output if "://" not in output else f"{tempfile.gettempdir()}/ultrascale-output"
+
+
+def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
+    model = arguments.recipe.model
+    package = f"torchtitan.models.{model.module}"
+    models = importlib.import_module(package)
+    configs = importlib.import_module(f"{package}.config_registry")
+    base: Trainer.Config = getattr(configs, model.config)()
+    spec = base.model_spec = _spec(models.model_registry, arguments)
+    spec.model.layers = spec.model.layers[: model.layers]
+    given = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
+    loss = given["loss"]
+    if hasattr(loss, "loss_fn"):
+        loss.loss_fn.global_vocab_size = spec.model.vocab_size
+    index = read_token_index(arguments.data)
+    if index.vocabulary > spec.model.vocab_size:
+        raise TrainingError(
+            f"--data: its tokenizer has {index.vocabulary} tokens, and {arguments.recipe.name} "
+            f"{spec.model.vocab_size}; prepare it with the model's own tokenizer"
+        )
+    given |= {
+        "checkpoint": CheckpointManager.Config(
+            enable=True,
+            interval=base.checkpoint.interval,
+            last_save_model_only=False,
+            initial_load_path=arguments.load,
+            initial_load_in_hf=arguments.load is not None,
+            keep_latest_k=arguments.keep,
+            export_dtype="bfloat16",
+        ),
+        "dataloader": TokenLoader.Config(dataset_path=str(arguments.data), seed=arguments.seed),
+        "metrics": Reports.Config(log_freq=base.metrics.log_freq),
+        "tokenizer": NoTokenizer.Config(),
+        "validator": _validator(arguments),
+    }
+    config = UltrascaleTrainer.Config(**given)
+    config.debug.seed = arguments.seed
+    config.debug.enable_structured_logging = False
+    config.profiler.enable_profiling = False
+    config.comm.save_traces_folder = "flight-recorder"
+    if arguments.recompute is not None:
+        config.activation_checkpoint = _RECOMPUTE[arguments.recompute]()
+    return config
+
+
+def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> ModelSpec:
+    recipe = arguments.recipe
+    if not recipe.lora:
+        return model_registry(recipe.model.flavor)
+    adapters = LoRAConverter.Config(
+        rank=arguments.lora_rank,
+        alpha=arguments.lora_alpha,
+        target_modules=list(recipe.model.adapted),
+    )
+    return model_registry(recipe.model.flavor, converters=[adapters])
+
+
+def _validator(arguments: Arguments) -> Validator.Config:
+    data = arguments.validation or arguments.data
+    return Validator.Config(
+        enable=arguments.validation is not None,
+        freq=_VALIDATE_EVERY,
+        steps=_VALIDATE_STEPS,
+        dataloader=TokenLoader.Config(dataset_path=str(data), shuffle=False),
+    )
+
+
+def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleTrainer.Config:
+    ConfigManager()  # Registers how TorchTitan's lists are written.
+    try:
+        parsed = tyro.cli(
+            type(base),
+            args=list(arguments.titan),
+            default=base,
+            registry=custom_registry,
+            prog="TorchTitan",
+        )
+    except (ValueError, AssertionError) as error:
+        raise TrainingError(f"TorchTitan refuses an option: {error}") from None
+    return cast(Any, parsed)

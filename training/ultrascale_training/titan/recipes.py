@@ -1,0 +1,87 @@
+"""Recipes: a TorchTitan configuration by name, ready for token files.
+
+A name is a model, with ``-lora`` for adapters. The
+degrees of parallelism, batch and length of a run come from the command line, where
+``ultrascale recipes`` puts them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ultrascale_training.errors import TrainingError
+
+_LORA = "-lora"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model of TorchTitan 0.3.0.
+
+    Source: ``torchtitan/models/<module>/config_registry.py`` and ``__init__.py`` of
+    https://github.com/pytorch/torchtitan/tree/v0.3.0
+
+    Attributes:
+        module: Package under ``torchtitan.models``.
+        config: Function of its ``config_registry``: optimizer, schedule and loss.
+        flavor: Of its ``model_registry``: the layers.
+        adapted: Linear layers that LoRA adapts: those of attention, as in the paper.
+            Source: https://arxiv.org/abs/2106.09685 section 4.2
+        layers: Layers to keep, of a toy; None for all.
+    """
+
+    module: str
+    config: str
+    flavor: str
+    adapted: tuple[str, ...] = ("wqkv", "wo")
+    layers: int | None = None
+
+
+MODELS: Mapping[str, Model] = {
+    "llama3-8b": Model(module="llama3", config="llama3_8b", flavor="8B"),
+    "llama3-70b": Model(module="llama3", config="llama3_70b", flavor="70B"),
+    "llama3-405b": Model(module="llama3", config="llama3_405b", flavor="405B"),
+    # TorchTitan has the 8B model of Qwen3, but a pre-training configuration only of its siblings.
+    "qwen3-8b": Model(module="qwen3", config="qwen3_14b", flavor="8B"),
+    "qwen3-14b": Model(module="qwen3", config="qwen3_14b", flavor="14B"),
+    "qwen3-32b": Model(module="qwen3", config="qwen3_32b", flavor="32B"),
+    "qwen3-30b-a3b": Model(module="qwen3", config="qwen3_30b_a3b", flavor="30B-A3B"),
+    # Models of a few million parameters, to try a job file within a minute.
+    "llama3-toy": Model(module="llama3", config="llama3_debugmodel", flavor="debugmodel", layers=2),
+    "qwen3-toy": Model(module="qwen3", config="qwen3_debugmodel", flavor="debugmodel", layers=2),
+    "qwen3-moe-toy": Model(
+        module="qwen3", config="qwen3_moe_debug", flavor="debugmodel_moe", layers=1
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What a name asks for."""
+
+    name: str
+    model: Model
+    lora: bool = False
+
+
+def recipe(name: str) -> Recipe:
+    """Return the recipe called ``name``.
+
+    Raises:
+        TrainingError: There is none.
+    """
+    model = name.removesuffix(_LORA)
+    if model not in MODELS:
+        raise TrainingError(
+            f"--recipe: no such recipe, got {name!r}; use {', '.join(MODELS)}, with {_LORA} for "
+            "adapters"
+        )
+    return Recipe(
+        name=name,
+        model=MODELS[model],
+        lora=name.endswith(_LORA),
+    )
+
+
+def names() -> list[str]:
+    """Return the names of all recipes."""
+    return [f"{name}{suffix}" for name in MODELS for suffix in ("", _LORA)]
