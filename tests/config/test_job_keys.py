@@ -64,6 +64,7 @@ TRAINING: dict[str, Any] = {
     "queue": "b",
     "rendezvous": "c10d",
     "topology": "required",
+    "preflight": "device",
     "roles": {"teacher": {}, "student": {}},
     "restarts": {"job": 1},
     "compile_cache": {"model": "bert"},
@@ -111,7 +112,8 @@ def test_a_key_that_is_stated_is_heeded(job: dict[str, Any], change: dict[str, A
     if lines := refusals(CLUSTER, changed):
         assert any(next(iter(change)) in line for line in lines), lines
         return
-    assert prepared(CLUSTER, changed).objects != prepared(CLUSTER, job).objects
+    before, after = prepared(CLUSTER, job), prepared(CLUSTER, changed)
+    assert (after.objects, after.checks) != (before.objects, before.checks)
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,20 @@ IMAGES: Mapping[str, Image] = MappingProxyType(
             source="https://github.com/NVIDIA/gpu-operator/releases/tag/v26.7.0",
             seen=date(2026, 8, 20),
         ),
+        # Programs of the fabric check: nccl-tests with Open MPI and EFA, and DCGM's diagnosis.
+        "nccl-tests": Image(
+            repository="public.ecr.aws/hpc-cloud/nccl-tests",
+            tag="cuda13.0.2-efa1.48.0-ofiv1.19.0-ncclv2.30.4-1-testsv2.18.3",
+            source="https://github.com/awslabs/awsome-distributed-ai/tree/main/micro-benchmarks/nccl-tests",
+            seen=date(2026, 9, 7),
+        ),
+        "dcgm": Image(
+            repository="nvcr.io/nvidia/cloud-native/dcgm",
+            tag="4.6.0-1-ubi10",
+            digest="sha256:92080d86d04c265f7fc0b8e1cd95dff94d3ab57de6a6474c3c483e4c2ada5dea",
+            source="https://github.com/NVIDIA/gpu-operator/releases/tag/v26.7.0",
+            seen=date(2026, 8, 20),
+        ),
         # Bases of images/*/Dockerfile. AWS and Docker push patched images under the same tags.
         "pytorch-neuronx": Image(
             repository="public.ecr.aws/neuron/pytorch-training-neuronx",

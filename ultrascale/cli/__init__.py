@@ -101,6 +101,12 @@ COMMANDS: "Mapping[str, Command]" = {
         stopped="what is deleted already stays so; run it again for the rest",
     ),
     "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
+    "fabric": Command(
+        "fabric",
+        "fabric",
+        "Measure a pool's network; name and cordon bad nodes.",
+        stopped="the check is deleted; nodes that it cordoned stay so",
+    ),
     "chart-values": Command(
         "chart_values", "chart_values", "Print the cluster's values of the chart training-job."
     ),
@@ -160,7 +166,16 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "app",
     ),
     "Run jobs": ("recipes", "submit", "status", "logs", "cancel", "queue", "chart-values"),
-    "Keep it running": ("connect", "scale", "roll", "repair", "upgrade-plan", "eject", "destroy"),
+    "Keep it running": (
+        "connect",
+        "scale",
+        "roll",
+        "repair",
+        "fabric",
+        "upgrade-plan",
+        "eject",
+        "destroy",
+    ),
 }
 """The commands by what a user wants; a command that is not in the table is listed below them."""
 

@@ -150,7 +150,8 @@ def submit(
     if dry_run:
         from ultrascale.jobs.manifests import as_yaml
 
-        typer.echo(as_yaml(submitted.manifests.objects), nl=False)
+        checks = [each for check in submitted.manifests.checks for each in check.job.objects]
+        typer.echo(as_yaml([*checks, *submitted.manifests.objects]), nl=False)
         return
     sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
     say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")

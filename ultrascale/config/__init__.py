@@ -42,10 +42,12 @@ from ultrascale.config.job_values import (
     read_job_values,
 )
 from ultrascale.config.jobs import (
+    LONGEST_JOB_NAME,
     AnyJob,
     BatchJob,
     CompileCache,
     Job,
+    PreflightCheck,
     Resources,
     Restarts,
     RoleSpec,
@@ -124,6 +126,7 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 }
 
 __all__ = [
+    "LONGEST_JOB_NAME",
     "ROLE_INDEX_VARIABLE",
     "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",
@@ -170,6 +173,7 @@ __all__ = [
     "Pipeline",
     "PodBlocks",
     "Pool",
+    "PreflightCheck",
     "Provisioner",
     "Purchase",
     "Queue",

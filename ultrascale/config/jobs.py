@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Tag
+from pydantic import BeforeValidator, Field, Tag
 
-from ultrascale.catalog import image_references, integer_bounds, kubernetes, recipes
+from ultrascale.catalog import integer_bounds, kubernetes, recipes
 from ultrascale.config._base import Model, told_apart_by, told_apart_by_form
+from ultrascale.config._image_names import ImageName
 from ultrascale.config._values import (
     CpuQuantity,
     Distinct,
@@ -17,7 +18,6 @@ from ultrascale.config._values import (
     SubdomainName,
     WrongValueError,
     dns_label,
-    in_schema,
     known_in_schema,
     matching,
 )
@@ -95,24 +95,6 @@ def _word(value: object) -> object:
 
 
 Word = Annotated[str, BeforeValidator(_word, json_schema_input_type=str | int | float)]
-
-
-def _image(value: str) -> str:
-    reference = image_references.parse(value)
-    if reference is None:
-        raise WrongValueError("not an image", "write REPOSITORY:TAG, or REGISTRY/REPOSITORY:TAG")
-    if reference.digest is not None or (reference.tag is None and reference.host is None):
-        return value  # one without either is the one that the cluster file builds
-    if reference.tag is None:
-        todo = "add :TAG, so that every pod and every restart runs the same image"
-        raise WrongValueError("an image without a tag", todo)
-    if reference.tag == "latest":
-        todo = "name a tag that stays: pods of one job could run two images"
-        raise WrongValueError("a tag that moves", todo)
-    return value
-
-
-ImageName = Annotated[str, AfterValidator(_image), in_schema(pattern=image_references.PATTERN)]
 
 
 class Toleration(Model):
@@ -274,6 +256,24 @@ class TopologyLayer(Model):
     preferred: NetworkLayer | None = None
     """Layer of which one group comes first. Default: none is preferred."""
 
+
+PreflightCheck = Literal["fabric", "device"]
+
+
+def _checks(value: object) -> object:
+    """Take one check, or `none`, as the list that it is."""
+    if value == "none":
+        return []
+    return [value] if isinstance(value, str) else value
+
+
+Preflight = Annotated[
+    Distinct[PreflightCheck],
+    BeforeValidator(
+        _checks,
+        json_schema_input_type=Literal["none", "fabric", "device"] | tuple[PreflightCheck, ...],
+    ),
+]
 
 Topology = Annotated[
     Annotated[Literal["any", "preferred", "required"], Tag("plain")]
@@ -456,6 +456,11 @@ class TrainingJob(Job):
     job, `preferred` takes close nodes first. Or a layer: `{required: layer-2}`.
 
     Default: `preferred` with `scheduling.topology_aware` or a queue's `topology`, else `any`.
+    """
+
+    preflight: Preflight = ()
+    """Checks of nodes before the job starts: `fabric` measures pairs of nodes, `device` diagnoses
+    each; a list of both, or `none`. Default: none.
     """
 
     roles: Mapping[Role, RoleSpec] = Field(default_factory=dict[str, RoleSpec])

@@ -10,6 +10,7 @@ from ultrascale import catalog
 from ultrascale.catalog import integer_bounds, kubernetes, volcano
 from ultrascale.config._base import Model, Section
 from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._image_names import ImageName
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
@@ -132,6 +133,32 @@ class Rendezvous(Section):
         return self.backend in ("etcd", "etcd-v2")
 
 
+class PreflightSettings(Section):
+    """Settings of the checks that jobs ask for by `preflight`, and of `ultrascale fabric`."""
+
+    floors: Mapping[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict[str, float])
+    """Least bus bandwidth of a pair of nodes, in GB/s, by instance type.
+
+    Default: 80 % of the published figure; without one the transport alone is judged.
+    """
+
+    image: ImageName | None = None
+    """Image of the fabric check: Python 3.10, and nccl-tests with Open MPI, or nccom-test.
+
+    Default: AWS's image of nccl-tests; on Neuron devices that of torch-neuronx.
+    """
+
+    device_image: ImageName | None = None
+    """Image of the device check: DCGM, or the Neuron tools. Default: NVIDIA's, or torch-neuronx's.
+    """
+
+    max_usd: Annotated[float, Field(gt=0)] | None = None
+    """Most dollars that the nodes of one check may cost, at On-Demand prices.
+
+    Default: 30 minutes of its nodes.
+    """
+
+
 class Scheduling(Section):
     """Queueing engine, queues, priorities and rendezvous."""
 
@@ -162,6 +189,9 @@ class Scheduling(Section):
 
     rendezvous: Rendezvous = Field(default_factory=Rendezvous)
     """Meeting point of elastic workers."""
+
+    preflight: PreflightSettings = Field(default_factory=PreflightSettings)
+    """Checks of nodes before jobs start."""
 
     neuron_scheduler_extension: bool = False
     """Run a second scheduler for pods that ask for a part of a node's Neuron devices. Not for

@@ -23,6 +23,21 @@ Manifest = JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckManifests:
+    """A check of nodes that has to pass before a job is sent.
+
+    Attributes:
+        check: What is checked.
+        job: The job that checks.
+        seconds: Longest time that it holds its nodes.
+    """
+
+    check: Literal["fabric", "device"]
+    job: "JobManifests"
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobManifests:
     """The objects of a job, and the resources that they need in the cluster.
 
@@ -45,6 +60,8 @@ class JobManifests:
         scratch_gb: GB of local NVMe that its nodes need below the volumes of pods; None: any.
         launches: Whether nodes are launched because its pods wait for them.
         array: Its pods as an array; None where it is none.
+        checks: Checks of nodes before it is sent, in their order.
+        check_tries: Times that they are run, where others can take the place of bad nodes.
     """
 
     name: str
@@ -63,6 +80,8 @@ class JobManifests:
     scratch_gb: int | None = None
     launches: bool = False
     array: ArrayPlan | None = None
+    checks: tuple[CheckManifests, ...] = ()
+    check_tries: int = 0
 
 
 def render(plan: JobPlan) -> JobManifests:
@@ -86,6 +105,11 @@ def render(plan: JobPlan) -> JobManifests:
         notes=(*plan.notes, *notes_of(plan.patch)),
         launches=plan.launches,
         array=plan.array,
+        checks=tuple(
+            CheckManifests(check=step.check, job=render(step.job), seconds=step.seconds)
+            for step in (plan.gate.steps if plan.gate is not None else ())
+        ),
+        check_tries=plan.gate.tries if plan.gate is not None else 0,
     )
 
 

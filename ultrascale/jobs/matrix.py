@@ -119,7 +119,7 @@ def submit_matrix(
 
     Raises:
         ConfigError: The table, the job or the cluster file has mistakes; one line for each.
-        UsageError: The graphs of each row were to be compiled.
+        UsageError: The graphs of each row were to be compiled, or nodes checked for each.
         ClusterError: The cluster lacks something that all the jobs need, or cannot be reached.
             Nothing was sent. A later refusal is `Matrix.error`, beside what was sent.
     """
@@ -141,6 +141,9 @@ def submit_matrix(
         now=datetime.now(UTC),
     )
     prepared = _prepared(work, Path(table))
+    if any(manifests.checks for _, manifests in prepared):
+        todo = "check its nodes once by `ultrascale fabric`, and send it with --set preflight=none"
+        raise UsageError([f"--matrix: not for a job with preflight, once a row; {todo}"])
     if cluster is None:
         jobs = [MatrixJob(row=row, name=each.name, state="ready") for row, each in prepared]
         return _matrix(work, prepared, jobs)

@@ -12,13 +12,14 @@ from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import JsonObject
 from ultrascale.errors import ClusterError
-from ultrascale.jobs import cancellation, logs, status, submission, tiers
+from ultrascale.jobs import cancellation, gate, logs, status, tiers
 from ultrascale.jobs.manifests import JobManifests, Manifest, kind_of
 from ultrascale.jobs.options import JobOptions
 from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
+from ultrascale.progress import progress as at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +148,7 @@ def submit(
     context: str | None = None,
     **options: Unpack[JobOptions],
 ) -> SubmittedJob:
-    """Send a job to its cluster, and return at once.
+    """Send a job to its cluster, and return at once, or once its `preflight` has passed.
 
     Args:
         cluster_file: The cluster file.
@@ -180,7 +181,8 @@ def submit(
         return SubmittedJob(manifests=manifests, notes=manifests.notes, _cluster=None)
     if context is None:
         same_cluster(file, cluster)
-    unchecked = submission.send(cluster, manifests)
+    with at_work(f"checking the nodes of {manifests.name}") as step:
+        unchecked = gate.send(cluster, manifests, step.say)
     return SubmittedJob(manifests=manifests, notes=(*manifests.notes, *unchecked), _cluster=cluster)
 
 

@@ -21,7 +21,7 @@ from torchx.workspace import WorkspaceMixin
 
 from ultrascale import config
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.jobs import JobManifests, cancellation, logs, prepare, status, submission, submitted
+from ultrascale.jobs import JobManifests, cancellation, gate, logs, prepare, status, submitted
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale.torchx import apps, options, progress
 from ultrascale.torchx.errors import AppError, told
@@ -67,7 +67,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
             cluster = Cluster.connected(chosen.kubeconfig, chosen.context)
             if chosen.context is None:
                 submitted.same_cluster(chosen.cluster, cluster)
-            for note in submission.send(cluster, job):
+            for note in gate.send(cluster, job):
                 _log.warning("%s: %s", job.name, note)
         sent = progress.app_id(job.namespace, job.name)
         self._sent[sent] = chosen

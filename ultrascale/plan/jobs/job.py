@@ -11,6 +11,7 @@ from ultrascale.plan import capacity
 from ultrascale.plan.jobs import (
     claims,
     command,
+    gate,
     governance,
     mistakes,
     nodes,
@@ -128,6 +129,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
     yield from scratch.mistakes_of(request, pools)
+    yield from gate.mistakes_of(request, pools)
     if "nodes" not in wrong:
         if request.cluster_queue is None:
             yield from mistakes.nodes_are_there(job, share, pools)
@@ -166,10 +168,19 @@ def plan_job(request: JobRequest) -> JobPlan:
         case config.BatchJob() as job:
             plan = plan_batch(request, job)
         case config.TrainingJob() as job:
-            plan = plan_train(request, job)
+            plan = _gated(request, job, plan_train(request, job))
     return with_deadline(
         replace(plan, launches=launches, patch=_patch(request.job), row=request.row), request.job
     )
+
+
+def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPlan:
+    """Return the plan of a job with the checks of its nodes."""
+    checks = gate.plan_gate(request, job, plan_train)
+    if checks is None:
+        return plan
+    floor = gate.floor_of(request.cluster, request.nodes)
+    return replace(plan, gate=checks, notes=(*plan.notes, *gate.notes_of(checks, floor)))
 
 
 def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:

@@ -44,6 +44,7 @@ class JobRequest:
         role: The role that it is of a job of several; None: it is a whole job.
         restarts_alone: Whether a pod of that role that is lost comes back alone.
         row: Its row of a table of parameters; None where it is of none.
+        is_check: Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
     """
 
     name: str
@@ -61,6 +62,7 @@ class JobRequest:
     row: RowPlan | None = None
     role: str | None = None
     restarts_alone: bool = False
+    is_check: bool = False
 
     @property
     def roles(self) -> tuple["JobRequest", ...]:
@@ -143,7 +145,7 @@ class JobRequest:
     @property
     def is_hyperpods(self) -> bool:
         """Whether it is a training job that HyperPod resumes: one that may be nowhere else."""
-        training = isinstance(self.job, config.TrainingJob)
+        training = isinstance(self.job, config.TrainingJob) and not self.is_check
         fixed = not self.job.prefer or self.pods > 1
         return training and fixed and self.engine == "none" and job_nodes.on_hyperpod(self.nodes)
 

@@ -342,6 +342,38 @@ class OperatorPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GateStep:
+    """A check of nodes, as a job of the same shape as the one that waits for it.
+
+    Attributes:
+        check: What is checked.
+        job: The job that checks.
+        seconds: Longest time that it holds its nodes.
+        rounds: Most rounds of measurements.
+        most_usd: Cost of its nodes for that time, at On-Demand prices; None: no price is known.
+    """
+
+    check: Literal["fabric", "device"]
+    job: "JobPlan"
+    seconds: int
+    rounds: int
+    most_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatePlan:
+    """What has to pass before a job is sent.
+
+    Attributes:
+        steps: Checks, in their order.
+        tries: Times that they are run, where nodes were found bad and others can take their place.
+    """
+
+    steps: tuple[GateStep, ...]
+    tries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
     """A job, decided.
 
@@ -372,6 +404,7 @@ class JobPlan:
         patch: JSON merge patches over its objects, by kind.
         recipe: Recipe that it runs; None for a program of its own.
         output: Place of its checkpoints; None where it keeps none.
+        gate: Checks of nodes before it is sent; None: none.
     """
 
     name: str
@@ -399,6 +432,7 @@ class JobPlan:
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     recipe: RecipePlan | None = None
     output: OutputPlan | None = None
+    gate: GatePlan | None = None
 
     @property
     def pod(self) -> PodPlan:

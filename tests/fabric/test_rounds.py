@@ -1,0 +1,73 @@
+"""Bad nodes are found by pairs, within a bounded number of rounds."""
+
+import math
+from collections.abc import Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ultrascale.fabric.rounds import Pair, Search, in_order, most_rounds
+
+
+def searched(nodes: list[str], bad: set[str], slow: Collection[Pair] = ()) -> Search:
+    """Search nodes; pairs with one of ``bad`` fail, and those of ``slow``."""
+    search = Search(nodes=nodes)
+    while pairs := search.next_round():
+        busy = [node for pair in pairs for node in pair]
+        assert len(busy) == len(set(busy)), "a node measures one partner at a time"
+        search.record({pair: bad.isdisjoint(pair) and pair not in slow for pair in pairs})
+    return search
+
+
+@given(data=st.data(), count=st.integers(2, 300))
+def test_up_to_a_third_of_bad_nodes_is_found_within_log2_n_plus_2_rounds(
+    data: st.DataObject, count: int
+) -> None:
+    nodes = [f"n{number:03}" for number in range(count)]
+    bad = data.draw(st.sets(st.sampled_from(nodes), max_size=count // 3))
+    search = searched(nodes, bad)
+    assert search.bad == bad
+    assert search.good == set(nodes) - bad
+    assert search.rounds <= math.ceil(math.log2(count)) + 2
+    assert not search.paths
+
+
+@given(data=st.data(), count=st.integers(1, 60))
+def test_no_good_node_is_ever_called_bad_however_many_are(data: st.DataObject, count: int) -> None:
+    nodes = [f"n{number:03}" for number in range(count)]
+    bad = data.draw(st.sets(st.sampled_from(nodes)))
+    search = searched(nodes, bad)
+    assert search.bad <= bad
+    assert search.good <= set(nodes) - bad
+    assert search.rounds <= most_rounds(count)
+
+
+def test_two_nodes_cannot_tell_which_of_them_is_bad() -> None:
+    search = searched(["a", "b"], {"a"})
+    assert search.bad == set()
+    assert search.suspects == ["a", "b"]
+
+
+def test_one_node_is_not_measured() -> None:
+    assert Search(nodes=["a"]).next_round() == []
+
+
+def test_a_slow_path_between_groups_is_named_and_no_node_is() -> None:
+    nodes = [f"n{number}" for number in range(8)]
+    slow = {(one, other) for one in nodes[:4] for other in nodes[4:]}
+    search = searched(nodes, set(), slow)
+    assert search.bad == set()
+    assert len(search.paths) == 4
+    assert search.rounds == 2
+
+
+def test_neighbours_in_the_network_are_measured_first() -> None:
+    groups = {"a": "1/1", "b": "2/1", "c": "1/1", "d": "2/1"}
+    search = Search(nodes=in_order(groups, ["a", "b", "c", "d"]))
+    assert search.next_round() == [("a", "c"), ("b", "d")]
+
+
+@pytest.mark.parametrize(("nodes", "rounds"), [(1, 0), (2, 3), (16, 6), (17, 7), (16_384, 16)])
+def test_rounds_are_bounded_by_the_number_of_nodes(nodes: int, rounds: int) -> None:
+    assert most_rounds(nodes) == rounds

@@ -1,0 +1,144 @@
+"""Bandwidth between two nodes that others have measured, and the programs that measure it.
+
+A figure is the bus bandwidth of an all-reduce of 1 GiB over all accelerators of two nodes, by
+nccl-tests or nccom-test. AWS publishes no floors. The floors in a sample of AWS's (p5: 800 GB/s,
+p4d: 300) lie above what those nodes' network adapters carry, and are not used:
+https://github.com/awslabs/awsome-distributed-ai (validation_and_observability, check 5).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+MEASURED_BYTES = 2**30
+"""Bytes of the message of each figure and of each measurement."""
+FLOOR_SHARE = 0.8
+"""Share of a figure below which a pair of nodes fails. It is ours: figures differ by versions of
+NCCL and of the plugin, and TCP stays below a tenth of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A published measurement of two nodes.
+
+    Attributes:
+        busbw: Bus bandwidth in GB/s.
+        source: Where it is published.
+    """
+
+    busbw: float
+    source: str
+
+
+FIGURES: Mapping[str, Figure] = MappingProxyType(
+    {
+        "p4d.24xlarge": Figure(
+            busbw=57.17, source="https://github.com/NVIDIA/nccl/issues/527 (2022-07-25)"
+        ),
+        "p5.48xlarge": Figure(
+            busbw=435.14,
+            source="https://github.com/crazyguitar/aws-gpu-communication-benchmark/blob/"
+            "4fdb5a4fab8b2e173e2c7e87d9faddd9f54ddfea/data/nccl_all_reduce.csv",
+        ),
+        "trn1.32xlarge": Figure(
+            busbw=47.09,
+            source="https://github.com/aws-neuron/aws-neuron-sdk/blob/"
+            "0f75c1e039d9c4d97b31f0f41c2239c2ccf480b2/tools/neuron-sys-tools/nccom-test.rst",
+        ),
+    }
+)
+
+
+def floor(instance_type: str) -> float | None:
+    """Return the least bus bandwidth in GB/s of a pair of sound nodes; None: no figure is known."""
+    figure = FIGURES.get(instance_type)
+    return None if figure is None else round(figure.busbw * FLOOR_SHARE, 1)
+
+
+# Sources:
+#     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
+#     https://github.com/NVIDIA/nccl-tests/blob/v2.18.3/README.md
+NCCL_COMMAND = (
+    "mpirun",
+    "--allow-run-as-root",
+    "--tag-output",
+    "--mca",
+    "pml",
+    "^cm",
+    "--mca",
+    "btl",
+    "tcp,self",
+    "--mca",
+    "btl_tcp_if_exclude",
+    "lo,docker0,pod-id-link0",
+    "--mca",
+    "plm_rsh_no_tree_spawn",
+    "1",
+    "--bind-to",
+    "none",
+    "-n",
+    "{ranks}",
+    "-N",
+    "{slots}",
+    "-H",
+    "{lead}:{slots},{peer}:{slots}",
+    "-x",
+    "PATH",
+    "-x",
+    "LD_LIBRARY_PATH",
+    "-x",
+    "NCCL_SOCKET_IFNAME",
+    "-x",
+    "NCCL_DEBUG=INFO",
+    "-x",
+    "NCCL_DEBUG_SUBSYS=INIT,NET",
+    "/opt/nccl-tests/build/all_reduce_perf",
+    "-b",
+    "1G",
+    "-e",
+    "1G",
+    "-g",
+    "1",
+    "-c",
+    "1",
+    "-n",
+    "20",
+)
+"""Words that measure two nodes with GPUs, with places for their addresses and ranks."""
+
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html
+NCCOM_COMMAND = (
+    "env",
+    "NEURON_RT_ROOT_COMM_ID={lead}:45654",
+    "NCCL_DEBUG=INFO",
+    "nccom-test",
+    "-r",
+    "{ranks}",
+    "-N",
+    "2",
+    "-b",
+    "1GB",
+    "-e",
+    "1GB",
+    "-d",
+    "fp32",
+    "-c",
+    "allr",
+    "--hosts",
+    "127.0.0.1",
+    "{peer}",
+)
+"""The same with Neuron devices."""
+
+DEVICE_LINE = "device-verdict "
+"""Begin of the line with the verdict on the devices of a node; JSON follows."""
+
+# dcgmi ends with another status than 0 where a test fails. Level 2 takes about two minutes.
+# Source: https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html
+DCGM_COMMAND = "nv-hostengine && dcgmi diag --run 2"
+# A device that the driver has lost is not listed; the test moves 32 MiB through every core.
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/neuron-ls.html
+NEURON_COMMAND = (
+    '[ "$(ls -d /dev/neuron[0-9]* | wc -l)" = {devices} ] && neuron-ls && '
+    "nccom-test -r {ranks} -b 32MB -e 32MB allr"
+)

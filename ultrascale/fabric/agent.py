@@ -1,0 +1,323 @@
+"""The program of each pod of a fabric check: meets the others, measures, and names bad nodes.
+
+The pod of index 0 leads: it tells pairs what to measure, round by round, and prints the verdict as
+its last line. The others do what they are told until the first one closes the connection. A bad
+node is a result and no failure: every pod ends with 0 once there is a verdict.
+"""
+
+import json
+import os
+import secrets
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from ultrascale.fabric import logs, remote
+from ultrascale.fabric.rounds import Pair, Search, in_order
+
+VERDICT = "fabric-verdict "
+"""Begin of the line with the verdict, in the log of the first pod; JSON follows."""
+
+Message = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the plan has decided for a check, from the environment.
+
+    Attributes:
+        pods: Pods of the check.
+        index: Index of this one.
+        node: Name of its node.
+        address: Its IP address.
+        host: Host name of the first pod.
+        port: TCP port on which that one listens.
+        command: Words that measure a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in them.
+        slots: Ranks on each node.
+        floor: Least bus bandwidth, in GB/s; None: only the transport and errors count.
+        efa: Whether any other transport than EFA is a failure.
+        groups: Path of network groups of each node.
+        join_seconds: Time for the pods to come.
+        test_seconds: Time for one measurement.
+        seconds: Time for all rounds; one that may not end in it is not begun.
+    """
+
+    pods: int
+    index: int
+    node: str
+    address: str
+    host: str
+    port: int
+    command: tuple[str, ...]
+    slots: int
+    floor: float | None
+    efa: bool
+    groups: Mapping[str, str]
+    join_seconds: float
+    test_seconds: float
+    seconds: float
+
+
+def settings(env: Mapping[str, str]) -> Settings:
+    """Return the settings that a pod's environment holds."""
+    said = json.loads(env["FABRIC_SETTINGS"])
+    index = sum(int(env.get(name) or 0) for name in said["index"])
+    return Settings(
+        pods=said["pods"],
+        index=index,
+        node=env.get("ULTRASCALE_NODE") or env["POD_IP"],
+        address=env["POD_IP"],
+        host=env.get("RANK_ZERO_HOST") or env["POD_IP"],
+        port=said["port"],
+        command=tuple(said["command"]),
+        slots=said["slots"],
+        floor=said["floor"],
+        efa=said["efa"],
+        groups=json.loads(env.get("FABRIC_GROUPS") or "{}"),
+        join_seconds=said["join_seconds"],
+        test_seconds=said["test_seconds"],
+        seconds=said["seconds"],
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measurement of a pair.
+
+    Attributes:
+        pair: The nodes.
+        busbw: Bus bandwidth in GB/s; None where nothing was measured.
+        transport: Transport by the log; None where it does not say.
+        why: Reason of the failure; empty: it passed.
+    """
+
+    pair: Pair
+    busbw: float | None
+    transport: str | None
+    why: str
+
+
+def judge(
+    pair: Pair, output: Sequence[str], status: int, *, floor: float | None, efa: bool
+) -> Measured:
+    """Return the verdict on the log of one measurement.
+
+    Args:
+        pair: The nodes.
+        output: Lines of the log.
+        status: Exit status of the program; 124 where its time was over.
+        floor: Least bus bandwidth, in GB/s.
+        efa: Whether any other transport than EFA is a failure.
+    """
+    reading = logs.read(output)
+    why = ""
+    if status == _LATE:
+        why = "no result in time"
+    elif status or reading.busbw is None:
+        last = next((line.strip() for line in reversed(output) if line.strip()), "no output")
+        why = f"exit status {status}: {last[:200]}"
+    elif reading.wrong:
+        why = f"{reading.wrong} wrong values"
+    elif efa and reading.transport not in (logs.EFA, None):
+        why = f"transport {reading.provider}, not EFA"
+    elif floor is not None and reading.busbw < floor:
+        why = f"{reading.busbw:g} GB/s, below {floor:g}"
+    return Measured(pair=pair, busbw=reading.busbw, transport=reading.transport, why=why)
+
+
+# Exit status of `timeout`.
+_LATE = 124
+
+
+class Peer:
+    """A pod that has come, from the first pod's side."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._stream = cast("BinaryIO", connection.makefile("rwb"))
+        hello = _read(self._stream)
+        self.index = int(str(hello["index"]))
+        self.node = str(hello["node"])
+        self.address = str(hello["address"])
+        self.shell = f"{self.address}:{hello['port']}"
+        self._token = str(hello["token"])
+
+    def measure(self, other: "Peer") -> tuple[int, list[str]]:
+        """Let this pod measure itself with another, and return exit status and log."""
+        _send(
+            self._stream,
+            {"lead": self.address, "peer": other.address, "shell": other.shell}
+            | {"token": other._token, "node": self.node, "other": other.node},
+        )
+        answer = _read(self._stream)
+        return int(str(answer["status"])), cast("list[str]", answer["output"])
+
+
+def lead(chosen: Settings) -> dict[str, object]:
+    """Meet the pods, measure pairs until every node is judged, and return the verdict."""
+    started = time.monotonic()
+    server = socket.create_server(("", chosen.port), backlog=chosen.pods)
+    threading.Thread(target=work, args=(chosen, "127.0.0.1"), daemon=True).start()
+    peers = _gathered(server, chosen)
+    by_node = {peer.node: peer for peer in peers}
+    search = Search(nodes=in_order(chosen.groups, by_node))
+    tests: dict[str, Measured] = {}
+    last_begin = time.monotonic() + chosen.seconds - chosen.test_seconds
+    while (pairs := search.next_round()) and time.monotonic() <= last_begin:
+        with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
+            measured = [*pool.map(partial(_measure, by_node, chosen), pairs)]
+        for each in measured:
+            told = "passed" if not each.why else f"failed: {each.why}"
+            print(
+                f"fabric round={search.rounds + 1} nodes={','.join(each.pair)} "
+                f"busbw={each.busbw} transport={each.transport} {told}",
+                flush=True,
+            )
+            for node in each.pair:
+                if each.why or node not in tests:
+                    tests[node] = each
+        search.record({each.pair: not each.why for each in measured})
+    return {
+        "nodes": len(by_node),
+        "pods": chosen.pods,
+        "rounds": search.rounds,
+        "seconds": round(time.monotonic() - started),
+        "good": sorted(search.good),
+        "bad": {node: tests[node].why for node in sorted(search.bad)},
+        "undecided": {
+            node: tests[node].why if node in tests else "not measured" for node in search.suspects
+        },
+        "paths": search.paths,
+        "slowest": min((each.busbw for each in tests.values() if each.busbw), default=None),
+    }
+
+
+def _measure(by_node: Mapping[str, Peer], chosen: Settings, pair: Pair) -> Measured:
+    one, other = (by_node[node] for node in pair)
+    try:
+        status, output = one.measure(other)
+    except (OSError, ValueError, KeyError) as error:
+        return Measured(pair=pair, busbw=None, transport=None, why=f"the pod is gone: {error}")
+    return judge(pair, output, status, floor=chosen.floor, efa=chosen.efa)
+
+
+def _gathered(server: socket.socket, chosen: Settings) -> list[Peer]:
+    """Return the pods that came in time."""
+    peers: list[Peer] = []
+    until = time.monotonic() + chosen.join_seconds
+    while len(peers) < chosen.pods and (left := until - time.monotonic()) > 0:
+        server.settimeout(left)
+        try:
+            connection, _ = server.accept()
+            connection.settimeout(chosen.join_seconds)
+            peers.append(Peer(connection))
+            connection.settimeout(chosen.test_seconds + _GRACE_SECONDS)
+        except (OSError, ValueError, KeyError):
+            continue
+    return peers
+
+
+# Seconds beyond a measurement's own limit.
+_GRACE_SECONDS = 30
+
+
+def work(chosen: Settings, host: str) -> None:
+    """Measure what the first pod asks for, until it closes the connection."""
+    token = secrets.token_hex(16)
+    shell = remote.Server(token)
+    with _joined(host, chosen) as connection:
+        stream = cast("BinaryIO", connection.makefile("rwb"))
+        hello = {"index": chosen.index, "node": chosen.node, "address": chosen.address}
+        _send(stream, {**hello, "port": shell.port, "token": token})
+        while True:
+            try:
+                asked = _read(stream)
+            except (OSError, ValueError):
+                break
+            status, output = run(chosen, asked)
+            _send(stream, {"status": status, "output": output[-_MOST_LINES:]})
+    shell.close()
+
+
+# A log with NCCL_DEBUG=INFO has some thousands.
+_MOST_LINES = 20_000
+
+
+def _joined(host: str, chosen: Settings) -> socket.socket:
+    until = time.monotonic() + chosen.join_seconds
+    while True:
+        try:
+            connection = socket.create_connection((host, chosen.port), timeout=10)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
+        else:
+            connection.settimeout(None)
+            return connection
+
+
+def run(chosen: Settings, asked: Message) -> tuple[int, list[str]]:
+    """Run the measurement of this node and another, and return its exit status and its log."""
+    words = {
+        "lead": asked["lead"],
+        "peer": asked["peer"],
+        "node": asked["node"],
+        "other": asked["other"],
+        "slots": chosen.slots,
+        "ranks": 2 * chosen.slots,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        shell = Path(folder) / "ssh"
+        shell.write_text(
+            f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "$FABRIC_BOOT" ssh "$@"\n'
+        )
+        shell.chmod(0o700)
+        env = {
+            **os.environ,
+            remote.TOKEN: str(asked["token"]),
+            remote.PEERS: json.dumps({asked["peer"]: asked["shell"]}),
+            "PATH": f"{folder}:{os.environ.get('PATH', '')}",
+        }
+        limit = ["timeout", "--kill-after=10", f"{chosen.test_seconds:g}"]
+        ended = subprocess.run(
+            [*limit, *(word.format(**words) for word in chosen.command)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+            check=False,
+        )
+    return ended.returncode, ended.stdout.decode(errors="replace").splitlines()
+
+
+def _send(stream: BinaryIO, message: Message) -> None:
+    stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
+
+
+def _read(stream: BinaryIO) -> dict[str, object]:
+    line = stream.readline()
+    if not line:
+        raise ValueError("the connection was closed")
+    return cast("dict[str, object]", json.loads(line))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the check on this pod, or stand in for ssh."""
+    if arguments[:1] == ["ssh"]:
+        return remote.main([*arguments[1:]])
+    chosen = settings(os.environ)
+    if chosen.index == 0:
+        print(VERDICT + json.dumps(lead(chosen)), flush=True)
+    else:
+        work(chosen, chosen.host)
+    return 0

@@ -1,0 +1,130 @@
+"""Search for bad nodes by measurements between pairs, in a bounded number of rounds.
+
+A measurement between two nodes fails if one of them is bad. The first round pairs neighbours in the
+network, so that one bad node spoils one pair. Each later round pairs suspects with nodes that have
+passed. A node is called bad only after it failed beside a node that passed with another. Up to a
+third of the nodes may be bad: then every node is judged within `most_rounds`. Nodes that are still
+suspect after the last round are named as undecided, and nothing is done to them.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Pair = tuple[str, str]
+
+
+def most_rounds(nodes: int) -> int:
+    """Return the most rounds for a number of nodes: ceil(log2 n) + 2."""
+    return math.ceil(math.log2(nodes)) + 2 if nodes > 1 else 0
+
+
+@dataclass
+class Search:
+    """The state of a search.
+
+    Attributes:
+        nodes: Nodes, neighbours in the network beside each other.
+        good: Nodes that passed.
+        bad: Nodes that failed beside a good one.
+        paths: Pairs of good nodes far from each other whose measurement failed: of the network
+            between them, not of a node.
+        rounds: Rounds that were measured.
+    """
+
+    nodes: Sequence[str]
+    good: set[str] = field(default_factory=set[str])
+    bad: set[str] = field(default_factory=set[str])
+    paths: list[Pair] = field(default_factory=list[Pair])
+    rounds: int = 0
+    _crossed: bool = False
+
+    @property
+    def suspects(self) -> list[str]:
+        """Nodes that are neither good nor bad, in the order of the network."""
+        return [node for node in self.nodes if node not in self.good and node not in self.bad]
+
+    def next_round(self) -> list[Pair]:
+        """Return the pairs to measure at the same time; empty when the search is over."""
+        if self.rounds >= most_rounds(len(self.nodes)):
+            return []
+        suspects = self.suspects
+        if self.rounds == 0:
+            return [*zip(suspects[::2], suspects[1::2], strict=False)]
+        if not suspects:
+            return self._across([node for node in self.nodes if node in self.good])
+        if not self.good:
+            # All pairs failed: each node gets another partner than in the rounds before.
+            return _rotated(suspects, self.rounds)
+        beside = self._beside(suspects)
+        busy = {node for pair in beside for node in pair}
+        idle = [node for node in self.nodes if node in self.good and node not in busy]
+        return [*beside, *self._across(idle)]
+
+    def record(self, passed: Mapping[Pair, bool]) -> None:
+        """Take the results of a round's pairs."""
+        good_before = set(self.good)
+        for pair, well in passed.items():
+            if well:
+                self.good |= set(pair)
+            elif good_before.issuperset(pair):
+                self.paths.append(pair)
+            else:
+                self.bad |= {
+                    node
+                    for node, other in (pair, pair[::-1])
+                    if other in good_before and node not in good_before
+                }
+        # A node that passed with one that later proves bad has passed all the same.
+        self.bad -= self.good
+        self._crossed |= any(good_before.issuperset(pair) for pair in passed)
+        self.rounds += 1
+
+    def _beside(self, suspects: Sequence[str]) -> list[Pair]:
+        """Pair each suspect with the good node nearest to it that is still free."""
+        place = {node: number for number, node in enumerate(self.nodes)}
+        free = sorted(place[node] for node in self.good)
+        pairs: list[Pair] = []
+        for suspect in suspects:
+            if not free:
+                break
+            nearest = min(free, key=lambda each: abs(each - place[suspect]))
+            free.remove(nearest)
+            pairs.append((suspect, self.nodes[nearest]))
+        return pairs
+
+    def _across(self, idle: Sequence[str]) -> list[Pair]:
+        """Pair good nodes of the two halves of the network once, through its upper layers."""
+        half = len(idle) // 2
+        if self._crossed or len(self.nodes) < _LEAST_TO_CROSS or half == 0:
+            return []
+        return [*zip(idle[:half], idle[half:], strict=False)]
+
+
+# Of three nodes two are neighbours twice.
+_LEAST_TO_CROSS = 4
+
+
+def _rotated(nodes: Sequence[str], round_number: int) -> list[Pair]:
+    """Return the pairs of one round in which each node meets another than in rounds before.
+
+    Source: https://en.wikipedia.org/wiki/Round-robin_tournament#Circle_method
+    """
+    ring = [*nodes, *([""] if len(nodes) % 2 else [])]
+    fixed, turning = ring[0], ring[1:]
+    shift = round_number % len(turning)
+    turned = [fixed, *turning[shift:], *turning[:shift]]
+    half = len(turned) // 2
+    pairs = zip(turned[:half], reversed(turned[half:]), strict=True)
+    return [(one, other) for one, other in pairs if one and other]
+
+
+def in_order(groups: Mapping[str, str], nodes: Iterable[str]) -> list[str]:
+    """Return nodes so that those of one network group stand beside each other.
+
+    Args:
+        groups: Path of groups of each node, from the highest layer to the lowest; nodes without one
+            come last.
+        nodes: Nodes.
+    """
+    return sorted(nodes, key=lambda node: (node not in groups, groups.get(node, ""), node))

@@ -1,0 +1,318 @@
+"""Checks of nodes before a job is sent: run, read, and acted upon.
+
+A node that fails is cordoned, and the checks run again where the cluster may have another. Pods of
+a check have no rights in the cluster: whoever sends the job cordons, by the verdict in their logs.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from ultrascale.catalog import fabric
+from ultrascale.cluster_api.kinds import NODE
+from ultrascale.cluster_api.objects import label, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import Json, JsonObject, mapping, number, objects, text
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.fabric.agent import VERDICT
+from ultrascale.jobs import cancellation, logs, submission
+from ultrascale.jobs.manifests import CheckManifests, JobManifests, kind_of
+from ultrascale.jobs.progress import Followed, follow
+from ultrascale.jobs.room import nodes_for, pod_kinds
+from ultrascale.jobs.status import find_job, job_status
+from ultrascale.jobs.workloads import WORKLOADS
+from ultrascale.plan.jobs.gate import GROUPS_VARIABLE, SETTINGS_VARIABLE
+from ultrascale.plan.names import network_layer_label
+
+CORDONED = "ultrascale.dev/failed-check"
+"""Annotation of a node that a check cordoned, with the reason."""
+
+# Instances of three layers leave the label of the fourth out.
+_LAYERS = range(1, 5)
+# Nodes are looked at, and named in a variable of each pod, up to this number.
+_MOST_ORDERED = 1_000
+# Time for a check's pods to get nodes: a job of the same shape would wait as well.
+_START_SECONDS = 3600
+_GONE_SECONDS, _POLL_SECONDS = 120, 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Result of one check.
+
+    Attributes:
+        check: What was checked.
+        bad: Nodes that failed, with the reasons.
+        undecided: Nodes of which a pair failed and no round could tell which, with the reasons.
+        paths: Pairs of sound nodes between which the network was slow.
+        nodes: Nodes that were checked.
+        rounds: Rounds of measurements.
+        slowest: Least bus bandwidth in GB/s; None where none was measured.
+    """
+
+    check: str
+    bad: Mapping[str, str]
+    undecided: Mapping[str, str] = field(default_factory=dict[str, str])
+    paths: tuple[tuple[str, str], ...] = ()
+    nodes: int = 0
+    rounds: int = 1
+    slowest: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether a job may start on these nodes."""
+        return not self.bad and not self.undecided
+
+    def __str__(self) -> str:
+        least = f", {self.slowest:g} GB/s or more" if self.slowest is not None else ""
+        rounds = f" in {self.rounds} rounds" if self.check == "fabric" else ""
+        return f"{self.check}: {self.nodes} nodes checked{rounds}{least}"
+
+
+Report = Callable[[str], None]
+
+
+def pass_checks(
+    cluster: Cluster, job: JobManifests, report: Report = lambda _: None
+) -> tuple[str, ...]:
+    """Run the checks of a job until its nodes pass, and return notes for the user.
+
+    Args:
+        cluster: Where it runs.
+        job: The job.
+        report: Is called with each thing that is done or found.
+
+    Raises:
+        ClusterError: A check cannot run, nodes fail in the last try, or a pair fails of which no
+            third node could tell the bad one. Nothing of the job was sent.
+    """
+    cordoned: list[str] = []
+    for attempt in range(1, job.check_tries + 1):
+        verdicts: list[Verdict] = []
+        for check in job.checks:
+            verdict = run_check(cluster, check, report)
+            verdicts.append(verdict)
+            for node, why in verdict.bad.items():
+                cordon(cluster, node, f"{verdict.check}: {why}")
+                cordoned.append(f"{node} is cordoned: {verdict.check}: {why}.")
+                report(cordoned[-1])
+            if verdict.undecided:
+                raise ClusterError(*_undecided(verdict))
+            if verdict.bad:
+                break
+        if all(verdict.passed for verdict in verdicts):
+            return (*cordoned, *notes_of(verdicts))
+        if attempt < job.check_tries:
+            report(f"checking again without them, try {attempt + 1} of {job.check_tries}")
+    raise ClusterError(
+        f"job {job.name} was not sent: nodes failed in each of {job.check_tries} tries", *cordoned
+    )
+
+
+def send(cluster: Cluster, job: JobManifests, report: Report = lambda _: None) -> tuple[str, ...]:
+    """Send a job once the checks of its nodes have passed, and return notes for the user.
+
+    Raises:
+        ClusterError: A check fails, or the cluster lacks or refuses something. No object of the job
+            stays.
+    """
+    if not job.checks:
+        return submission.send(cluster, job)
+    # A job that would be refused costs no check.
+    submission.check(cluster, job)
+    return (*pass_checks(cluster, job, report), *submission.send(cluster, job))
+
+
+def notes_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield what passed checks found."""
+    for verdict in verdicts:
+        yield f"{verdict} passed."
+        for one, other in verdict.paths:
+            yield (
+                f"The network between {one} and {other} is slow, though both nodes are well: "
+                "a job across it runs at its speed."
+            )
+
+
+def _undecided(verdict: Verdict) -> Iterator[str]:
+    named = ", ".join(f"{node} ({why})" for node, why in verdict.undecided.items())
+    yield f"{verdict.check}: no sound node was there to tell which of these is bad: {named}"
+    yield "nothing of them was cordoned; add nodes to the check by `ultrascale fabric FILE POOL`"
+
+
+def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdict:
+    """Run one check, take it away, and return its verdict.
+
+    Raises:
+        ClusterError: It cannot be sent, fails or does not end. A check that failed stays, with its
+            logs.
+    """
+    job = ordered(cluster, check.job)
+    _take_away(cluster, job, only_ended=True)
+    submission.send(cluster, job)
+    report(f"{check.check}: checking {job.pods} nodes by job {job.name}")
+    kinds = {kind_of(manifest) for manifest in job.objects}
+    followed = Followed(
+        name=job.name,
+        namespace=job.namespace,
+        kinds=tuple(kind for kind in WORKLOADS if kind in kinds),
+        container=job.container,
+    )
+    try:
+        progress = follow(
+            cluster,
+            followed,
+            until=lambda _: False,
+            report=lambda _: None,
+            timeout_seconds=_START_SECONDS + check.seconds,
+        )
+        if progress.state.result == "failed":
+            where = f"{job.name} -n {job.namespace}"
+            raise ClusterError(
+                f"check {job.name} {progress.state.phase.lower()}: {progress.state.reason}; "
+                f"see `ultrascale logs {where}`"
+            )
+        verdict = _read(cluster, check, job)
+    except KeyboardInterrupt:
+        _take_away(cluster, job)
+        raise
+    _take_away(cluster, job)
+    report(str(verdict))
+    return verdict
+
+
+def _read(cluster: Cluster, check: CheckManifests, job: JobManifests) -> Verdict:
+    if check.check == "fabric":
+        choice = logs.Choice(index=0, container=job.container)
+        lines = logs.lines(cluster, job.namespace, job.name, choice, follow=False)
+        return fabric_verdict(lines)
+    bad: dict[str, str] = {}
+    seen = 0
+    for index in job_status(cluster, job.namespace, job.name).indexes:
+        choice = logs.Choice(index=index, container=job.container)
+        node, why = device_verdict(
+            logs.lines(cluster, job.namespace, job.name, choice, follow=False)
+        )
+        seen += 1
+        if why:
+            bad[node] = why
+    return Verdict(check="device", bad=bad, nodes=seen)
+
+
+def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
+    """Return the verdict in the log of the first pod of a fabric check.
+
+    Raises:
+        ClusterError: There is none, or pods never came.
+    """
+    found = [line for line in lines if line.startswith(VERDICT)]
+    if not found:
+        raise ClusterError("the fabric check ended without a verdict; its first pod's log says why")
+    said = cast("JsonObject", json.loads(found[-1].removeprefix(VERDICT)))
+    nodes, pods = number(said, "nodes"), number(said, "pods")
+    if nodes < pods:
+        raise ClusterError(
+            f"only {nodes} of the {pods} pods of the fabric check came together; "
+            "`ultrascale status` of the check says what the others waited for"
+        )
+    slowest = said.get("slowest")
+    return Verdict(
+        check="fabric",
+        bad={node: str(why) for node, why in mapping(said, "bad").items()},
+        undecided={node: str(why) for node, why in mapping(said, "undecided").items()},
+        paths=tuple(cast("list[tuple[str, str]]", said.get("paths", []))),
+        nodes=nodes,
+        rounds=number(said, "rounds"),
+        slowest=slowest if isinstance(slowest, float | int) else None,
+    )
+
+
+def device_verdict(lines: Iterator[str] | Sequence[str]) -> tuple[str, str]:
+    """Return the node of a device check's pod, and the reason of its failure; empty: it passed.
+
+    Raises:
+        ClusterError: The log has no verdict.
+    """
+    last = ""
+    for line in lines:
+        if line.startswith(fabric.DEVICE_LINE):
+            said = mapping(json.loads(line.removeprefix(fabric.DEVICE_LINE)))
+            status = number(said, "status")
+            why = f"exit status {status}: {last}" if status else ""
+            return text(said, "node"), why
+        if line.strip() and any(word in line.lower() for word in ("fail", "error")):
+            last = line.strip()[:200]
+    raise ClusterError("the device check of a node ended without a verdict; see its pods' logs")
+
+
+def cordon(cluster: Cluster, node: str, why: str) -> None:
+    """Keep new pods off a node, and say on it why.
+
+    Raises:
+        ClusterError: The API server refuses, or cannot be reached.
+    """
+    key = CORDONED.replace("/", "~1")
+    cluster.patch(
+        NODE.path(name=node),
+        [
+            {"op": "add", "path": "/spec/unschedulable", "value": True},
+            {"op": "add", "path": f"/metadata/annotations/{key}", "value": why},
+        ],
+    )
+
+
+def ordered(cluster: Cluster, job: JobManifests) -> JobManifests:
+    """Return a fabric check whose pods know which nodes are near each other.
+
+    Without the right to read nodes, or of more than a thousand, neighbours are paired by name.
+    """
+    kinds = [kind for manifest in job.objects for kind in pod_kinds(manifest)]
+    try:
+        nodes = {name(node): node for pod, _ in kinds for node in nodes_for(cluster, pod)}
+    except RefusedError:
+        return job
+    paths = {
+        each: "/".join(label(node, network_layer_label(layer)) for layer in _LAYERS)
+        for each, node in nodes.items()
+    }
+    known = {each: path for each, path in paths.items() if path.strip("/")}
+    if not known or len(known) > _MOST_ORDERED:
+        return job
+    # Numbers are shorter than ids, and only the order matters.
+    numbers = {path: f"{number:04}" for number, path in enumerate(sorted(set(known.values())))}
+    variable = {
+        "name": GROUPS_VARIABLE,
+        "value": json.dumps({each: numbers[path] for each, path in known.items()}),
+    }
+    return replace(job, objects=tuple(_with_variable(each, variable) for each in job.objects))
+
+
+def _with_variable(manifest: JsonObject, variable: JsonObject) -> JsonObject:
+    copied = deepcopy(dict(manifest))
+    for pod, _ in pod_kinds(copied):
+        for container in objects(pod, "containers"):
+            env = cast("list[Json]", container.get("env", []))
+            if any(mapping(each).get("name") == SETTINGS_VARIABLE for each in env):
+                env.append(cast("Json", variable))
+    return copied
+
+
+def _take_away(cluster: Cluster, job: JobManifests, *, only_ended: bool = False) -> None:
+    """Delete a check, and wait until its nodes are free."""
+    state = find_job(cluster, job.namespace, job.name)
+    if state is None or (only_ended and state.state.result is None):
+        return
+    cancellation.cancel(
+        cluster, job.namespace, cancellation.objects_of(cluster, job.namespace, job.name)
+    )
+    until = time.monotonic() + _GONE_SECONDS
+    while find_job(cluster, job.namespace, job.name) is not None:
+        if time.monotonic() > until:
+            raise ClusterError(
+                f"check {job.name} is deleted and does not go; "
+                f"`ultrascale status -n {job.namespace} {job.name}` shows its pods"
+            )
+        time.sleep(_POLL_SECONDS)

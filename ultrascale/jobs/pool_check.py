@@ -1,0 +1,166 @@
+"""Check of the free nodes of one pool, without a job that waits for it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ultrascale import config
+from ultrascale.catalog.versions import IMAGES
+from ultrascale.cluster_api.identity import same_cluster
+from ultrascale.cluster_api.kinds import NODE, POD
+from ultrascale.cluster_api.objects import condition, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import Json, JsonObject, look_up, text
+from ultrascale.errors import ClusterError, QuestionError, UsageError
+from ultrascale.fabric import agent
+from ultrascale.jobs import gate
+from ultrascale.jobs.gate import Report, Verdict
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
+from ultrascale.plan.jobs.gate import floor_of
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.names import JOB_LABEL, POOL_LABEL
+
+_NAME = "check"
+_ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def prepare_check(
+    cluster_file: Path,
+    pool: str,
+    *,
+    checks: Sequence[config.PreflightCheck],
+    nodes: int | None,
+    queue: str | None,
+    cluster: Cluster | None,
+) -> JobManifests:
+    """Return a job of a pool's nodes for the sake of its checks. Nothing is sent.
+
+    Args:
+        cluster_file: The cluster file.
+        pool: Name of the pool.
+        checks: What to check.
+        nodes: Nodes to check; None: those that no job holds, which need ``cluster``.
+        queue: Queue that admits the check; None: the only one.
+        cluster: Where to count nodes; None counts those that the file has.
+
+    Raises:
+        ConfigError: The file has mistakes, or the pool has nothing to check.
+        QuestionError: There is no such pool.
+        ClusterError: The pool has no free nodes.
+    """
+    into = read_cluster(cluster_file)
+    _pools(into, pool)
+    count = nodes or (_free(cluster, pool) if cluster is not None else _planned(into, pool))
+    wanted = [check for check in checks if check != "fabric" or count > 1] or ["device"]
+    stated: dict[str, Json] = {
+        "name": _NAME,
+        "pool": pool,
+        "nodes": count,
+        # Never pulled: only the checks of this job are sent.
+        "image": IMAGES["nccl-tests"].reference,
+        "command": ["true"],
+        "preflight": [*wanted],
+        "volumes": [],
+    }
+    if queue is not None:
+        stated["queue"] = queue
+    return prepare(into, stated)
+
+
+def check_pool(
+    cluster: Cluster,
+    cluster_file: Path,
+    prepared: JobManifests,
+    report: Report,
+    *,
+    context: str | None = None,
+    cordons: bool = True,
+) -> tuple[Verdict, ...]:
+    """Run the checks once, cordon the nodes that fail, and return the verdicts.
+
+    Args:
+        cluster: The cluster.
+        cluster_file: The file that describes it.
+        prepared: The job whose checks these are; it is not sent.
+        report: Is called with each thing that is done.
+        context: Context of the kubeconfig that the user chose.
+        cordons: Whether bad nodes are cordoned.
+
+    Raises:
+        ClusterError: A check cannot be sent, or ends without a verdict.
+    """
+    if context is None:
+        same_cluster(cluster_file, cluster)
+    verdicts: list[Verdict] = []
+    for check in prepared.checks:
+        verdict = gate.run_check(cluster, check, report)
+        verdicts.append(verdict)
+        for node, why in verdict.bad.items() if cordons else ():
+            gate.cordon(cluster, node, f"{verdict.check}: {why}")
+    return tuple(verdicts)
+
+
+def judge_log(cluster_file: Path, pool: str, log: Path) -> agent.Measured:
+    """Return the verdict on a log of nccl-tests or nccom-test, by the floor of a pool's nodes.
+
+    Raises:
+        ConfigError: The cluster file has mistakes.
+        QuestionError: There is no such pool.
+        UsageError: The log cannot be read.
+    """
+    into = read_cluster(cluster_file)
+    pools = _pools(into, pool)
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise UsageError([f"--log: {log}: {error.strerror}"]) from error
+    floor, efa = floor_of(into.cluster, pools), all(each.efa_interfaces > 0 for each in pools)
+    return agent.judge((pool, pool), lines, 0, floor=floor, efa=efa)
+
+
+def _pools(into: JobCluster, pool: str) -> tuple[PoolPlan, ...]:
+    found = tuple(each for each in into.plan.all_pools if each.pool == pool)
+    if not found:
+        names = sorted({each.pool for each in into.plan.all_pools})
+        raise QuestionError([f"POOL: no pool {pool!r} in the file; {config.near(pool, names)}"])
+    return found
+
+
+def _planned(into: JobCluster, pool: str) -> int:
+    return (
+        sum(each.max_nodes if each.static else each.min_nodes for each in _pools(into, pool)) or 2
+    )
+
+
+def _free(cluster: Cluster, pool: str) -> int:
+    """Return how many nodes of a pool take pods and run none of a job.
+
+    Raises:
+        ClusterError: There is none.
+    """
+    alive = {"labelSelector": JOB_LABEL, "fieldSelector": _ALIVE}
+    held = {text(each, "spec", "nodeName") for each in cluster.items(POD.path(), alive)}
+    nodes = [*cluster.items(NODE.path(), {"labelSelector": f"{POOL_LABEL}={pool}"})]
+    free = [name(node) for node in nodes if _takes_pods(node) and name(node) not in held]
+    if not free:
+        raise ClusterError(
+            f"pool {pool} has no free nodes: {len(nodes)} are there, and jobs hold or drains close "
+            "them; --nodes N waits for N of them"
+        )
+    return len(free)
+
+
+def _takes_pods(node: JsonObject) -> bool:
+    ready = bool(condition(node, "Ready"))
+    return ready and not look_up(node, "spec", "unschedulable")
+
+
+def lines_of(verdict: Verdict) -> Iterator[str]:
+    """Yield a verdict as lines for people."""
+    yield str(verdict)
+    for node, why in verdict.bad.items():
+        yield f"{node}: bad: {why}"
+    for node, why in verdict.undecided.items():
+        yield f"{node}: undecided: {why}"
+    for one, other in verdict.paths:
+        yield f"{one} and {other}: well, and the network between them is slow"

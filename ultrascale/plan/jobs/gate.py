@@ -1,0 +1,267 @@
+"""Checks of nodes before a job is sent: each a job of the same shape.
+
+A check takes the pods, the resources, the queue and the closeness of the job that waits for it. So
+it is admitted where the job is, by Kueue and by task governance too, and needs no quota beyond the
+job's: it has ended, and its nodes are free, before the job is sent.
+"""
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+from ultrascale import config
+from ultrascale.catalog import fabric, prices
+from ultrascale.catalog.versions import IMAGES
+from ultrascale.fabric.rounds import most_rounds
+from ultrascale.plan import names
+from ultrascale.plan.jobs import command, nodes
+from ultrascale.plan.jobs.deadline import with_deadline
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.jobs import GatePlan, GateStep, JobPlan
+
+Check = config.PreflightCheck
+Planner = Callable[[JobRequest, config.TrainingJob], JobPlan]
+
+NODE_VARIABLE = "ULTRASCALE_NODE"
+SETTINGS_VARIABLE, GROUPS_VARIABLE = "FABRIC_SETTINGS", "FABRIC_GROUPS"
+
+# Nodes of a stand-by pool come, and images are pulled, in this time.
+_JOIN_SECONDS = 900
+_TEST_SECONDS = 120
+_MOST_SECONDS = 1800
+_DEVICE_SECONDS = 600
+_TRIES = 3
+_TTL_SECONDS = 3600
+# Keys of a job that say where it runs and with what; a check takes no other.
+_KEPT = frozenset(
+    {
+        "pool",
+        "node_selector",
+        "prefer",
+        "priority",
+        "team",
+        "tolerations",
+        "resources",
+        "namespace",
+        "kind",
+        "nodes",
+        "role",
+        "queue",
+        "topology",
+    }
+)
+_MODULES = ("logs", "remote", "rounds", "agent")
+# The modules, made of their sources, in place of files in an image.
+_BOOT = """\
+import base64, json, os, sys, types, zlib
+texts = json.loads(zlib.decompress(base64.b64decode(os.environ["FABRIC_PROGRAM"])))
+for name, text in texts.items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+sys.exit(module.main(sys.argv[1:]))
+"""
+
+
+def name_of(job: str, check: Check) -> str:
+    """Return the name of the job that runs a check before ``job``."""
+    return f"{job}-{check}"
+
+
+def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[config.Mistake]:
+    """Yield checks that cannot be made on the nodes of a job.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or not job.preflight:
+        return
+    share = nodes.node_share(job, pools)
+    longest = max(len(name_of(request.name, check)) for check in job.preflight)
+    if longest > config.LONGEST_JOB_NAME:
+        most = config.LONGEST_JOB_NAME - (longest - len(request.name))
+        wrong = f"the checks' names would be too long: {longest} characters"
+        yield config.refuse("preflight", wrong, f"use a name of at most {most}", got=request.name)
+    if share.accelerator is None:
+        wrong = "checks of accelerators on nodes without any"
+        yield config.refuse("preflight", wrong, "leave it out, or choose other nodes")
+        return
+    if not share.whole:
+        wrong = "checks of whole nodes by pods that take a part of one"
+        yield config.refuse("preflight", wrong, "leave it out, or leave resources out")
+    if "fabric" in job.preflight and job.nodes == 1:
+        wrong = "a measurement between nodes for a job of one node"
+        yield config.refuse("preflight", wrong, "use device, or leave it out")
+    settings = request.cluster.scheduling.preflight
+    if settings.max_usd is not None and _usd_per_hour(request, pools) is None:
+        kinds = ", ".join(sorted({name for pool in pools for name in pool.instance_types}))
+        wrong = f"no price of {kinds} in {request.cluster.region} is known"
+        todo = "leave scheduling.preflight.max_usd out: a check ends after 30 minutes by itself"
+        yield config.refuse("preflight", wrong, todo)
+
+
+def plan_gate(request: JobRequest, job: config.TrainingJob, plan_train: Planner) -> GatePlan | None:
+    """Return the checks before a job that has no mistakes; None where it asks for none.
+
+    Args:
+        request: The job, on its tier.
+        job: The same.
+        plan_train: Plans a training job.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    if not job.preflight:
+        return None
+    # A node whose device is broken is found before it spoils measurements.
+    checks = sorted(job.preflight, key=("device", "fabric").index)
+    steps = tuple(_step(request, job, check, plan_train) for check in checks)
+    return GatePlan(steps=steps, tries=_TRIES)
+
+
+def _step(
+    request: JobRequest, job: config.TrainingJob, check: Check, plan_train: Planner
+) -> GateStep:
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    rounds, seconds = most_rounds(job.nodes), _seconds(request, job, pools)
+    if check == "device":
+        rounds, seconds = 1, _DEVICE_SECONDS
+        words, env = _device_words(share), {}
+    else:
+        settings = _settings(request, job, share, pools, seconds)
+        words, env = ("python3", "-c", _BOOT), program() | settings
+    stated = {
+        "image": _image(request, check, share),
+        "command": words,
+        "env": env,
+        "volumes": (),
+        "restarts": config.Restarts(job=0, workers=0),
+        "ttl_seconds_after_finished": _TTL_SECONDS,
+        "deadline_hours": (_JOIN_SECONDS + seconds) / 3600,
+        "grace_period_seconds": 10,
+    }
+    left = {
+        key: field.get_default(call_default_factory=True)
+        for key, field in config.TrainingJob.model_fields.items()
+        if key not in _KEPT
+    }
+    checking = job.model_copy(update=left | stated)
+    as_job = replace(
+        request,
+        name=name_of(request.name, check),
+        template=request.called,
+        job=checking,
+        row=None,
+        precompile=False,
+        is_check=True,
+    )
+    plan = with_deadline(plan_train(as_job, checking), checking)
+    (role,) = plan.roles
+    fields = {**role.pod.fields, NODE_VARIABLE: "spec.nodeName"}
+    role = replace(role, pod=replace(role.pod, fields=fields))
+    per_hour = _usd_per_hour(request, pools)
+    return GateStep(
+        check=check,
+        job=replace(plan, roles=(role,), notes=()),
+        seconds=seconds,
+        rounds=rounds,
+        most_usd=None if per_hour is None else per_hour * job.nodes * seconds / 3600,
+    )
+
+
+def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | None:
+    """Return the On-Demand price of the dearest node that the job may get."""
+    types = {name for pool in pools for name in pool.instance_types}
+    known = prices.on_demand(request.cluster.region, types)
+    return max(known.values()) if types and types.issubset(known) else None
+
+
+def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
+    most, per_hour = request.cluster.scheduling.preflight.max_usd, _usd_per_hour(request, pools)
+    if most is None or per_hour is None:
+        return _MOST_SECONDS
+    return min(_MOST_SECONDS, int(most / (per_hour * job.nodes) * 3600))
+
+
+def _image(request: JobRequest, check: Check, share: NodeShare) -> str:
+    settings = request.cluster.scheduling.preflight
+    chosen = settings.image if check == "fabric" else settings.device_image
+    if chosen is not None:
+        return chosen
+    if share.accelerator == names.NEURON_DEVICE:
+        return IMAGES["pytorch-neuronx"].reference
+    return IMAGES["nccl-tests" if check == "fabric" else "dcgm"].reference
+
+
+def floor_of(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> float | None:
+    """Return the least bus bandwidth in GB/s of a pair of nodes of ``pools``; None: any."""
+    stated = cluster.scheduling.preflight.floors
+    types = {name for pool in pools for name in pool.instance_types}
+    floors = [stated.get(name, fabric.floor(name)) for name in types]
+    return None if None in floors else min(filter(None, floors), default=None)
+
+
+def _settings(
+    request: JobRequest,
+    job: config.TrainingJob,
+    share: NodeShare,
+    pools: Sequence[PoolPlan],
+    seconds: int,
+) -> dict[str, str]:
+    neuron = share.accelerator == names.NEURON_DEVICE
+    index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
+    said = {
+        "pods": job.nodes,
+        "index": index.split("+"),
+        "port": command.RENDEZVOUS_PORT,
+        "command": fabric.NCCOM_COMMAND if neuron else fabric.NCCL_COMMAND,
+        "slots": share.processes,
+        "floor": floor_of(request.cluster, pools),
+        "efa": share.efa_interfaces > 0,
+        "join_seconds": _JOIN_SECONDS,
+        "test_seconds": _TEST_SECONDS,
+        "seconds": seconds,
+    }
+    return {SETTINGS_VARIABLE: json.dumps(said)}
+
+
+def program() -> dict[str, str]:
+    """Return the variables that hold the program of a fabric check's pods."""
+    package = "ultrascale.fabric"
+    folder = files(package)
+    texts = {"ultrascale": "", package: ""} | {
+        f"{package}.{module}": (folder / f"{module}.py").read_text("utf-8") for module in _MODULES
+    }
+    packed = base64.b64encode(zlib.compress(json.dumps(texts).encode(), 9)).decode()
+    return {"FABRIC_BOOT": _BOOT, "FABRIC_PROGRAM": packed}
+
+
+def _device_words(share: NodeShare) -> tuple[str, ...]:
+    test = fabric.DCGM_COMMAND
+    if share.accelerator == names.NEURON_DEVICE:
+        test = fabric.NEURON_COMMAND.format(devices=share.accelerators, ranks=share.processes)
+    verdict = f'{{"node": "%s", "status": %d}}\\n\' "${NODE_VARIABLE}" "$status"'
+    return ("bash", "-c", f"({test}); status=$?\nprintf '{fabric.DEVICE_LINE}{verdict}")
+
+
+def notes_of(plan: GatePlan, floor: float | None) -> Iterator[str]:
+    """Yield what is checked before a job, how long that may take and what it may cost."""
+    for step in plan.steps:
+        cost = "" if step.most_usd is None else f", ${step.most_usd:,.0f} at On-Demand prices"
+        most = f"at most {step.seconds // 60} minutes of its nodes{cost}"
+        if step.check == "device":
+            yield f"Each node's devices are diagnosed before it starts: {most}."
+            continue
+        limit = "no figure of its nodes is published: the transport alone is judged"
+        if floor is not None:
+            limit = f"pairs below {floor:g} GB/s fail"
+        yield (
+            f"Its nodes are measured in pairs before it starts, in at most {step.rounds} rounds: "
+            f"{limit}; {most}. A bad node is named and cordoned."
+        )
