@@ -46,6 +46,11 @@ class LanguageModel:
     has_head_norms: bool = False
 
     @property
+    def weights(self) -> str:
+        """Folder of its published weights, without spaces."""
+        return self.name.replace(" ", "-")
+
+    @property
     def attention_width(self) -> int:
         """Width of all queries, keys and values of a token."""
         return (self.heads + 2 * self.kv_heads) * self.head_width

@@ -114,9 +114,10 @@ def _table(*recipes: Recipe) -> Mapping[str, Recipe]:
     return MappingProxyType({recipe.name: recipe for recipe in recipes})
 
 
-# Ranks and target modules of the adapters are those of TorchTitan's own configuration.
-# Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models/llama3/config_registry.py
-LORA_RANK = 8
+# Of adapters of attention's matrices, as `ultrascale_training.titan` has it by default. The paper
+# finds that more adds little.
+# Source: https://arxiv.org/abs/2106.09685 (4.2, 7.2)
+LORA_RANK = 16
 
 # Llama 3 was trained with 4 M tokens a step at first, and with 16 M later on.
 # Source: https://arxiv.org/abs/2407.21783 (3.4.1)

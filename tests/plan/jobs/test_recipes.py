@@ -16,6 +16,7 @@ PIPELINE = "--parallelism.pipeline_parallel_degree"
 CONTEXT = "--parallelism.context_parallel_degree"
 EXPERT = "--parallelism.expert_parallel_degree"
 SHARD = "--parallelism.data_parallel_shard_degree"
+DATA = {"claim": "datasets", "mount_path": "/data", "existing": True}
 
 
 def cluster(instance_type: str = "p5.48xlarge") -> dict[str, Any]:
@@ -25,7 +26,7 @@ def cluster(instance_type: str = "p5.48xlarge") -> dict[str, Any]:
 
 
 def recipe_job(name: str, **changes: Any) -> dict[str, Any]:
-    return {"name": "tune", "pool": "train", "recipe": name, **changes}
+    return {"name": "tune", "pool": "train", "recipe": name, "volumes": [DATA], **changes}
 
 
 def arguments(into: Mapping[str, Any], job: Mapping[str, Any]) -> list[str]:
@@ -34,7 +35,7 @@ def arguments(into: Mapping[str, Any], job: Mapping[str, Any]) -> list[str]:
 
 
 def test_three_keys_start_torchtitan_on_the_recipes_nodes() -> None:
-    manifests = prepared(cluster(), {"name": "tune", "pool": "train", "recipe": "llama3-8b"})
+    manifests = prepared(cluster(), recipe_job("llama3-8b"))
     command = container(manifests)["command"]
 
     assert "-m \\\n  ultrascale_training.titan" in command[2]
@@ -54,6 +55,24 @@ def test_options_of_the_job_win_however_they_are_spelled(words: tuple[str, ...])
         word for word in words if word.startswith(TENSOR)
     ]
     assert (*found[-len(words) :],) == words
+
+
+def test_tokens_and_weights_are_read_from_the_first_volume() -> None:
+    first = arguments(cluster(), recipe_job("llama3-8b"))
+    tuned = arguments(cluster(), recipe_job("qwen3-8b", args=["--load=/data/mine"]))
+
+    assert "--data=/data/tokens/llama3" in first
+    assert not any(word.startswith("--load") for word in first)
+    assert [word for word in tuned if word.startswith("--load")] == ["--load=/data/mine"]
+    assert "--load=/data/models/Llama-3.1-8B" in arguments(cluster(), recipe_job("llama3-8b-lora"))
+
+
+def test_recomputation_is_what_the_memory_was_calculated_with() -> None:
+    full = recipe_job("llama3-8b", args=["--activation-checkpoint", "full"])
+
+    assert "--activation-checkpoint=selective" in arguments(cluster(), recipe_job("llama3-8b"))
+    assert "--activation-checkpoint=selective" not in arguments(cluster(), full)
+    assert "16 of 76 GiB" in " ".join(prepared(cluster(), full).notes)
 
 
 def test_pipelines_and_experts_run_without_cuda_graphs_that_torchtitan_refuses_there() -> None:
@@ -127,6 +146,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a degree that is no number": (
         recipe_job("llama3-8b", args=[TENSOR, "four"]),
         f"args[0]: not a value of {TENSOR}, got '{TENSOR}'; write a whole number from 1 on",
+    ),
+    "a recomputation that there is not": (
+        recipe_job("llama3-8b", args=["--activation-checkpoint=half"]),
+        "args[0]: not a value of --activation-checkpoint, got '--activation-checkpoint=half'; "
+        "use none, selective, full",
+    ),
+    "a recipe without data": (
+        recipe_job("llama3-8b", volumes=[]),
+        "recipe: a recipe without data: the job mounts no volume, and args have no --data, got "
+        "'llama3-8b'; add a volume, or --data=FOLDER to args",
     ),
     "a model that no device holds": (
         recipe_job("llama3-70b", nodes=4),

@@ -228,6 +228,6 @@ def _kept_width(model: LanguageModel) -> int:
 
 
 def _adapters(model: LanguageModel) -> int:
-    """Return the parameters of low-rank adapters of the matrices of attention."""
-    ends = 3 * model.hidden + model.attention_width + model.query_width
+    """Return the parameters of low-rank adapters of the two matrices of attention."""
+    ends = 2 * model.hidden + model.attention_width + model.query_width
     return model.layers * LORA_RANK * ends

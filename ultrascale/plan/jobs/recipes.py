@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import get_args
 
 from ultrascale import catalog, config
 from ultrascale.catalog import recipes
@@ -20,7 +20,9 @@ Mistakes = Iterator[config.Mistake]
 
 _MIB, _GIB = 2**20, 2**30
 _OPTION = re.compile(r"--([A-Za-z_-]+\.[A-Za-z0-9_.-]+)(?:=(.*))?", re.DOTALL)
-_RECOMPUTATION = re.compile(r"activation[-_]checkpoint:(selective|full|none)")
+_RECOMPUTATION = "--activation-checkpoint"
+_DATA, _WEIGHTS, _CONFIG = "--data", "--load", "--config"
+_LEARNS_FROM_WEIGHTS = ("fine-tune", "lora", "evaluate")
 _KEY = "recipe"
 
 TENSOR = "parallelism.tensor_parallel_degree"
@@ -142,7 +144,10 @@ def applied(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) ->
     changes: dict[str, object] = {
         "script": script,
         "image": image_of(request),
-        "args": (*_arguments(chosen, request.job.args), *request.job.args),
+        "args": (
+            *_arguments(chosen, request.job.args, _places(request, recipe)),
+            *request.job.args,
+        ),
     }
     return replace(request, job=request.job.model_copy(update=changes))
 
@@ -192,7 +197,9 @@ def mistakes_of(
         todo = "choose another pool, or write a script of your own"
         yield config.refuse(_KEY, wrong_device, todo)
         return
-    if device.is_neuron and not _neuron_config(recipe, device, request.job):
+    if not device.is_neuron:
+        yield from _has_data(request)
+    elif not _neuron_config(recipe, device, request.job):
         wrong_config = "no configuration of TorchTitan Neuron that a source names for this model"
         todo = "add --config=NAME of your image to args"
         yield config.refuse(_KEY, wrong_config, todo)
@@ -232,13 +239,19 @@ def notes_of(plan: RecipePlan | None) -> Iterator[str]:
         if degree > 1
     )
     experts = f", experts shared by {plan.expert}" if plan.expert > 1 else ""
+    saved = f"checkpoints of {plan.checkpoint_bytes / 1e9:,.0f} GB"
     yield (
         f"Recipe {plan.name} ({plan.engine}): {plan.model} on {plan.devices} devices"
         f"{f' = {degrees}' if degrees else ''}{experts}; {plan.tokens_per_step:,} tokens a step "
         f"in about {plan.step_seconds:,.1f} s; {plan.memory.total / _GIB:,.0f} of "
-        f"{plan.memory.device / _GIB:,.0f} GiB of each device; checkpoints of "
-        f"{plan.checkpoint_bytes / 1e9:,.0f} GB."
+        f"{plan.memory.device / _GIB:,.0f} GiB of each device; "
+        f"{saved if plan.checkpoint_bytes else 'no checkpoints'}."
     )
+    if plan.engine == recipes.NEURON_ENGINE:
+        yield (
+            f"{plan.engine} is in beta, and this recipe has not been run: its options are those of "
+            f"AWS's pages, and checkpoints and progress are its own ({recipes.NEURON_SOURCE})."
+        )
     if not plan.follows:
         yield (
             f"No source publishes a run of {plan.name} with these degrees on {plan.accelerator}: "
@@ -378,6 +391,19 @@ def _is_on_neuron(request: JobRequest) -> bool:
     return any(each is not None and each.kind == "neuron" for each in found)
 
 
+def _has_data(request: JobRequest) -> Mistakes:
+    """Yield a recipe without tokens to read, and a recomputation that TorchTitan has not."""
+    args = request.job.args
+    if not request.mounts and _flag(args, _DATA) is None:
+        wrong = "a recipe without data: the job mounts no volume, and args have no --data"
+        todo = "add a volume, or --data=FOLDER to args"
+        yield config.refuse(_KEY, wrong, todo)
+    option = _flag(args, _RECOMPUTATION)
+    if option is not None and option.value not in get_args(Recomputation):
+        todo = f"use {', '.join(get_args(Recomputation))}"
+        yield config.refuse(f"args.{option.at}", f"not a value of {_RECOMPUTATION}", todo)
+
+
 def _numbers(job: config.TrainingJob) -> Mistakes:
     """Yield degrees and batches that are no numbers."""
     for name, option in _options(job.args).items():
@@ -488,7 +514,7 @@ def _ways(chosen: Chosen) -> Iterator[str]:
             break
         batch //= 2
     if division.recomputation != "full" and _fits(chosen, replace(division, recomputation="full")):
-        yield "add activation-checkpoint:full as the last word of args"
+        yield f"add {_RECOMPUTATION}=full to args"
     model = chosen.recipe.model
     for option, key, most in (
         (TENSOR, "tensor", min(per_node, math.gcd(model.heads, model.kv_heads))),
@@ -524,23 +550,33 @@ def _degrees(recipe: Recipe, device: Device, job: config.TrainingJob) -> str:
 
 def _neuron_config(recipe: Recipe, device: Device, job: config.TrainingJob) -> str:
     """Return the configuration of TorchTitan Neuron: that of the arguments, or of the layout."""
-    for number, word in enumerate(job.args):
-        if word.startswith("--config="):
-            return word.removeprefix("--config=")
-        if word == "--config" and number + 1 < len(job.args):
-            return job.args[number + 1]
-    return recipe.layouts[device.name].config
+    option = _flag(job.args, _CONFIG)
+    return recipe.layouts[device.name].config if option is None else option.value
 
 
-def _arguments(chosen: Chosen, stated: Sequence[str]) -> Iterator[str]:
+def _places(request: JobRequest, recipe: Recipe) -> Mapping[str, str]:
+    """Return where a recipe finds tokens and weights that its job says nothing of."""
+    if not request.mounts:
+        return {}
+    volume = request.mounts[0].mount_path.rstrip("/")
+    places = {_DATA: f"{volume}/tokens/{recipe.model.family}"}
+    if recipe.purpose in _LEARNS_FROM_WEIGHTS:
+        places[_WEIGHTS] = f"{volume}/models/{recipe.model.weights}"
+    return {flag: at for flag, at in places.items() if _flag(request.job.args, flag) is None}
+
+
+def _arguments(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str]) -> Iterator[str]:
     """Yield the arguments of the program, but for those that the job states itself."""
     known = _options(stated)
     if chosen.device.is_neuron:
         yield f"--module={recipes.NEURON_MODULES}.{chosen.recipe.model.family}"
-        if not any(word.partition("=")[0] == "--config" for word in stated):
-            yield f"--config={chosen.layout.config}"
+        if _flag(stated, _CONFIG) is None:
+            yield f"{_CONFIG}={chosen.layout.config}"
     else:
         yield f"--recipe={chosen.recipe.name}"
+        yield from (f"{flag}={place}" for flag, place in places.items())
+        if _flag(stated, _RECOMPUTATION) is None:
+            yield f"{_RECOMPUTATION}={chosen.division.recomputation}"
     division = chosen.division
     values: Mapping[str, int] = {
         STEPS: chosen.steps,
@@ -585,11 +621,20 @@ def _number(options: Mapping[str, _Option], name: str, default: int) -> int:
     return int(options[name].value) if name in options else default
 
 
-def _recomputation(args: Sequence[str]) -> Recomputation | None:
-    for word in reversed(args):
-        if (match := _RECOMPUTATION.fullmatch(word)) is not None:
-            return cast("Recomputation", match[1])
+def _flag(args: Sequence[str], flag: str) -> _Option | None:
+    """Return a flag of our own program; None where the arguments do not have it."""
+    for number, word in reversed([*enumerate(args)]):
+        name, equals, value = word.partition("=")
+        if name == flag:
+            follows = args[number + 1] if number + 1 < len(args) else ""
+            return _Option(at=number, value=value if equals else follows)
     return None
+
+
+def _recomputation(args: Sequence[str]) -> Recomputation | None:
+    option = _flag(args, _RECOMPUTATION)
+    known: Mapping[str, Recomputation] = {kind: kind for kind in get_args(Recomputation)}
+    return None if option is None else known.get(option.value)
 
 
 def _divisors(count: int) -> str:
