@@ -285,7 +285,7 @@ def test_tensorboard_shows_each_step_once_after_a_step_was_computed_again(
     shown = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     steps = [event.step for event in shown.Scalars("loss")]
     assert steps == list(range(1, flags.steps + 1))
-    assert {"loss", "learning_rate", "sequences_per_second"} <= set(shown.Tags()["scalars"])
+    assert {"loss", "learning_rate", "tokens_per_second"} <= set(shown.Tags()["scalars"])
 
 
 def test_run_is_not_continued_with_what_would_change_its_curve(

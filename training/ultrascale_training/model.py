@@ -160,6 +160,19 @@ class Bert(nn.Module):
         return (losses * batch.weights).sum()
 
 
+def flops_per_token(size: Size, *, vocabulary: int, seq_len: int, predictions: int) -> float:
+    """Return the arithmetic of a token, forward and backward, in FLOP.
+
+    Six for each weight that multiplies it, and twelve for each layer, hidden unit and token that it
+    attends to. Only the predicted tokens of a row meet the output matrix.
+    Source: https://arxiv.org/abs/2204.02311 (appendix B)
+    """
+    layer = 12 * size.hidden**2
+    attention = 12 * size.layers * size.hidden * seq_len
+    head = (size.hidden**2 + vocabulary * size.hidden) * predictions / seq_len
+    return 6 * (size.layers * layer + head) + attention
+
+
 def _initialize(module: nn.Module) -> None:
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.trunc_normal_(

@@ -1,9 +1,8 @@
 """Pre-train BERT: ``torchrun … -m ultrascale_training.pretrain``, or one process without torchrun.
 
 The samples of a step, and the dropout in them, depend on nothing but seed and step. Before each
-step the workers add up, in one collective of the host, how many tokens are masked and who was told
-to stop; so either all of them compute the step, or all of them save the same state and leave. What
-that means for a user: docs/training.md.
+step the workers vote on whether to stop; so either all of them compute the step, or all of them
+save the same state and leave. What that means for a user: docs/training.md.
 """
 
 import logging
@@ -24,6 +23,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from ultrascale_training import arguments as command_line
 from ultrascale_training import optimizer as adamw
 from ultrascale_training import start as starting
+from ultrascale_training import vote
 from ultrascale_training.arguments import LONGEST_SEQUENCE, Arguments
 from ultrascale_training.checkpoints import (
     NanGuard,
@@ -37,9 +37,10 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.loader import Loader
-from ultrascale_training.metrics import Metrics
-from ultrascale_training.model import SIZES, Bert
+from ultrascale_training.model import SIZES, Bert, flops_per_token
 from ultrascale_training.order import Order
+from ultrascale_training.peaks import peak_flops
+from ultrascale_training.progress import Progress
 from ultrascale_training.replica import Replica
 from ultrascale_training.shards import Dataset, Index, read_index
 from ultrascale_training.start import Start
@@ -90,12 +91,14 @@ def main() -> int:
             optimizer=optimizer,
             loader=_loader(arguments, index, start),
             saver=saver,
-            control=control,
+            vote=vote.join(timeout),
             start=start,
+            control=control,
+            seq_len=index.seq_len,
             about=starting.about(arguments, index, start),
             writers=None if replica.sharded else writers,
             guard=NanGuard(store, start.checkpoint, within=arguments.nan_steps),
-            metrics=_metrics(arguments, start),
+            progress=_progress(arguments, index, start, device),
             stop=stop,
         )
     )
@@ -189,21 +192,30 @@ def _loader(arguments: Arguments, index: Index, start: Start) -> Loader:
     )
 
 
-def _metrics(arguments: Arguments, start: Start) -> Metrics | None:
+def _progress(arguments: Arguments, index: Index, start: Start, device: Device) -> Progress | None:
     if dist.get_rank() != 0 or collects_graphs():
         return None
-    metrics = Metrics(
+    progress = Progress(
         arguments.output_dir,
         step=start.step,
+        steps=arguments.max_steps,
         common={"world": dist.get_world_size(), "start": start.name},
+        flops_per_token=flops_per_token(
+            SIZES[arguments.model],
+            vocabulary=index.vocabulary,
+            seq_len=index.seq_len,
+            predictions=index.max_pred_len,
+        ),
+        devices=dist.get_world_size(),
+        peak_flops=peak_flops(device.device),
     )
-    metrics.event(
+    progress.event(
         "start",
         step=start.step,
         global_batch=start.micro_batches * arguments.batch_size,
         restarts=int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")),
     )
-    return metrics
+    return progress
 
 
 def _leave_at_once(

@@ -2,8 +2,8 @@
 
 import math
 import os
-import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,12 +17,13 @@ from ultrascale_training.arguments import Arguments
 from ultrascale_training.checkpoints import NanGuard, Saver, State, tensors_of
 from ultrascale_training.devices import Device
 from ultrascale_training.loader import Loader, Part
-from ultrascale_training.metrics import Metrics
 from ultrascale_training.model import Batch
 from ultrascale_training.order import seed_of
+from ultrascale_training.progress import Progress
 from ultrascale_training.replica import Replica
 from ultrascale_training.start import Start
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
+from ultrascale_training.vote import StopVote
 
 
 def collects_graphs() -> bool:
@@ -32,11 +33,6 @@ def collects_graphs() -> bool:
     https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
     """
     return "NEURON_EXTRACT_GRAPHS_ONLY" in os.environ
-
-
-class _Vote(NamedTuple):
-    masked: int
-    stop: bool
 
 
 class _Scalars(NamedTuple):
@@ -50,13 +46,14 @@ class Worker:
     """What the loop works with.
 
     Attributes:
-        control: Process group of the host, whatever the device: a vote must not wait for the
-            device.
+        vote: Decides when all workers stop, without a collective of the device.
         writers: Workers among which a save is shared out where each has everything; None where
             each has a shard.
         guard: Judges a loss that is no number.
+        control: Process group of the host, for what is decided once.
+        seq_len: Tokens of a row.
         about: Notes of a checkpoint beside its tensors.
-        metrics: None on all workers but the first.
+        progress: None on all workers but the first.
     """
 
     arguments: Arguments
@@ -65,12 +62,14 @@ class Worker:
     optimizer: torch.optim.Optimizer
     loader: Loader
     saver: Saver
+    vote: StopVote
     writers: int | None
     guard: NanGuard
     control: dist.ProcessGroup
     start: Start
+    seq_len: int
     about: Mapping[str, object]
-    metrics: Metrics | None
+    progress: Progress | None
     stop: StopRequest
 
 
@@ -90,20 +89,21 @@ def train(worker: Worker) -> int:
     """
     arguments, step = worker.arguments, worker.start.step
     last = last_step(arguments, worker.start)
-    clock = _Clock(step)
+    reported = step
     while step < last:
-        part = worker.loader.next()
-        vote = _vote(worker, part)
-        if vote.stop:
+        with worker.vote.working():
+            part = worker.loader.next()
+        if worker.vote.cast(worker.stop.requested):
             if step > worker.start.step:
                 _save(worker, step)
             _leave(worker, "stopped", step)
             return STOPPED_EARLY
-        scalars = _compute(worker, part, vote)
+        scalars = _compute(worker, part)
         step += 1
         save = step % arguments.checkpoint_every == 0 or step == last
         if save or step % arguments.log_every == 0:
-            _report(worker, step, scalars, clock)
+            _report(worker, step, scalars, steps=step - reported)
+            reported = step
         if save:
             _save(worker, step)
         worker.saver.check()
@@ -112,24 +112,21 @@ def train(worker: Worker) -> int:
     return 0
 
 
-def _vote(worker: Worker, part: Part) -> _Vote:
-    """Return the masked tokens of the global batch, and whether any worker wants to stop."""
-    ballot = torch.tensor([part.masked, int(worker.stop.requested)])
-    dist.all_reduce(ballot, group=worker.control)
-    masked, wishes = ballot.tolist()
-    return _Vote(masked=masked, stop=wishes > 0)
-
-
-def _compute(worker: Worker, part: Part, vote: _Vote) -> _Scalars:
+def _compute(worker: Worker, part: Part) -> _Scalars:
     arguments, device, replica = worker.arguments, worker.device, worker.replica
     rows = worker.start.micro_batches * arguments.batch_size
-    means = torch.tensor([1 / max(1, vote.masked), 1 / rows]).to(device.device)
+    masked = torch.tensor([part.masked], dtype=device.sum_dtype).to(device.device)
+    device.sum_up([masked])
+    means = torch.cat([1 / masked.clamp(min=1), torch.full_like(masked, 1 / rows)]).float()
     losses = torch.zeros(2, dtype=device.sum_dtype, device=device.device)
     for micro_batch in part.micro_batches:
         seed = seed_of(arguments.seed, step=part.step, micro_batch=micro_batch.number)
         device.seed(seed)
         with replica.exchanging(last=micro_batch is part.micro_batches[-1]):
-            parts = torch.stack(replica.losses(_moved(micro_batch.batch, device))) * means
+            # Under DDP a forward pass waits for no other worker.
+            with nullcontext() if replica.sharded else worker.vote.working():
+                losses_of = replica.losses(_moved(micro_batch.batch, device))
+            parts = torch.stack(losses_of) * means
             (parts.sum() * replica.scale).backward()
         losses += parts.detach()
         device.end_of_graph()
@@ -149,21 +146,7 @@ def _moved(batch: Batch, device: Device) -> Batch:
     return Batch(*(field.to(device.device, non_blocking=True) for field in batch))
 
 
-class _Clock:
-    """Measures steps per second between two reports."""
-
-    def __init__(self, step: int) -> None:
-        self._step, self._time = step, time.monotonic()
-
-    def rate(self, step: int) -> float:
-        """Return the steps per second since the last call."""
-        now = time.monotonic()
-        rate = (step - self._step) / (now - self._time)
-        self._step, self._time = step, now
-        return rate
-
-
-def _report(worker: Worker, step: int, scalars: _Scalars, clock: _Clock) -> None:
+def _report(worker: Worker, step: int, scalars: _Scalars, *, steps: int) -> None:
     """Read the scalars of a step, on every worker, for each has to leave if they are no numbers."""
     norm = scalars.norm
     if isinstance(norm, DTensor):
@@ -172,16 +155,16 @@ def _report(worker: Worker, step: int, scalars: _Scalars, clock: _Clock) -> None
     loss = masked_lm + next_sentence
     if not math.isfinite(loss) and not collects_graphs():
         raise _judged(worker, step, loss)
-    if worker.metrics is not None:
+    if worker.progress is not None:
         rows = worker.start.micro_batches * worker.arguments.batch_size
-        worker.metrics.step(
+        worker.progress.step(
             step,
             loss=loss,
+            learning_rate=scalars.rate,
+            tokens=steps * rows * worker.seq_len,
             masked_lm_loss=masked_lm,
             next_sentence_loss=next_sentence,
             gradient_norm=float(norm),
-            learning_rate=scalars.rate,
-            sequences_per_second=round(clock.rate(step) * rows, 3),
         )
 
 
@@ -214,19 +197,19 @@ def _share(worker: Worker) -> State:
 
 
 def _report_published(worker: Worker) -> None:
-    if worker.metrics is not None:
+    if worker.progress is not None:
         while worker.saver.published:
-            worker.metrics.event("checkpoint", step=worker.saver.published.pop(0))
+            worker.progress.event("checkpoint", step=worker.saver.published.pop(0))
 
 
 def _leave(worker: Worker, event: str, step: int) -> None:
     """Wait until the last checkpoint is complete, whoever writes it."""
     worker.loader.close()
     worker.saver.close()
-    # A worker that went earlier would take its node's other workers with it.
-    dist.barrier(worker.control)
+    # It waits for all: a worker that went earlier would take its node's other workers with it.
+    worker.vote.close()
     _report_published(worker)
-    if worker.metrics is not None:
-        worker.metrics.event(event, step=step)
-        worker.metrics.close()
+    if worker.progress is not None:
+        worker.progress.event(event, step=step)
+        worker.progress.close()
     dist.destroy_process_group()

@@ -1,0 +1,106 @@
+"""Progress of a run, as people and `ultrascale status` read it."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.no_torch import NO_TORCH
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+
+from ultrascale_training.model import SIZES, Bert, flops_per_token
+from ultrascale_training.peaks import peak_flops, peak_of
+from ultrascale_training.progress import Progress
+
+pytestmark = pytest.mark.training
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, to be changed; in seconds."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_one_line_tells_step_loss_speed_share_of_the_peak_and_rate(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 4 devices of 1 teraFLOP a second each.
+    progress = Progress(None, step=100, steps=1000, flops_per_token=2e9, devices=4, peak_flops=1e12)
+    clock[0] += 24.0
+
+    progress.step(120, loss=2.31, learning_rate=3e-4, tokens=24_000)
+
+    assert capsys.readouterr().out == (
+        "progress step=120/1000 loss=2.3100 tokens_per_second=1000 step_seconds=1.2 mfu=0.5000 "
+        "learning_rate=0.0003\n"
+    )
+
+
+def test_share_of_the_peak_is_left_out_where_the_peak_is_unknown(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(None, step=0, steps=9, flops_per_token=2e9)
+    clock[0] += 1.0
+
+    progress.step(1, loss=1.0, learning_rate=1.0, tokens=1)
+
+    assert "mfu" not in capsys.readouterr().out
+    assert peak_flops(torch.device("cpu")) is None
+
+
+def test_json_lines_have_the_figures_of_the_line_and_more(
+    clock: list[float], tmp_path: Path
+) -> None:
+    progress = Progress(tmp_path, step=0, steps=9, common={"world": 2})
+    clock[0] += 2.0
+
+    progress.step(4, loss=1.5, learning_rate=0.1, tokens=8, gradient_norm=0.25)
+    progress.close()
+
+    (line,) = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    del line["time"]
+    assert line == {
+        **{"event": "step", "world": 2, "step": 4, "steps": 9, "loss": 1.5},
+        **{"tokens_per_second": 4.0, "step_seconds": 0.5, "learning_rate": 0.1},
+        "gradient_norm": 0.25,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "teraflops"),
+    [
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H200", 989),
+        ("NVIDIA B200", 2250),
+        ("NVIDIA GB200", 2500),
+        ("NVIDIA A100-SXM4-40GB", 312),
+        ("NVIDIA L40S", 362),
+        ("NVIDIA L4", 121),
+    ],
+)
+def test_peak_is_found_by_the_name_that_the_driver_gives(name: str, teraflops: int) -> None:
+    assert peak_of(name) == teraflops * 1e12
+
+
+def test_arithmetic_of_bert_is_that_of_its_weights() -> None:
+    """Six FLOP a token for each weight of its layers, where attention and head are left out."""
+    with torch.device("meta"):
+        model = Bert(SIZES["base"], positions=512)
+    weights = sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        if name.startswith("layers") and parameter.ndim == 2
+    )
+    attention = 12 * 12 * 768
+
+    found = flops_per_token(SIZES["base"], vocabulary=30522, seq_len=1, predictions=0)
+
+    assert found == 6 * weights + attention

@@ -1,0 +1,182 @@
+"""The vote on whether to stop: workers as threads of this process, with real connections."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import json
+import random
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.support.no_torch import NO_TORCH
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+import torch.distributed as dist
+
+from ultrascale_training.vote import Hang, Place, StopVote, Suspect, VoteLost
+
+pytestmark = pytest.mark.training
+
+
+def places(nodes: Sequence[int]) -> list[Place]:
+    """Return the places of the workers of nodes with so many workers each."""
+    return [
+        Place(node=node, nodes=len(nodes), local_rank=local_rank, local_world=workers)
+        for node, workers in enumerate(nodes)
+        for local_rank in range(workers)
+    ]
+
+
+def everywhere(
+    nodes: Sequence[int], work: Callable[[StopVote, int], Any], **options: Any
+) -> list[Future[Any]]:
+    """Return the outcome of ``work`` on the worker of each rank."""
+    store, found = dist.HashStore(), places(nodes)
+    options = {"timeout": timedelta(seconds=60), "address": "127.0.0.1"} | options
+
+    def run(rank: int) -> Any:
+        worker = StopVote(store, rank=rank, world=len(found), place=found[rank], **options)
+        return work(worker, rank)
+
+    def outcome(rank: int) -> Future[Any]:
+        return _outcome(run, rank)
+
+    with ThreadPoolExecutor(len(found)) as workers:
+        return list(workers.map(outcome, range(len(found))))
+
+
+def _outcome(run: Callable[[int], Any], rank: int) -> Future[Any]:
+    future: Future[Any] = Future()
+    try:
+        future.set_result(run(rank))
+    except VoteLost as lost:
+        future.set_exception(lost)
+    return future
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("nodes", [[1], [3], [1, 1], [2, 1, 3], [1] * 40], ids=str)
+def test_all_workers_leave_at_the_same_step_whoever_is_told_to_stop(
+    nodes: list[int], lag: int
+) -> None:
+    told, at = random.randrange(sum(nodes)), 5
+
+    def steps(worker: StopVote, rank: int) -> int:
+        step = 0
+        while not worker.cast(rank == told and step >= at):
+            step += 1
+        worker.close()
+        return step
+
+    assert {each.result() for each in everywhere(nodes, steps, lag=lag)} == {at + lag}
+
+
+def test_a_worker_that_ends_is_named_to_all_others() -> None:
+    def work(worker: StopVote, rank: int) -> None:
+        worker.cast(False)
+        if rank == 19:
+            for peer in [worker._parent, *worker._children]:  # pyright: ignore
+                assert peer is not None
+                peer.connection.shutdown(socket.SHUT_RDWR)
+            raise VoteLost("this one ends")
+        while True:
+            worker.cast(False)
+
+    outcomes = everywhere([1] * 20, work)
+
+    told = [str(each.exception()) for rank, each in enumerate(outcomes) if rank != 19]
+    assert all(each.startswith("worker 19 on node ") for each in told), told
+
+
+def test_connections_grow_with_the_workers_and_not_with_their_square() -> None:
+    nodes, before = [4] * 20, sockets()
+    counted: list[int] = []
+
+    def work(worker: StopVote, rank: int) -> None:
+        worker.cast(False)
+        worker.cast(False)
+        if rank == 0:
+            counted.append(sockets() - before)
+        worker.close()
+
+    for each in everywhere(nodes, work, lag=0):
+        each.result()
+
+    # Both ends of a connection of each worker are counted, and the listeners of twenty nodes.
+    assert counted[0] <= 2 * (sum(nodes) - 1) + len(nodes)
+
+
+def sockets() -> int:
+    """Return the sockets of this process; a descriptor may be gone by the time it is looked at."""
+    found = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += str(descriptor.readlink()).startswith("socket:")
+    return found
+
+
+def test_votes_count_only_from_workers_that_know_the_store_of_the_job() -> None:
+    store = dist.HashStore()
+    first, second = places([1, 1])
+    options: dict[str, Any] = {"timeout": timedelta(seconds=30), "address": "127.0.0.1"}
+    with ThreadPoolExecutor(1) as thread:
+        leader = StopVote(store, rank=0, world=2, place=first, **options)
+        entry = json.loads(store.get("0"))
+        store.set("0", json.dumps([*entry[:2], "another token", *entry[3:]]))
+        stranger = StopVote(store, rank=1, world=2, place=second, **options)
+        stranger.cast(True)
+        store.set("0", json.dumps(entry))
+        member = StopVote(store, rank=1, world=2, place=second, **options)
+
+        answers = thread.submit(lambda: [member.cast(False) for _ in range(3)])
+
+        assert [leader.cast(False) for _ in range(3)] == [False] * 3
+        assert answers.result() == [False] * 3
+        closed = thread.submit(member.close)
+        leader.close()
+        closed.result()
+
+
+def hangs_of(
+    nodes: Sequence[int], late: Callable[[StopVote], AbstractContextManager[object]]
+) -> list[Hang]:
+    """Return what the first worker notices when the last one does ``late`` before its vote."""
+    noticed: list[Hang] = []
+    over = Event()
+
+    def work(worker: StopVote, rank: int) -> None:
+        worker.cast(False)
+        if rank == sum(nodes) - 1:
+            with late(worker):
+                over.wait(30)
+        worker.cast(False)
+        worker.cast(False)
+        worker.close()
+
+    def notice(hang: Hang) -> None:
+        noticed.append(hang)
+        over.set()
+
+    for each in everywhere(nodes, work, hang_seconds=0.3, on_hang=notice):
+        each.result()
+    return noticed
+
+
+def test_a_worker_that_others_wait_for_is_named_with_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ULTRASCALE_NODE", "ip-10-0-0-7")
+
+    (hang,) = hangs_of([2, 1, 2], lambda _: nullcontext())
+
+    assert hang.suspects == [Suspect(4, "ip-10-0-0-7", "behind")]
+    assert hang.seconds > 0.3

@@ -1,0 +1,111 @@
+"""Progress of a run: a line on stdout, JSON lines for programs, TensorBoard scalars for people."""
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+METRICS = "metrics.jsonl"
+_NAME = "progress"
+
+
+class Progress:
+    """Reports a run, on its first worker; appends to what earlier starts of the run wrote.
+
+    A step that is computed again after a fault has two lines, the later of which counts;
+    TensorBoard hides the earlier one (``purge_step``).
+
+    Args:
+        directory: Output directory of the run; None writes to stdout only.
+        step: Steps that are done; scalars of later steps, from before a fault, are purged.
+        steps: Last step of the run.
+        common: Put on every JSON line.
+        flops_per_token: Arithmetic of the model for one token, forward and backward.
+        devices: Devices of the job.
+        peak_flops: FLOP a second of one device; None leaves the MFU out.
+    """
+
+    def __init__(
+        self,
+        directory: Path | None,
+        *,
+        step: int,
+        steps: int,
+        common: Mapping[str, object] | None = None,
+        flops_per_token: float | None = None,
+        devices: int = 1,
+        peak_flops: float | None = None,
+    ) -> None:
+        self._path = None if directory is None else directory / METRICS
+        self._scalars: Any = None
+        if directory is not None:
+            # Its import takes a second, and only one worker reports.
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._scalars = SummaryWriter(str(directory / "tensorboard"), purge_step=step + 1)
+        self._steps = steps
+        self._common = dict(common or {})
+        self._share = None
+        if flops_per_token is not None and peak_flops is not None:
+            self._share = flops_per_token / (peak_flops * devices)
+        self._step, self._time = step, time.monotonic()
+
+    def step(
+        self, step: int, *, loss: float, learning_rate: float, tokens: int, **scalars: float
+    ) -> None:
+        """Report ``step``, the number of steps done.
+
+        Args:
+            step: As above.
+            loss: Of the global batch.
+            learning_rate: Of the step.
+            tokens: Of all workers since the last report.
+            scalars: More figures, for the JSON line and TensorBoard.
+        """
+        now = time.monotonic()
+        seconds = max(now - self._time, 1e-9)
+        figures: dict[str, float] = {
+            "loss": loss,
+            "tokens_per_second": tokens / seconds,
+            "step_seconds": seconds / max(1, step - self._step),
+            "learning_rate": learning_rate,
+        }
+        if self._share is not None:
+            figures["mfu"] = self._share * figures["tokens_per_second"]
+        self._step, self._time = step, now
+        print(_line(step, self._steps, figures), flush=True)
+        figures |= scalars
+        self.event("step", step=step, steps=self._steps, **figures)
+        if self._scalars is not None:
+            for name, value in figures.items():
+                self._scalars.add_scalar(name, value, step)
+            self._scalars.flush()
+
+    def event(self, name: str, **fields: object) -> None:
+        """Write one JSON line."""
+        if self._path is None:
+            return
+        line = {"event": name, "time": round(time.time(), 3), **fields, **self._common}
+        # Closed each time, so that readers on other nodes see the line.
+        with self._path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def close(self) -> None:
+        """Write out what is buffered."""
+        if self._scalars is not None:
+            self._scalars.close()
+
+
+def _line(step: int, steps: int, figures: Mapping[str, float]) -> str:
+    formats = {
+        "loss": ".4f",
+        "tokens_per_second": ".0f",
+        "step_seconds": ".4g",
+        "mfu": ".4f",
+        "learning_rate": ".4g",
+    }
+    words = [
+        f"{name}={figures[name]:{shape}}" for name, shape in formats.items() if name in figures
+    ]
+    return " ".join([_NAME, f"step={step}/{steps}", *words])

@@ -1,0 +1,552 @@
+"""Vote of all workers, once a step, on whether to stop; all of them get the same answer.
+
+The workers form a tree: the first worker of each node collects the votes of its node and of at most
+`FANOUT` other nodes, and hands the answer down. So a worker has one connection, or two dozen where
+it collects, where a full mesh of gloo has one to each other worker. The answer of a vote is read
+`lag` votes later, when it has long arrived, so nobody waits for it.
+
+The same connections tell which worker has gone, which one hangs, and how long each node works.
+"""
+
+import hmac
+import json
+import os
+import secrets
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import IntEnum
+from threading import Condition, Thread
+from typing import NamedTuple, cast
+
+import torch.distributed as dist
+
+# Two nodes are 16 apart by one hop, 4,096 by three.
+FANOUT = 16
+# Votes between two reports of the time that each node works.
+REPORT_EVERY = 10
+# Kind, bytes of the payload, number of the vote, a number.
+_HEAD = struct.Struct("!BIQI")
+_TIME = struct.Struct("!IIf")
+_BIGGEST = 1 << 26
+# How long a worker waits for the answers of those below it when it looks for one that hangs; each
+# level waits for less than the one above it.
+_PROBE_SECONDS = 8.0
+_PROBE_SHARE = 0.6
+_POLL_SECONDS = 0.5
+
+
+class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
+    """Another worker has gone, or does not answer; this worker cannot go on without it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """The place of a worker.
+
+    Attributes:
+        node: Number of its node, from 0.
+        nodes: Nodes of the job.
+        local_rank: Number of the worker on its node, from 0.
+        local_world: Workers of its node.
+    """
+
+    node: int
+    nodes: int
+    local_rank: int
+    local_world: int
+
+
+class NodeTime(NamedTuple):
+    """Seconds that the slowest worker of a node works in a step, waiting for others aside."""
+
+    node: int
+    rank: int
+    seconds: float
+
+
+class Suspect(NamedTuple):
+    """A worker that may be why the others wait.
+
+    Attributes:
+        reason: ``behind`` (has not come to the step of the others), ``working`` (others wait in a
+            collective, this one is still computing or reading data) or ``silent`` (does not
+            answer).
+    """
+
+    rank: int
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hang:
+    """A step that takes too long.
+
+    Attributes:
+        vote: Number of the last vote that was complete, from 0; -1 before the first.
+        seconds: Since then.
+        suspects: Empty where each worker answers and waits in a collective.
+    """
+
+    vote: int
+    seconds: float
+    suspects: Sequence[Suspect]
+
+
+def join(
+    timeout: timedelta,
+    *,
+    lag: int = 1,
+    hang_seconds: float | None = None,
+    on_hang: Callable[[Hang], None] | None = None,
+    on_suspected: Callable[[], None] | None = None,
+) -> "StopVote":
+    """Return the vote of all workers of the default process group, placed as torchrun says.
+
+    Args:
+        timeout: See `StopVote`, as the other arguments.
+        lag: Votes between a vote and its answer.
+        hang_seconds: Time without a step after which to look for the cause.
+        on_hang: Takes the cause, on the first worker.
+        on_suspected: Called on a worker that finds itself suspected.
+    """
+    rank, world = dist.get_rank(), dist.get_world_size()
+    # The names of `TORCHELASTIC`: https://docs.pytorch.org/docs/stable/elastic/run.html
+    numbers = [
+        os.environ.get(name)
+        for name in ("GROUP_RANK", "GROUP_WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    ]
+    place = None
+    if None not in numbers:
+        node, nodes, local_rank, local_world = (int(cast(str, number)) for number in numbers)
+        place = Place(node=node, nodes=nodes, local_rank=local_rank, local_world=local_world)
+    return StopVote(
+        dist.PrefixStore("ultrascale/vote", dist.distributed_c10d._get_default_store()),  # pyright: ignore[reportPrivateUsage]
+        rank=rank,
+        world=world,
+        timeout=timeout,
+        place=place,
+        lag=lag,
+        hang_seconds=hang_seconds,
+        on_hang=on_hang,
+        on_suspected=on_suspected,
+    )
+
+
+class _Kind(IntEnum):
+    HELLO = 0
+    VOTE = 1
+    ANSWER = 2
+    LOST = 3
+    PROBE = 4
+    SUSPECTS = 5
+    BYE = 6
+
+
+class _Frame(NamedTuple):
+    kind: _Kind
+    vote: int
+    number: int
+    payload: bytes
+
+
+class _Peer:
+    """A connection to a worker above or below this one."""
+
+    def __init__(self, connection: socket.socket, *, rank: int = -1, node: str = "?") -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection = connection
+        self.rank, self.node = rank, node
+        self.known = False
+        self.left = False
+        self._received = bytearray()
+
+    def send(self, kind: _Kind, *, index: int = 0, number: int = 0, payload: bytes = b"") -> None:
+        """Send a frame; one that cannot be sent is noticed by who reads from the connection."""
+        with suppress(OSError):
+            self.connection.sendall(_HEAD.pack(kind, len(payload), index, number) + payload)
+
+    def receive(self) -> list[_Frame] | None:
+        """Return the frames that have come, None at the end of the connection."""
+        try:
+            received = self.connection.recv(1 << 16)
+        except OSError:
+            return None
+        if not received:
+            return None
+        self._received += received
+        frames: list[_Frame] = []
+        while len(self._received) >= _HEAD.size:
+            kind, length, index, number = _HEAD.unpack_from(self._received)
+            if length > _BIGGEST or kind >= len(_Kind):
+                return None
+            end = _HEAD.size + length
+            if len(self._received) < end:
+                break
+            frames.append(
+                _Frame(_Kind(kind), index, number, bytes(self._received[_HEAD.size : end]))
+            )
+            del self._received[:end]
+        return frames
+
+
+class _Tally:
+    """The votes of one step that have come to a worker."""
+
+    def __init__(self) -> None:
+        self.votes = 0
+        self.wishes = 0
+        self.times: dict[int, tuple[int, float]] = {}
+
+    def add(self, wishes: int, times: Sequence[NodeTime]) -> None:
+        self.votes += 1
+        self.wishes += wishes
+        for node, rank, seconds in times:
+            if seconds >= self.times.get(node, (0, -1.0))[1]:
+                self.times[node] = (rank, seconds)
+
+
+class _Probe:
+    """The search for a worker that hangs, among this worker and those below it."""
+
+    def __init__(self, *, deadline: float, suspects: list[Suspect]) -> None:
+        self.deadline = deadline
+        self.suspects = suspects
+        self.answered: set[int] = set()
+
+
+class StopVote:
+    """One worker's part of the vote.
+
+    Args:
+        store: Of the job, with a prefix that no other vote of this start has.
+        rank: Of this worker.
+        world: Workers of the job.
+        timeout: Longest time that `cast` and `close` wait for other workers.
+        place: Of this worker; None where each worker is taken for a node of its own.
+        lag: Votes between a vote and its answer; 0 makes `cast` wait for all workers.
+        hang_seconds: Time without a complete vote after which the first worker looks for the
+            cause; None never does.
+        on_hang: Takes the cause, on the first worker, in a thread of the vote.
+        on_suspected: Called on a worker that finds itself suspected, in a thread of the vote.
+        address: At which other workers reach this one; None takes the one that leads to
+            ``MASTER_ADDR``.
+
+    Attributes:
+        node_times: On the first worker, the newest time of each node; empty before the first
+            report.
+    """
+
+    def __init__(
+        self,
+        store: dist.Store,
+        *,
+        rank: int,
+        world: int,
+        timeout: timedelta,
+        place: Place | None = None,
+        lag: int = 1,
+        hang_seconds: float | None = None,
+        on_hang: Callable[[Hang], None] | None = None,
+        on_suspected: Callable[[], None] | None = None,
+        address: str | None = None,
+    ) -> None:
+        place = place or Place(node=rank, nodes=world, local_rank=0, local_world=1)
+        self._rank, self._place = rank, place
+        self._timeout = timeout.total_seconds()
+        self._lag = lag
+        self._hang_seconds, self._on_hang = hang_seconds, on_hang
+        self._on_suspected = on_suspected
+        self._store = store
+        self._name = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
+        self._changed = Condition()
+        self._tallies: dict[int, _Tally] = {}
+        self._answers: dict[int, bool] = {}
+        self._casts = 0
+        self._complete, self._complete_at = -1, time.monotonic()
+        self._lost: str | None = None
+        self._probe: _Probe | None = None
+        self._probed = -2
+        self._leaving = self._done = False
+        self._working_since: float | None = None
+        self._seconds = 0.0
+        self.node_times: Sequence[NodeTime] = ()
+        self._expected, self._parent = 0, None
+        self._children: list[_Peer] = []
+        self._thread: Thread | None = None
+        if world > 1:
+            self._meet(address or _own_address())
+
+    def cast(self, stop: bool, *, seconds: float = 0.0) -> bool:
+        """Vote, and return whether any worker had voted to stop `lag` votes ago.
+
+        Each worker calls it once a step, and gets the same answer at the same step.
+
+        Args:
+            stop: Whether this worker wants to stop.
+            seconds: Time that it worked since the last vote, besides what `working` measured.
+
+        Raises:
+            VoteLost: Another worker has gone, or has not voted within the timeout.
+        """
+        with self._changed:
+            index, self._casts = self._casts, self._casts + 1
+            self._seconds += seconds
+            times: list[NodeTime] = []
+            if (index + 1) % REPORT_EVERY == 0:
+                mean = self._seconds / REPORT_EVERY
+                times.append(NodeTime(self._place.node, self._rank, mean))
+                self._seconds = 0.0
+            self._count(index, int(stop), times)
+            wanted = index - self._lag
+            if wanted < 0:
+                return False
+            self._wait(lambda: wanted in self._answers, f"vote {wanted}")
+            return self._answers.pop(wanted)
+
+    @contextmanager
+    def working(self) -> Generator[None]:
+        """Measure work that waits for no other worker, such as reading data or a forward pass."""
+        start = self._working_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._working_since = None
+            self._seconds += time.monotonic() - start
+
+    def close(self) -> None:
+        """Wait until all workers have come here, and leave the vote.
+
+        Raises:
+            VoteLost: Another worker has gone, or does not come within the timeout.
+        """
+        with self._changed:
+            self._leaving = True
+            self._leave_upwards()
+            self._wait(lambda: self._done, "the end of the run")
+        if self._thread is not None:
+            self._thread.join(self._timeout)
+
+    def _count(self, index: int, wishes: int, times: Sequence[NodeTime]) -> None:
+        tally = self._tallies.setdefault(index, _Tally())
+        tally.add(wishes, times)
+        if tally.votes <= self._expected:
+            return
+        del self._tallies[index]
+        merged = [NodeTime(node, *found) for node, found in sorted(tally.times.items())]
+        if self._parent is None:
+            if merged:
+                self.node_times = merged
+            self._answer(index, tally.wishes)
+        else:
+            payload = b"".join(_TIME.pack(*each) for each in merged)
+            self._parent.send(_Kind.VOTE, index=index, number=tally.wishes, payload=payload)
+
+    def _answer(self, index: int, wishes: int) -> None:
+        # Others first: this worker may leave as soon as it knows.
+        for child in self._children:
+            child.send(_Kind.ANSWER, index=index, number=wishes)
+        self._answers[index] = wishes > 0
+        self._complete, self._complete_at = index, time.monotonic()
+        self._changed.notify_all()
+
+    def _wait(self, reached: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + self._timeout
+        while not reached():
+            if self._lost is not None:
+                raise VoteLost(self._lost)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise VoteLost(
+                    f"worker {self._rank} waits for {what} longer than {self._timeout:.0f} s; "
+                    "raise --timeout-seconds if a step may take so long"
+                )
+            self._changed.wait(left)
+
+    def _meet(self, address: str) -> None:
+        """Connect to the worker above, and let those below connect to this one."""
+        place = self._place
+        leads = place.local_rank == 0
+        if leads:
+            first = place.node * FANOUT + 1
+            below = len(range(first, min(first + FANOUT, place.nodes)))
+            self._expected = place.local_world - 1 + below
+        self._selector = selectors.DefaultSelector()
+        self._listener: socket.socket | None = None
+        token = secrets.token_hex(16)
+        if self._expected:
+            self._listener = socket.create_server(
+                (address, 0), family=_family(address), backlog=self._expected
+            )
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._token = token.encode()
+        if leads:
+            port = self._listener.getsockname()[1] if self._listener else 0
+            entry = [address, port, token, self._rank, self._name]
+            self._store.set(str(place.node), json.dumps(entry))
+        if not (leads and place.node == 0):
+            above = (place.node - 1) // FANOUT if leads else place.node
+            host, port, token, rank, name = json.loads(self._store.get(str(above)))
+            connection = socket.create_connection((host, port), timeout=self._timeout)
+            connection.settimeout(None)
+            self._parent = _Peer(connection, rank=rank, node=name)
+            self._parent.known = True
+            hello = json.dumps([token, self._name]).encode()
+            self._parent.send(_Kind.HELLO, number=self._rank, payload=hello)
+            self._register(self._parent)
+        self._thread = Thread(target=self._serve, name="vote", daemon=True)
+        self._thread.start()
+
+    def _register(self, peer: _Peer) -> None:
+        self._selector.register(peer.connection, selectors.EVENT_READ, peer)
+
+    def _serve(self) -> None:
+        try:
+            while not self._done and self._lost is None:
+                for key, _ in self._selector.select(_POLL_SECONDS):
+                    if isinstance(key.data, _Peer):
+                        self._read(key.data)
+                    else:
+                        key.data()
+                with self._changed:
+                    self._look_for_hang()
+        except Exception as error:
+            with self._changed:
+                self._lose(f"the vote of worker {self._rank} failed: {error!r}")
+        # What has failed is told to all neighbours by now; each of them tells its own.
+        for key in list(self._selector.get_map().values()):
+            cast(socket.socket, key.fileobj).close()
+        self._selector.close()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        with suppress(OSError):
+            self._register(_Peer(self._listener.accept()[0]))
+
+    def _read(self, peer: _Peer) -> None:
+        frames = peer.receive()
+        with self._changed:
+            if frames is None:
+                self._selector.unregister(peer.connection)
+                peer.connection.close()
+                if peer.known and not peer.left:
+                    self._lose(f"worker {peer.rank} on node {peer.node} has gone")
+                return
+            for frame in frames:
+                if not peer.known:
+                    self._greet(peer, frame)
+                else:
+                    self._take(peer, frame)
+
+    def _greet(self, peer: _Peer, frame: _Frame) -> None:
+        """Take a connection for that of a worker only if it knows what the store says."""
+        with suppress(ValueError):
+            token, name = json.loads(frame.payload) if frame.kind == _Kind.HELLO else ("", "")
+            if hmac.compare_digest(str(token).encode(), self._token):
+                peer.rank, peer.node, peer.known = frame.number, str(name), True
+                self._children.append(peer)
+
+    def _take(self, peer: _Peer, frame: _Frame) -> None:
+        match frame.kind:
+            case _Kind.VOTE:
+                times = [NodeTime(*each) for each in _TIME.iter_unpack(frame.payload)]
+                self._count(frame.vote, frame.number, times)
+            case _Kind.ANSWER:
+                self._answer(frame.vote, frame.number)
+            case _Kind.LOST:
+                self._lose(frame.payload.decode())
+            case _Kind.PROBE:
+                self._begin_probe(frame.vote, seconds=frame.number / 1000)
+            case _Kind.SUSPECTS:
+                if self._probe is not None:
+                    self._probe.answered.add(peer.rank)
+                    self._probe.suspects += [Suspect(*each) for each in json.loads(frame.payload)]
+            case _Kind.BYE:
+                peer.left = True
+                if peer is self._parent:
+                    self._finish()
+                else:
+                    self._leave_upwards()
+            case _Kind.HELLO:
+                pass
+
+    def _lose(self, told: str) -> None:
+        if self._lost is None and not self._done:
+            self._lost = told
+            for peer in [*self._children, *([self._parent] if self._parent else [])]:
+                peer.send(_Kind.LOST, payload=told.encode())
+            self._changed.notify_all()
+
+    def _leave_upwards(self) -> None:
+        if self._leaving and sum(child.left for child in self._children) == self._expected:
+            if self._parent is None:
+                self._finish()
+            else:
+                self._parent.send(_Kind.BYE)
+
+    def _finish(self) -> None:
+        for child in self._children:
+            child.send(_Kind.BYE)
+        self._done = True
+        self._changed.notify_all()
+
+    def _look_for_hang(self) -> None:
+        now = time.monotonic()
+        waited = now - self._complete_at
+        if (
+            self._parent is None
+            and self._hang_seconds is not None
+            and self._probe is None
+            and self._casts > 0
+            and not self._leaving
+            and waited > self._hang_seconds
+            and self._probed != self._complete
+        ):
+            self._probed = self._complete
+            self._begin_probe(max(self._tallies, default=-1) + 1, seconds=_PROBE_SECONDS)
+        probe = self._probe
+        if probe is None:
+            return
+        missing = [child for child in self._children if child.rank not in probe.answered]
+        if missing and now < probe.deadline:
+            return
+        self._probe = None
+        probe.suspects += [Suspect(child.rank, child.node, "silent") for child in missing]
+        if self._parent is not None:
+            self._parent.send(_Kind.SUSPECTS, payload=json.dumps(probe.suspects[:64]).encode())
+        elif self._on_hang is not None:
+            self._on_hang(Hang(vote=self._complete, seconds=waited, suspects=probe.suspects))
+
+    def _begin_probe(self, reached: int, *, seconds: float) -> None:
+        """Ask this worker and those below it; ``reached`` is how often others have voted."""
+        suspects: list[Suspect] = []
+        if self._casts < reached:
+            suspects.append(Suspect(self._rank, self._name, "behind"))
+        elif self._working_since is not None:
+            suspects.append(Suspect(self._rank, self._name, "working"))
+        self._probe = _Probe(deadline=time.monotonic() + seconds, suspects=suspects)
+        for child in self._children:
+            below = int(1000 * seconds * _PROBE_SHARE)
+            child.send(_Kind.PROBE, index=reached, number=below)
+        if suspects and self._on_suspected is not None:
+            self._on_suspected()
+
+
+def _own_address() -> str:
+    """Return the address of this machine on the way to the first worker."""
+    master = os.environ.get("MASTER_ADDR", "localhost")
+    family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
+    # A datagram socket that connects sends nothing; it only picks a route.
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(address)
+        return str(probe.getsockname()[0])
+
+
+def _family(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
