@@ -56,6 +56,7 @@ COMMON: dict[str, Any] = {
     "grace_period_seconds": 60,
 }
 TRAINING: dict[str, Any] = {
+    "recipe": "llama3-8b",
     "nodes": 3,
     "min_nodes": 1,
     "processes_per_node": 8,
