@@ -1,8 +1,5 @@
 """PyTorch on nodes with NVIDIA GPUs."""
 
-# TorchX 0.7 reads these types from the text of this file, and knows no newer spelling.
-from typing import Dict, Optional  # noqa: UP035
-
 from torchx.specs import AppDef
 
 from ultrascale.torchx.components import Launch, ddp
@@ -20,7 +17,7 @@ def generateAppDef(  # noqa: N802
     bf16: str = "False",
     max_retries: int = -1,
     rdzv_backend: str = "",
-    env: Optional[Dict[str, str]] = None,  # noqa: UP006, UP045
+    env: dict[str, str] | None = None,
 ) -> AppDef:
     """Train with one process for each GPU of the nodes.
 

@@ -6,9 +6,6 @@ links.
 Source: https://github.com/aws-neuron/aws-neuron-eks-samples/tree/master/dp_bert_hf_pretrain
 """
 
-# TorchX 0.7 reads these types from the text of this file, and knows no newer spelling.
-from typing import Dict, Optional  # noqa: UP035
-
 from torchx.specs import AppDef
 
 from ultrascale.torchx.components import Launch, ddp
@@ -28,7 +25,7 @@ def generateAppDef(  # noqa: N802
     precompile: str = "False",
     max_retries: int = -1,
     rdzv_backend: str = "",
-    env: Optional[Dict[str, str]] = None,  # noqa: UP006, UP045
+    env: dict[str, str] | None = None,
 ) -> AppDef:
     """Train with one process for each NeuronCore of the nodes.
 

@@ -19,9 +19,9 @@ HYPERPOD = make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL])
 HUGE_PAGES = "FI_EFA_USE_HUGE_PAGE"
 
 
-def test_torchs_own_way_to_end_after_a_failed_collective_is_left_to_it() -> None:
-    """Its default does not wait for NCCL to abort, which hangs while a peer is gone."""
-    assert "TORCH_NCCL_ASYNC_ERROR_HANDLING" not in environment(prepared(GPUS))
+def test_a_process_ends_after_a_failed_collective_as_torch_does_by_default() -> None:
+    """Where nothing is set, torchrun sets a way that waits for NCCL, and hangs."""
+    assert environment(prepared(GPUS))["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
 
 
 def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:

@@ -10,7 +10,7 @@ from torchx.specs.finder import get_component
 from tests.support.folders import ROOT
 from ultrascale.jobs import JobManifests
 from ultrascale.torchx.errors import AppError
-from ultrascale.torchx.scheduler import create_kubernetes
+from ultrascale.torchx.scheduler import create_ultrascale
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 IMAGE = "docker.io/example/train:1"
@@ -49,7 +49,7 @@ def component(path: str, **parameters: str) -> AppDef:
 
 def job_of(app: AppDef, *, cluster: Path = CLUSTER, **options: str) -> JobManifests:
     """Return what is sent for ``app``."""
-    scheduler = create_kubernetes("torchx")
+    scheduler = create_ultrascale("torchx")
     return scheduler.submit_dryrun(app, {"cluster": str(cluster), **options}).request.manifests
 
 

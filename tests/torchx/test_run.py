@@ -10,11 +10,15 @@ import yaml
 
 pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
 
+from torchx.schedulers import get_scheduler_factories
+from torchx.schedulers.kubernetes_scheduler import KubernetesScheduler
+
 from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.manifests import as_yaml
+from ultrascale.torchx.scheduler import UltrascaleScheduler
 from ultrascale_k8s.volcano.crds import KINDS, crd
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
@@ -37,7 +41,7 @@ JOB: dict[str, Any] = {
     ],
     "env": {
         "NEURON_RT_STOCHASTIC_ROUNDING_EN": "1",
-        "TORCHX_JOB_ID": "kubernetes://torchx/berttrain",
+        "TORCHX_JOB_ID": "ultrascale://torchx/berttrain",
     },
     "compile_cache": {"model": "bert-large"},
 }
@@ -102,24 +106,65 @@ def test_the_tutorials_job_is_one_that_volcano_takes(tutorial: str) -> None:
     assert [volcano.validate(each) for each in yaml.safe_load_all(tutorial)] == [[]]
 
 
-SAME: dict[str, tuple[str, list[str]]] = {
-    "with what .torchxconfig says": ("kubernetes", ["--", *words()[1:]]),
-    "under the scheduler's own name": (
-        "ultrascale",
-        ["-cfg", f"cluster={CLUSTER},queue=test,image_repo={ECR_REPO}", *words()],
-    ),
+SAME: dict[str, list[str]] = {
+    "with what .torchxconfig says": ["--", *words()[1:]],
+    "with options of its own": [
+        *("-cfg", f"cluster={CLUSTER},queue=test,image_repo={ECR_REPO}", *words()),
+    ],
 }
 
 
-@pytest.mark.parametrize(("scheduler", "typed"), SAME.values(), ids=list(SAME))
-def test_other_ways_to_type_it_give_the_same_job(
-    tmp_path: Path, scheduler: str, typed: list[str]
-) -> None:
-    env = JOB["env"] | {"TORCHX_JOB_ID": f"{scheduler}://torchx/berttrain"}
+@pytest.mark.parametrize("typed", SAME.values(), ids=list(SAME))
+def test_other_ways_to_type_it_give_the_same_job(tmp_path: Path, typed: list[str]) -> None:
+    process = torchx("run", "--dryrun", *typed, folder=tmp_path)
 
-    process = torchx("run", "-s", scheduler, "--dryrun", *typed, folder=tmp_path)
+    assert objects(process) == [*submitted().objects]
 
-    assert objects(process) == [*submitted(env=env).objects]
+
+def test_awss_own_command_says_in_one_line_what_to_leave_out(tmp_path: Path) -> None:
+    """It names TorchX's scheduler, and a folder of which that one would build an image here."""
+    typed = """torchx run \\
+    -s kubernetes --workspace="file:///$PWD/docker" \\
+    -cfg queue=test,image_repo=$ECR_REPO \\
+    lib/trn1_dist_ddp.py:generateAppDef \\
+    --name berttrain \\
+    --script_args "--batch_size 16 --grad_accum_usteps 32 \\
+        --data_dir /data/bert_pretrain_wikicorpus_tokenized_hdf5_seqlen128 \\
+        --output_dir /data/output" \\
+    --nnodes 2 \\
+    --nproc_per_node 32 \\
+    --image $ECR_REPO:bert_pretrain \\
+    --script dp_bert_large_hf_pretrain_hdf5.py \\
+    --bf16 True \\
+    --cacheset bert-large"""
+
+    process = run(["bash", "-c", typed], environment(tmp_path, ECR_REPO=ECR_REPO))
+
+    assert process.returncode == 1
+    assert "Traceback" not in process.stderr
+    (line,) = [line for line in process.stderr.splitlines() if "scheduler:" in line]
+    assert f"write -s ultrascale, and leave out --workspace=file:///{ROOT}/docker" in line
+
+
+COMMANDS = {
+    "status": ["status", "ultrascale://torchx/training:tune"],
+    "list": ["list", "-s", "ultrascale"],
+    "log": ["log", "ultrascale://torchx/training:tune/worker/0"],
+    "cancel": ["cancel", "ultrascale://torchx/training:tune"],
+}
+
+
+@pytest.mark.parametrize("typed", COMMANDS.values(), ids=list(COMMANDS))
+def test_a_command_without_a_kubeconfig_says_one_line(tmp_path: Path, typed: list[str]) -> None:
+    process = torchx(*typed, folder=tmp_path)
+
+    assert process.returncode == 1
+    told = [line for line in process.stderr.splitlines() if "INFO" not in line]
+    assert told == [
+        f"no cluster is known: {tmp_path}/.kube/config does not exist; write it by "
+        "`aws eks update-kubeconfig --name CLUSTER --region REGION`, or name one by "
+        "`kubeconfig` in .torchxconfig"
+    ]
 
 
 def test_every_mistake_is_told_at_once_and_without_a_trace(tmp_path: Path) -> None:
@@ -142,7 +187,7 @@ def test_a_workspace_is_not_left_out_of_the_image_in_silence(tmp_path: Path) -> 
     process = torchx("run", "--dryrun", "--workspace=file:///docker", *words(), folder=tmp_path)
 
     assert process.returncode == 1
-    assert "workspace: images are not patched here, got 'file:///docker'" in process.stderr
+    assert "leave out --workspace=file:///docker: " in process.stderr
 
 
 @pytest.mark.parametrize("repository", ["", None], ids=["empty", "not set"])
@@ -167,3 +212,10 @@ def test_torchx_keeps_its_own_schedulers_and_components(tmp_path: Path) -> None:
 
     assert process.returncode == 0
     assert "still here" in process.stdout + process.stderr
+
+
+def test_torchxs_own_scheduler_for_kubernetes_stays_torchxs() -> None:
+    factories = get_scheduler_factories()
+
+    assert isinstance(factories["kubernetes"]("torchx"), KubernetesScheduler)
+    assert isinstance(factories["ultrascale"]("torchx"), UltrascaleScheduler)

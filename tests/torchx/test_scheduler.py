@@ -19,7 +19,7 @@ from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.torchx.errors import AppError
 
-HANDLE = "kubernetes://torchx/training:tune"
+HANDLE = "ultrascale://torchx/training:tune"
 JOB = f"{given.VOLCANO_JOBS}/tune"
 
 
@@ -41,7 +41,7 @@ def runner(tmp_path: Path, access: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     """A runner whose .torchxconfig says how the cluster is reached."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
-    stated = f"[kubernetes]\ncluster = {apps.CLUSTER}\nkubeconfig = {access}\n"
+    stated = f"[ultrascale]\ncluster = {apps.CLUSTER}\nkubeconfig = {access}\n"
     (tmp_path / ".torchxconfig").write_text(stated)
     monkeypatch.setenv("TORCHXCONFIG", str(tmp_path / ".torchxconfig"))
     return Runner("torchx", get_scheduler_factories())
@@ -49,7 +49,7 @@ def runner(tmp_path: Path, access: Path, monkeypatch: pytest.MonkeyPatch) -> Run
 
 def launch(runner: Runner, access: Path, **options: str) -> str:
     stated = {"cluster": str(apps.CLUSTER), "queue": "test", "kubeconfig": str(access)}
-    return runner.run(apps.make_app(), "kubernetes", {**stated, **options})
+    return runner.run(apps.make_app(), "ultrascale", {**stated, **options})
 
 
 def phase(stub: StubApiServer, phase: str) -> None:
@@ -61,7 +61,7 @@ def test_a_run_sends_exactly_what_its_dry_run_printed(
     runner: Runner, access: Path, stub: StubApiServer
 ) -> None:
     options = {"cluster": str(apps.CLUSTER), "queue": "test"}
-    planned = cast("Any", runner.dryrun(apps.make_app(), "kubernetes", options))
+    planned = cast("Any", runner.dryrun(apps.make_app(), "ultrascale", options))
 
     assert launch(runner, access) == HANDLE
 
@@ -134,7 +134,7 @@ def test_a_job_is_as_far_as_volcano_says(
     status = runner.status(HANDLE)
     assert status is not None
     assert status.state == state
-    assert [(each.app_id, each.state) for each in runner.list("kubernetes")] == [
+    assert [(each.app_id, each.state) for each in runner.list("ultrascale")] == [
         ("training:tune", state)
     ]
 
@@ -193,8 +193,8 @@ def test_a_cancelled_job_is_gone_and_its_claim_is_not(
 
 
 def test_a_job_that_nobody_sent_is_none(runner: Runner) -> None:
-    assert runner.status("kubernetes://torchx/training:other") is None
-    assert runner.status("kubernetes://torchx/other") is None
+    assert runner.status("ultrascale://torchx/training:other") is None
+    assert runner.status("ultrascale://torchx/other") is None
 
 
 def test_an_unreachable_cluster_is_no_missing_job(runner: Runner, stub: StubApiServer) -> None:

@@ -98,10 +98,16 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 source=_NCCL,
             ),
         },
-        # TORCH_NCCL_ASYNC_ERROR_HANDLING stays unset: torch's own 3 ends a process after a failed
-        # collective without waiting for NCCL to abort, which hangs while a peer is gone.
-        # Source: ProcessGroupNCCL.hpp of torch 2.13.0
         "nvidia-torch": {
+            # torchrun sets 1 for its workers where nothing else is set.
+            # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/
+            #     agent/server/local_elastic_agent.py
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": Variable(
+                value="3",
+                why="a process ends after a failed collective without waiting for NCCL to abort, "
+                "which hangs while a peer is gone; torch's own default",
+                source=_TORCH_NCCL,
+            ),
             "TORCH_NCCL_DUMP_ON_TIMEOUT": Variable(
                 value="1",
                 why="a hang leaves a trace of who waited for whom; older releases do not by "

@@ -16,6 +16,7 @@ from ultrascale import catalog
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import CatalogError
 from ultrascale.plan.jobs.command import RENDEZVOUS_PORT, script_words
+from ultrascale.torchx import foreign_scheduler
 from ultrascale.torchx.errors import AppError
 from ultrascale.torchx.resources import whole_node
 
@@ -77,11 +78,12 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
         kind: Accelerators that the component is for.
 
     Raises:
-        AppError: Parameters are wrong; one line for each.
+        AppError: Parameters are wrong, or TorchX's own scheduler for Kubernetes is to send it;
+            one line for each.
     """
     args, mistakes = _words(launch.script_args)
     resource, wrong = _resource(launch.instance_type, kind)
-    mistakes += [*wrong, *_mistakes(launch, kind)]
+    mistakes += [*wrong, *_mistakes(launch, kind), *foreign_scheduler.mistakes()]
     if mistakes:
         raise AppError(mistakes)
     env = dict(launch.env)

@@ -1,4 +1,4 @@
-"""Run options: `-cfg key=value,…`, or the section `[kubernetes]` of `.torchxconfig`."""
+"""Run options: `-cfg key=value,…`, or the section `[ultrascale]` of `.torchxconfig`."""
 
 import os
 from collections.abc import Mapping

@@ -4,7 +4,7 @@ Source: https://docs.pytorch.org/torchx/main/schedulers.html
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,6 +25,7 @@ from ultrascale.jobs import JobManifests, cancellation, gate, logs, prepare, sta
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale.torchx import apps, options, progress
 from ultrascale.torchx.errors import AppError, told
+from ultrascale.torchx.foreign_scheduler import NAME
 from ultrascale.torchx.options import Options
 
 _log = logging.getLogger(__name__)
@@ -99,8 +100,9 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         Raises:
             AppError: Always.
         """
-        todo = 'add --workspace="" and run an image that has your code'
-        raise AppError([f"workspace: images are not patched here, got {workspace!r}; {todo}"])
+        todo = 'write --workspace="" and run an image that has your code'
+        wrong = "no image is patched here, which would take a Docker daemon"
+        raise AppError([f"workspace: {wrong}; leave out --workspace={workspace}: {todo}"])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Return how far an app is; None where there is none."""
@@ -140,8 +142,8 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
 
         Raises:
             ValueError: A stream is asked for; Kubernetes keeps one for both.
-            AppError: The API server cannot be reached.
-            ClusterError: While it is read: there is no such pod or log.
+            AppError: The API server cannot be reached, or there is no such pod or log; the
+                latter while the lines are read.
         """
         if streams not in (None, Stream.COMBINED):
             raise ValueError(f"Kubernetes keeps one log of both streams, got {streams}")
@@ -150,7 +152,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         with told():
             choice = logs.Choice(index=k)
             lines = logs.lines(_cluster(chosen), namespace, name, choice, follow=should_tail)
-        ended = (f"{line}\n" for line in lines)
+        ended = _ended(lines)
         return filter_regex(regex, ended) if regex else ended
 
     def _configured(self, cfg: Mapping[str, CfgVal] | None = None) -> Options:
@@ -164,11 +166,12 @@ def _cluster(chosen: Options) -> Cluster:
     return Cluster.connected(chosen.kubeconfig, chosen.context)
 
 
-def create_kubernetes(session_name: str, **_: object) -> UltrascaleScheduler:
-    """Return the scheduler under the name that TorchX's own for Kubernetes has."""
-    return UltrascaleScheduler("kubernetes", session_name)
+def _ended(lines: Iterable[str]) -> Iterator[str]:
+    with told():
+        for line in lines:
+            yield f"{line}\n"
 
 
 def create_ultrascale(session_name: str, **_: object) -> UltrascaleScheduler:
-    """Return the scheduler under a name of its own."""
-    return UltrascaleScheduler("ultrascale", session_name)
+    """Return the scheduler under a name of its own: TorchX's `kubernetes` stays what it is."""
+    return UltrascaleScheduler(NAME, session_name)
