@@ -45,6 +45,7 @@ from ultrascale_k8s.node_local_dns import NodeLocalDnsChart
 from ultrascale_k8s.node_pools import NodePoolsChart
 from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
 from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
+from ultrascale_k8s.output_access import OutputAccessChart
 from ultrascale_k8s.scheduling import PriorityClassesChart, QueueChart
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
@@ -208,6 +209,11 @@ def _storage(
         if plans:
             volumes = VolumesChart(app, f"{prefix}{source}-volumes", plans=plans)
             yield PlatformChart(chart=volumes, retained=True)
+    output = plan.output_access
+    jobs = [each for each in output.namespaces if each in namespaces] if output else []
+    if output is not None and jobs:
+        accounts = OutputAccessChart(app, f"{prefix}output-access", plan=output, namespaces=jobs)
+        yield PlatformChart(chart=accounts, retained=False)
     access = plan.lustre_access
     claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
     if access is not None and claims:

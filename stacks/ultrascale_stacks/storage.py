@@ -14,6 +14,7 @@ from ultrascale_constructs.key import Key
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
 from ultrascale_constructs.network import Network
+from ultrascale_constructs.output_access import OutputAccess
 from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import export
 
@@ -60,6 +61,15 @@ class StorageStack(Stack):
         }
         self._link(plan, file_systems, buckets, key)
         self._mount(plan, buckets, key)
+        if plan.output_access is not None:
+            OutputAccess(
+                self,
+                "Output",
+                plan=plan.output_access,
+                bucket=buckets[plan.output_access.bucket],
+                key=key,
+                cluster_name=plan.name,
+            )
         values |= {bucket.bucket_name: buckets[bucket.name].bucket_name for bucket in plan.buckets}
         self.placeholders: Mapping[str, str] = values
         export(self, values)

@@ -65,7 +65,9 @@ def key_statements(template: Template) -> list[dict[str, Any]]:
 
 
 def mountpoint_statements(template: Template) -> list[dict[str, Any]]:
-    (policy,) = the(template, "AWS::IAM::Role")["Policies"]
+    roles = template.find_resources("AWS::IAM::Role")
+    [role] = [body for key, body in roles.items() if key.startswith("Mountpoint")]
+    (policy,) = role["Properties"]["Policies"]
     return policy["PolicyDocument"]["Statement"]
 
 
@@ -216,10 +218,12 @@ class TestMountpoint:
         }
 
     def test_only_the_drivers_pods_take_the_role(self, linked: Template) -> None:
-        association = the(linked, "AWS::EKS::PodIdentityAssociation")
+        accounts = linked.find_resources("AWS::EKS::PodIdentityAssociation").values()
 
-        assert association["Namespace"] == "kube-system"
-        assert association["ServiceAccount"] == "s3-csi-driver-sa"
+        assert {
+            (each["Properties"]["Namespace"], each["Properties"]["ServiceAccount"])
+            for each in accounts
+        } == {("kube-system", "s3-csi-driver-sa"), ("training", "training-output")}
 
     def test_the_manifests_learn_the_names_that_s3_makes_up(self, linked: Template) -> None:
         told = {
@@ -235,3 +239,28 @@ class TestMountpoint:
     def test_buckets_that_nothing_mounts_are_in_nobodys_reach(self, both: Template) -> None:
         both.resource_count_is("AWS::EKS::PodIdentityAssociation", 0)
         both.resource_count_is("AWS::IAM::Role", 0)
+
+
+def test_training_pods_alone_may_write_to_the_bucket_of_checkpoints() -> None:
+    template = synthesize(buckets=["datasets", "checkpoints"])
+    association = the(template, "AWS::EKS::PodIdentityAssociation")
+    policies = json.dumps(the(template, "AWS::IAM::Role")["Policies"])
+    [checkpoints] = [
+        key
+        for key, kind in ids(template).items()
+        if kind == "AWS::S3::Bucket" and "checkpoints" in key
+    ]
+
+    assert (association["Namespace"], association["ServiceAccount"]) == (
+        "training",
+        "training-output",
+    )
+    assert f'"{checkpoints}"' in policies
+    assert "datasets" not in policies
+    assert {"s3:PutObject", "s3:DeleteObject", "kms:GenerateDataKey"} <= {
+        word for word in policies.split('"') if ":" in word
+    }
+
+
+def test_a_cluster_without_that_bucket_gives_pods_no_rights() -> None:
+    synthesize(buckets=["datasets"]).resource_count_is("AWS::EKS::PodIdentityAssociation", 0)

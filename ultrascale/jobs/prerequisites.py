@@ -31,7 +31,7 @@ from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.room import requests_of, waits_for_room
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
-from ultrascale.plan.names import JOB_LABEL
+from ultrascale.plan.names import JOB_LABEL, OUTPUT_ACCOUNT
 
 _INSTALLED_BY = {
     VOLCANO_JOB: (
@@ -177,7 +177,14 @@ def _claims(cluster: Cluster, job: JobManifests) -> Iterator[str]:
 
 def _service_account(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     account = job.service_account
-    if account is not None and cluster.find(SERVICE_ACCOUNT.path(job.namespace, account)) is None:
+    if account is None or cluster.find(SERVICE_ACCOUNT.path(job.namespace, account)) is not None:
+        return
+    if account == OUTPUT_ACCOUNT:
+        yield (
+            f"service account {account}, whose pods may write to the bucket of checkpoints, does "
+            f"not exist in namespace {job.namespace}; deploy the cluster file's stacks again"
+        )
+    else:
         yield (
             f"service account {account} does not exist in namespace {job.namespace}; make it, "
             "with its Pod Identity association, or leave it out of the job"

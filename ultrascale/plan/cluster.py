@@ -59,7 +59,12 @@ from ultrascale.plan.pools.scaling import (
 )
 from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
-from ultrascale.plan.storage import plan_buckets, plan_lustre, plan_lustre_access
+from ultrascale.plan.storage import (
+    plan_buckets,
+    plan_lustre,
+    plan_lustre_access,
+    plan_output_access,
+)
 from ultrascale.plan.volumes import plan_volumes
 
 # An accelerator decides among nodes, and CPU and memory where no pod asks for one.
@@ -158,6 +163,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         volumes=volumes,
         lustre_access=plan_lustre_access(cluster, volumes),
         buckets=plan_buckets(cluster, volumes),
+        output_access=plan_output_access(cluster),
         repositories=cluster.images.repositories,
         image_builds=builds,
         image_builder=plan_image_builder(cluster.region, ejected) if builds else None,

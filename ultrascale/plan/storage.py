@@ -5,17 +5,18 @@ from collections.abc import Iterable, Sequence
 from ultrascale import config
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
-from ultrascale.plan import retention
+from ultrascale.plan import names, retention
 from ultrascale.plan.model import (
     BucketPlan,
     ClaimPlan,
     DataRepositoryPlan,
     LustreAccessPlan,
     LustrePlan,
+    OutputAccessPlan,
     VolumePlan,
 )
 from ultrascale.plan.model.storage import Access
-from ultrascale.plan.namespaces import team_namespaces
+from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
@@ -81,6 +82,20 @@ def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tupl
             bucket_name=bucket_placeholder(name),
         )
         for name in cluster.storage.bucket_names
+    )
+
+
+def plan_output_access(cluster: config.Cluster) -> OutputAccessPlan | None:
+    """Return how training pods reach the bucket of checkpoints, if the file has it."""
+    buckets = cluster.storage.bucket_names
+    if names.CHECKPOINTS_BUCKET not in buckets:
+        return None
+    return OutputAccessPlan(
+        bucket=names.CHECKPOINTS_BUCKET,
+        namespaces=training_namespaces(cluster),
+        service_account=names.OUTPUT_ACCOUNT,
+        config_map=names.BUCKETS_CONFIG,
+        bucket_names={bucket: bucket_placeholder(bucket) for bucket in buckets},
     )
 
 

@@ -158,6 +158,7 @@ from ultrascale.plan.model.storage import (
     DataRepositoryPlan,
     LustreAccessPlan,
     LustrePlan,
+    OutputAccessPlan,
     VolumePlan,
 )
 from ultrascale.plan.model.topology import FileSystemPart, PoolPart, Topology
@@ -243,6 +244,7 @@ __all__ = [
     "NodeScoringPlan",
     "ObjectivePlan",
     "ObservabilityPlan",
+    "OutputAccessPlan",
     "PartPlan",
     "PipelinePlan",
     "PlacementPlan",

@@ -36,6 +36,7 @@ from ultrascale.plan.model.storage import (
     ClaimPlan,
     LustreAccessPlan,
     LustrePlan,
+    OutputAccessPlan,
     VolumePlan,
 )
 
@@ -124,6 +125,7 @@ class ClusterPlan:
         volumes: Volumes of file systems and buckets, each with its claim.
         lustre_access: What opens those that jobs mount to them; None where they mount none.
         buckets: S3 buckets.
+        output_access: Access of training pods to the bucket of checkpoints; None without one.
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
         image_builder: The build of these images; None without any.
@@ -178,6 +180,7 @@ class ClusterPlan:
     volumes: tuple[VolumePlan, ...]
     lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]
+    output_access: OutputAccessPlan | None
     repositories: tuple[str, ...]
     image_builds: tuple[ImageBuildPlan, ...]
     image_builder: ImageBuilderPlan | None

@@ -129,6 +129,25 @@ class LustreAccessPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccessPlan:
+    """Access of training pods to the bucket that takes their checkpoints through S3's own API.
+
+    Attributes:
+        bucket: The bucket, by its name in the cluster file.
+        namespaces: Namespaces whose jobs write there.
+        service_account: Service account of their pods.
+        config_map: ConfigMap with S3's name of each bucket, by its name in the cluster file.
+        bucket_names: Those names, as placeholders.
+    """
+
+    bucket: str
+    namespaces: tuple[str, ...]
+    service_account: str
+    config_map: str
+    bucket_names: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlan:
     """An S3 bucket.
 

@@ -1,0 +1,73 @@
+"""Service accounts and bucket names by which training pods reach their bucket."""
+
+from typing import Any
+
+import cdk8s
+
+from tests.support.jobs import HYBRID
+from tests.support.kubernetes_schemas import findings
+from tests.support.pools import make_cluster
+from ultrascale.documents import text
+from ultrascale.plan import load, plan_cluster
+from ultrascale_k8s.output_access import OutputAccessChart
+from ultrascale_k8s.platform import define_charts
+
+LUSTRE = {
+    "name": "fsx",
+    "zone": "us-west-2b",
+    "capacity_gib": 1200,
+    "throughput_mbps_per_tib": 250,
+    "claim": {"namespace": "research", "name": "data", "mount_path": "/data"},
+}
+
+
+def documents() -> list[dict[str, Any]]:
+    plan = plan_cluster(
+        make_cluster(storage={"buckets": ["datasets", "checkpoints"], "lustre": [LUSTRE]})
+    ).output_access
+    assert plan is not None
+    app = cdk8s.Testing.app()
+    chart = OutputAccessChart(app, "output", plan=plan, namespaces=plan.namespaces)
+    return cdk8s.Testing.synth(chart)
+
+
+def test_every_namespace_of_jobs_has_them() -> None:
+    found = documents()
+
+    assert (
+        findings(found, known=[("Namespace", "", name) for name in ("training", "research")]) == []
+    )
+    assert {
+        (each["kind"], each["metadata"]["namespace"], each["metadata"]["name"]) for each in found
+    } == {
+        (kind, namespace, name)
+        for namespace in ("training", "research")
+        for kind, name in (
+            ("ServiceAccount", "training-output"),
+            ("ConfigMap", "ultrascale-buckets"),
+        )
+    }
+
+
+def test_pods_get_no_token_of_the_api_server() -> None:
+    accounts = [each for each in documents() if each["kind"] == "ServiceAccount"]
+
+    assert {each["automountServiceAccountToken"] for each in accounts} == {False}
+
+
+def test_each_name_is_replaced_by_that_which_s3_makes_up() -> None:
+    [names, _] = [each["data"] for each in documents() if each["kind"] == "ConfigMap"]
+
+    assert names == {"datasets": "${BUCKET_DATASETS}", "checkpoints": "${BUCKET_CHECKPOINTS}"}
+
+
+def test_namespaces_of_teams_get_theirs_with_the_teams_own_objects() -> None:
+    charts = define_charts(load(HYBRID))
+    by_chart = {
+        chart.name: {text(each, "metadata", "namespace") for each in chart.manifests}
+        for chart in (*charts.platform, *charts.teams)
+        if "output-access" in chart.name
+    }
+
+    assert by_chart["output-access"] == {"training"}
+    assert all(each.startswith("hyperpod-ns-") for each in by_chart["team-output-access"])
