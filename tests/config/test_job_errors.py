@@ -448,6 +448,7 @@ def test_a_mistake_is_named_with_its_key_its_value_and_a_way_out(
 
 
 GOOD = {
+    "a check before the job as a word": with_job(kind="training", preflight="fabric"),
     "zero of a device": gpus(resources={"gpu": 0, "cpu": 4, "memory": "8Gi"}, kind="batch"),
     "on-demand nodes of a pool that falls back": job(
         pool_document(

@@ -263,8 +263,8 @@ PreflightCheck = Literal["fabric", "device"]
 def _checks(value: object) -> object:
     """Take one check, or `none`, as the list that it is."""
     if value == "none":
-        return []
-    return [value] if isinstance(value, str) else value
+        return ()
+    return (value,) if isinstance(value, str) else value
 
 
 Preflight = Annotated[
