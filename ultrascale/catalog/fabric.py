@@ -1,9 +1,9 @@
 """Bandwidth between two nodes that others have measured, and the programs that measure it.
 
 A figure is the bus bandwidth of an all-reduce of 1 GiB over all accelerators of two nodes, by
-nccl-tests or nccom-test. AWS publishes no floors. The floors in a sample of AWS's (p5: 800 GB/s,
-p4d: 300) lie above what those nodes' network adapters carry, and are not used:
-https://github.com/awslabs/awsome-distributed-ai (validation_and_observability, check 5).
+nccl-tests or nccom-test; of several the lowest that AWS published, so that no sound node fails.
+AWS publishes no floors. Those in a sample of AWS's (p5: 800 GB/s, p4d: 300) lie above what these
+nodes' network adapters carry, and are not used.
 """
 
 from collections.abc import Mapping
@@ -33,12 +33,14 @@ class Figure:
 FIGURES: Mapping[str, Figure] = MappingProxyType(
     {
         "p4d.24xlarge": Figure(
-            busbw=57.17, source="https://github.com/NVIDIA/nccl/issues/527 (2022-07-25)"
+            busbw=32.71,
+            source="https://github.com/aws-samples/aws-efa-eks/blob/"
+            "043dbe748fad5c4a6842cd2135c097fbaafe4a95/README.md",
         ),
         "p5.48xlarge": Figure(
-            busbw=435.14,
-            source="https://github.com/crazyguitar/aws-gpu-communication-benchmark/blob/"
-            "4fdb5a4fab8b2e173e2c7e87d9faddd9f54ddfea/data/nccl_all_reduce.csv",
+            busbw=442.13,
+            source="https://github.com/aws-samples/aws-do-eks/blob/"
+            "f721602f7389b817a74fec8343862733bce638ed/wd/conf/terraform/eks-gpu-efa/README.md",
         ),
         "trn1.32xlarge": Figure(
             busbw=47.09,

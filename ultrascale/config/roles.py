@@ -120,6 +120,9 @@ def roles_stand_for_the_job(job: TrainingJob) -> Mistakes:
     if job.compile_cache is not None:
         wrong = "compiled graphs of several roles, which no run with --precompile makes"
         yield refuse("compile_cache", wrong, "leave it out", got="")
+    if job.preflight:
+        todo = "leave it out, and check their pools by `ultrascale fabric FILE POOL`"
+        yield refuse("preflight", "checks of nodes of several roles", todo)
 
 
 @rule

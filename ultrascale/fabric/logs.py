@@ -13,7 +13,7 @@ from dataclasses import dataclass
 EFA, TCP, OTHER = "efa", "tcp", "other"
 
 # Open MPI's --tag-output, Kubernetes' timestamps.
-_PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:|\d{4}-\d\d-\d\dT[\d:.]+Z )\s*")
+_PREFIX = re.compile(r"^\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d{4}-\d\d-\d\dT[\d:.]+Z )\s*")
 _TYPE = re.compile(r"^(?:u?int\d+|float\d*|half|double|bfloat16|[fb]p?\d+(?:e\dm\d)?|f8e\dm\d)$")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,]+)")
 _NETWORK = re.compile(r"Using network (.+?)\s*$")

@@ -1,0 +1,178 @@
+"""Checks of nodes before a job: what they run, where, for how long, and what is refused."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.job_rules import findings, pod_templates
+from tests.support.jobs import KUEUE, VOLCANO, job_cluster, make_job, prepared, refusals
+from tests.support.pools import (
+    HYPERPOD_POOL,
+    NEURON_POOL,
+    ODCR,
+    POOL,
+    SYSTEM_POOL,
+    governed_document,
+    make_document,
+)
+from ultrascale.documents import text
+from ultrascale.jobs.manifests import JobManifests
+
+RESERVED = {"role": "reserved", "purchase": ODCR, "nodes": {"static": 8}}
+GPUS = POOL | RESERVED
+NEURON = NEURON_POOL | RESERVED
+BOTH = make_job(nodes=4, preflight=["fabric", "device"])
+ENGINES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "Volcano": (job_cluster(GPUS, scheduling=VOLCANO), BOTH, "Job"),
+    "Kueue": (job_cluster(GPUS, scheduling=KUEUE), BOTH, "JobSet"),
+    "none": (job_cluster(GPUS, scheduling=None), BOTH, "Job"),
+    "HyperPod": (make_document(pools=[SYSTEM_POOL, HYPERPOD_POOL]), BOTH | {"pool": "hp"}, "Job"),
+    "HyperPod's governance": (
+        governed_document(),
+        BOTH | {"pool": "hp", "team": "research"},
+        "Job",
+    ),
+}
+
+
+def check(name: str, job: JobManifests) -> JobManifests:
+    (found,) = [each.job for each in job.checks if each.check == name]
+    return found
+
+
+def variables(job: JobManifests) -> dict[str, Any]:
+    (template,) = pod_templates(job)
+    return {each["name"]: each for each in template["spec"]["containers"][0]["env"]}
+
+
+def settings(job: JobManifests) -> dict[str, Any]:
+    return json.loads(variables(check("fabric", job))["FABRIC_SETTINGS"]["value"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_engine_takes_checks_of_the_jobs_own_shape(engine: str) -> None:
+    cluster, stated, kind = ENGINES[engine]
+    job = prepared(cluster, stated)
+    (own,) = pod_templates(job)
+
+    assert [each.check for each in job.checks] == ["device", "fabric"]
+    for each in job.checks:
+        assert findings(each.job) == []
+        assert text(each.job.objects[-1], "kind") == kind
+        assert (each.job.pods, each.job.local_queue, each.job.queue) == (
+            job.pods,
+            job.local_queue,
+            job.queue,
+        )
+        (pods,) = pod_templates(each.job)
+        container, main = pods["spec"]["containers"][0], own["spec"]["containers"][0]
+        assert container["resources"] == main["resources"]
+        assert pods["spec"]["affinity"] == own["spec"]["affinity"]
+        node = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+        assert variables(each.job)["ULTRASCALE_NODE"]["valueFrom"] == node
+
+
+def test_a_check_has_nothing_of_the_program_of_its_job() -> None:
+    job = prepared(
+        job_cluster(GPUS),
+        BOTH | {"env": {"A": "1"}, "secrets": {"TOKEN": "hub"}, "init": ["fetch"], "args": ["x"]},
+    )
+    for each in job.checks:
+        (pods,) = pod_templates(each.job)
+        assert not each.job.secrets
+        assert "initContainers" not in pods["spec"]
+        assert "A" not in variables(each.job)
+
+
+def test_floors_come_from_published_figures_and_from_the_file() -> None:
+    stated = {**VOLCANO, "preflight": {"floors": {"p5.48xlarge": 400}}}
+    assert settings(prepared(job_cluster(GPUS), BOTH))["floor"] == 353.7
+    assert settings(prepared(job_cluster(GPUS, scheduling=stated), BOTH))["floor"] == 400
+
+
+def test_neuron_devices_are_measured_by_their_own_tool() -> None:
+    job = prepared(job_cluster(NEURON), BOTH)
+    said = settings(job)
+    assert "nccom-test" in said["command"]
+    assert (said["slots"], said["floor"]) == (32, 37.7)
+    (pods,) = pod_templates(check("device", job))
+    assert "/dev/neuron" in pods["spec"]["containers"][0]["command"][-1]
+
+
+def test_a_type_without_a_figure_is_judged_by_its_transport_and_the_user_is_told() -> None:
+    pool = GPUS | {"instance_types": ["p5en.48xlarge"]}
+    job = prepared(job_cluster(pool), make_job(preflight="fabric"))
+    assert settings(job)["floor"] is None
+    assert settings(job)["efa"] is True
+    assert any("the transport alone is judged" in note for note in job.notes)
+
+
+def test_the_user_is_told_rounds_minutes_and_dollars() -> None:
+    (note,) = (
+        n for n in prepared(job_cluster(GPUS), make_job(preflight="fabric")).notes if "$" in n
+    )
+    assert "in at most 3 rounds: pairs below 353.7 GB/s fail; at most 30 minutes" in note
+
+
+def test_a_limit_in_dollars_shortens_the_check() -> None:
+    dear = prepared(job_cluster(GPUS), BOTH)
+    stated = {**VOLCANO, "preflight": {"max_usd": 50}}
+    cheap = prepared(job_cluster(GPUS, scheduling=stated), BOTH)
+    assert settings(dear)["seconds"] == 1800
+    assert 120 < settings(cheap)["seconds"] < 900
+
+
+def test_images_can_be_the_users_own() -> None:
+    images = {"image": "registry.example.com/tests:1", "device_image": "registry.example.com/d:1"}
+    job = prepared(job_cluster(GPUS, scheduling={**VOLCANO, "preflight": images}), BOTH)
+    found = [
+        next(iter(pod_templates(each.job)))["spec"]["containers"][0]["image"] for each in job.checks
+    ]
+    assert found == [images["device_image"], images["image"]]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "one node": (
+        job_cluster(GPUS),
+        {"nodes": 1, "preflight": "fabric"},
+        "job: preflight: a measurement between nodes for a job of one node",
+    ),
+    "a part of a node": (
+        job_cluster(GPUS),
+        {"resources": {"gpu": 1}, "preflight": "device"},
+        "job: preflight: checks of whole nodes by pods that take a part of one",
+    ),
+    "no accelerators": (
+        job_cluster(GPUS | {"instance_types": ["m7i.8xlarge"]}),
+        {"preflight": "device"},
+        "job: preflight: checks of accelerators on nodes without any",
+    ),
+    "a long name": (
+        job_cluster(GPUS),
+        {"name": "a" * 36, "preflight": "fabric"},
+        "job: preflight: the checks' names would be too long: 43 characters",
+    ),
+    "several roles": (
+        job_cluster(GPUS),
+        {"nodes": None, "roles": {"trainer": {}, "judge": {}}, "preflight": "device"},
+        "job: preflight: checks of nodes of several roles",
+    ),
+    "no such check": (job_cluster(GPUS), {"preflight": "fabrik"}, "job: preflight"),
+    "one check twice": (
+        job_cluster(GPUS),
+        {"preflight": ["device", "device"]},
+        "job: preflight[1]: stands in the list twice",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_checks_that_cannot_be_made_are_refused(case: str) -> None:
+    cluster, changes, told = REFUSED[case]
+    lines = refusals(cluster, make_job(**changes))
+    assert any(line.startswith(told) for line in lines), lines
+
+
+def test_none_asks_for_no_check() -> None:
+    assert prepared(job_cluster(GPUS), make_job(preflight="none")).checks == ()
