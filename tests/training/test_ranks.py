@@ -1,0 +1,278 @@
+"""Ranks of nodes in the order of the network, as the pods of a job compute them."""
+
+import asyncio
+import http.server
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.etcd_server import free_ports
+from tests.support.folders import ROOT
+from ultrascale_training import ranks
+
+CODE = str(ROOT / "training")
+LAYER = "topology.k8s.aws/network-node-layer-"
+
+
+def program(index: int, port: int, *more: str, nodes: int = 3, run: str = "tune-0") -> list[str]:
+    options = [f"--index={index}", f"--nodes={nodes}", f"--port={port}", f"--run={run}"]
+    module = [sys.executable, "-m", "ultrascale_training.ranks"]
+    return [*module, "--host=127.0.0.1", *options, *more]
+
+
+def test_neighbours_in_rank_are_neighbours_in_the_network() -> None:
+    places = {
+        0: ("a", "x", "4"),
+        1: ("a", "y", "1"),
+        2: ("b", "z", "2"),
+        3: ("a", "x", "1"),
+        4: ("a", "x", "4"),
+        5: ("b", "z", "2"),
+        6: ("a", "y", "1"),
+    }
+
+    # First the group of the pod that keeps the store, then what is next to it.
+    assert ranks.ordered(places) == [0, 4, 3, 1, 6, 2, 5]
+
+
+def test_pods_whose_place_nobody_knows_come_last_in_the_order_of_their_indexes() -> None:
+    places = {0: ("a",), 1: (), 2: ("b",), 3: (), 4: ("a",)}
+
+    assert ranks.ordered(places) == [0, 4, 2, 1, 3]
+    assert ranks.ordered({index: () for index in range(5)}) == [0, 1, 2, 3, 4]
+
+
+NAMES = st.lists(st.sampled_from("abc"), min_size=3, max_size=3).map(tuple)
+
+
+@given(places=st.lists(NAMES, min_size=1, max_size=40))
+def test_each_group_of_each_layer_has_ranks_in_a_row_and_the_first_pod_rank_0(
+    places: list[tuple[str, ...]],
+) -> None:
+    order = ranks.ordered(dict(enumerate(places)))
+
+    assert sorted(order) == [*range(len(places))]
+    assert order[0] == 0
+    for layer in (1, 2, 3):
+        groups = [places[index][:layer] for index in order]
+        changes = sum(left != right for left, right in pairwise(groups))
+        assert changes == len(set(groups)) - 1
+
+
+@given(order=st.permutations(range(30)))
+def test_the_table_in_the_log_can_be_read_back(order: list[int]) -> None:
+    read: list[int] = []
+    for part in ranks.ranges(order).split(","):
+        first, _, last = part.partition("-")
+        read += range(int(first), int(last or first) + 1)
+
+    assert read == order
+
+
+def test_every_pod_of_512_learns_its_rank() -> None:
+    (port,) = free_ports(1)
+    random = Random(0)
+    places = {
+        index: (f"nn-{random.randrange(4)}", f"nn-{random.randrange(40)}") for index in range(512)
+    }
+    expected = ranks.ordered(places)
+
+    async def meet() -> list[int]:
+        first = ranks.answer_all(port, "tune-0", 512, places[0], 30)
+        others = (
+            ranks.ask("127.0.0.1", port, "tune-0", index, places[index], 30)
+            for index in range(1, 512)
+        )
+        return await asyncio.gather(first, *others)
+
+    told = asyncio.run(meet())
+
+    assert [expected[rank] for rank in told] == [*range(512)]
+
+
+def test_a_pod_of_another_try_is_sent_away_and_the_others_meet() -> None:
+    (port,) = free_ports(1)
+
+    async def meet() -> tuple[list[int], str]:
+        stranger = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-9", 1, (), 2))
+        told = await asyncio.gather(
+            ranks.answer_all(port, "tune-0", 2, ("a",), 20),
+            ranks.ask("127.0.0.1", port, "tune-0", 1, ("b",), 20),
+        )
+        try:
+            await stranger
+        except TimeoutError as error:
+            return told, str(error)
+        return told, ""
+
+    told, said = asyncio.run(meet())
+
+    assert told == [0, 1]
+    assert said == f"the first pod gave no rank at 127.0.0.1:{port} within 2 seconds"
+
+
+def test_who_does_not_come_is_named() -> None:
+    (port,) = free_ports(1)
+
+    async def meet() -> None:
+        other = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-0", 2, (), 20))
+        try:
+            await ranks.answer_all(port, "tune-0", 5, (), 1)
+        finally:
+            other.cancel()
+
+    with pytest.raises(TimeoutError, match=r"^pods 1,3-4 of 5 have not come within 1 seconds$"):
+        asyncio.run(meet())
+
+
+def test_each_pod_prints_its_rank_alone_and_the_first_one_the_order() -> None:
+    (port,) = free_ports(1)
+    with ThreadPoolExecutor() as pool:
+        done = [
+            pool.submit(
+                subprocess.run,
+                program(index, port),
+                env={"PYTHONPATH": CODE},
+                capture_output=True,
+                check=True,
+                text=True,
+            )
+            for index in range(3)
+        ]
+
+    assert [each.result().stdout for each in done] == ["0\n", "1\n", "2\n"]
+    assert done[0].result().stderr == "ultrascale: pods by node rank: 0-2\n"
+
+
+# --- labels of the node -------------------------------------------------------------------------
+
+
+class Nodes(http.server.BaseHTTPRequestHandler):
+    """An API server with the Nodes of a cluster."""
+
+    labels: ClassVar[dict[str, dict[str, str]]] = {}
+    asked: ClassVar[list[dict[str, str]]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append({"path": self.path, **self.headers})
+        node = self.path.removeprefix("/api/v1/nodes/").partition("?")[0]
+        found = self.labels.get(node)
+        self.send_response(200 if found is not None else 403)
+        self.end_headers()
+        self.wfile.write(json.dumps({"metadata": {"labels": found}}).encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep the test's output clean."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    context: ssl.SSLContext
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        return self.context.wrap_socket(connection, server_side=True), address
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a pod's token, of the API server whose port is in the file `port`."""
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
+            *("ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/O=api"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key", "-out", "ca.crt"),
+        ],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "ca.crt", tmp_path / "key")
+    (tmp_path / "token").write_text("secret\n")
+    with Server(("127.0.0.1", 0), Nodes) as server:
+        server.context = context
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (tmp_path / "port").write_text(str(server.server_port))
+        yield tmp_path
+        server.shutdown()
+
+
+def variables(account: Path, node: str) -> dict[str, str]:
+    return {
+        "ULTRASCALE_NODE": node,
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": (account / "port").read_text(),
+    }
+
+
+def test_a_pod_reads_the_layers_of_its_node_and_nothing_else(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = {f"{LAYER}2": "nn-b", f"{LAYER}1": "nn-a", f"{LAYER}3": "nn-c", "zone": "a"}
+    monkeypatch.setattr(Nodes, "labels", {"ip-10-0-0-1": labels})
+    monkeypatch.setattr(Nodes, "asked", [])
+
+    place = ranks.place_of_node(variables(account, "ip-10-0-0-1"), nodes=1, account=account)
+
+    assert place == ("nn-a", "nn-b", "nn-c")
+    (asked,) = Nodes.asked
+    # From the cache of the API server, without the list of images.
+    assert asked["path"] == "/api/v1/nodes/ip-10-0-0-1?resourceVersion=0"
+    assert asked["Authorization"] == "Bearer secret"
+    assert "PartialObjectMetadata" in asked["Accept"]
+
+
+def test_a_pod_that_may_not_read_its_node_goes_on_without(
+    account: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.monotonic()
+
+    assert ranks.place_of_node(variables(account, "gone"), nodes=1, account=account) == ()
+    assert time.monotonic() - began < 3
+    assert "the labels of node gone cannot be read: 403 Forbidden" in capsys.readouterr().err
+
+
+def test_an_api_server_that_does_not_answer_delays_a_job_by_little(
+    account: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        given = {**variables(account, "n"), "KUBERNETES_SERVICE_PORT": str(closed.getsockname()[1])}
+
+        assert ranks.place_of_node(given, nodes=1, account=account) == ()
+    assert "Connection refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["ULTRASCALE_NODE", "KUBERNETES_SERVICE_HOST"])
+def test_a_pod_without_the_means_asks_nobody(account: Path, missing: str) -> None:
+    given = variables(account, "n")
+    del given[missing]
+
+    assert ranks.place_of_node(given, nodes=1, account=account) == ()
+
+
+def test_it_needs_no_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError")
+
+    done = subprocess.run(
+        [sys.executable, "-c", "import ultrascale_training.ranks"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{CODE}"},
+        check=False,
+    )
+
+    assert done.returncode == 0

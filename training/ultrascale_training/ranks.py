@@ -1,0 +1,298 @@
+"""Ranks of a job's nodes in the order of the network, computed before torchrun starts.
+
+::
+
+    python -m ultrascale_training.ranks --index=3 --nodes=512 --host=HOST --port=29501 --run=NAME
+
+Each pod reads the network layers of its own node from the labels of the Node, and tells them to
+the first pod. That one sorts all pods and answers each with its rank, which is what this program
+prints. The first pod has rank 0, since it keeps the store; the nodes of its group of the lowest
+layer come next, then the rest of the next layer, and so on. So neighbours in a ring of ranks are
+neighbours in the network. Within a group the index of the pod decides.
+
+Pods whose place is not known, because the API server does not answer or a label is missing, come
+last in the order of their indexes. The cost is a connection, a line and an answer for each pod.
+
+It needs nothing but the standard library, and no torch.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import resource
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+Place = tuple[str, ...]
+"""Values of the network layers of a node, the broadest first; empty where they are not known."""
+
+LAYER_LABEL = re.compile(r"topology\.k8s\.aws/network-node-layer-(\d+)")
+"""Label of a layer of the network that a node is in; layer 1 is the broadest.
+
+Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topology-prerequisites.html
+"""
+
+ACCOUNT = Path("/var/run/ultrascale/node-reader")
+"""Folder of the token and the certificate by which a pod asks the API server."""
+
+TABLE = "ultrascale: pods by node rank: "
+"""Begin of the line in which the first pod tells the order to the readers of its log."""
+
+_ASK_SECONDS, _TRIES = 10.0, 4
+# Requests for nodes that all pods of a job together send in a second.
+_REQUESTS_PER_SECOND = 200
+_RETRY_SECONDS = 1.0
+_PATIENCE_SECONDS = 1800.0
+_LONGEST_LINE = 64 * 1024
+_BACKLOG = 4096
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the rank of this pod's node, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="ultrascale_training.ranks", description=__doc__)
+    parser.add_argument("--index", type=int, required=True, help="Index of this pod.")
+    parser.add_argument("--nodes", type=int, required=True, help="Pods of the job.")
+    parser.add_argument("--host", required=True, help="Host of the first pod.")
+    parser.add_argument("--port", type=int, required=True, help="Port of the first pod.")
+    parser.add_argument("--run", required=True, help="Name of this try of the job.")
+    parser.add_argument(
+        "--patience", type=float, default=_PATIENCE_SECONDS, help="Seconds to wait for the others."
+    )
+    given = parser.parse_args(arguments)
+    place = place_of_node(os.environ, nodes=given.nodes)
+    try:
+        if given.index == 0:
+            rank = asyncio.run(
+                answer_all(given.port, given.run, given.nodes, place, given.patience)
+            )
+        else:
+            rank = asyncio.run(
+                ask(given.host, given.port, given.run, given.index, place, given.patience)
+            )
+    except TimeoutError as error:
+        print(f"node ranks: {error}", file=sys.stderr)
+        return 1
+    print(rank)
+    return 0
+
+
+def ordered(places: Mapping[int, Place]) -> list[int]:
+    """Return the indexes of pods in the order of their ranks.
+
+    Args:
+        places: Place of the node of each pod, by the index of the pod; 0 is the first rank.
+    """
+    first = places[0]
+
+    def key(index: int) -> tuple[object, ...]:
+        place = places[index]
+        # Of each layer the group of the first pod goes before the others.
+        ours = (*first, *[""] * len(place))
+        layers_of = tuple(
+            (value != known, value) for value, known in zip(place, ours, strict=False)
+        )
+        return (index != 0, not place, layers_of, index)
+
+    return sorted(places, key=key)
+
+
+def ranges(indexes: Sequence[int]) -> str:
+    """Return ``indexes`` with runs of neighbours as `FIRST-LAST`, parted by commas."""
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def place_of_node(environment: Mapping[str, str], *, nodes: int, account: Path = ACCOUNT) -> Place:
+    """Return the place of this pod's node by its labels; empty where it is not known.
+
+    Args:
+        environment: Variables of the pod: the address of the API server, the name of the node.
+        nodes: Pods of the job, which ask at the same time.
+        account: Folder of the token and the certificate.
+    """
+    node = environment.get("ULTRASCALE_NODE")
+    host, port = (environment.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
+    if not node or not host or not (account / "token").exists():
+        return ()
+    url = f"https://{host}:{port or 443}/api/v1/nodes/{node}?resourceVersion=0"
+    context = ssl.create_default_context(cafile=str(account / "ca.crt"))
+    wrong = ""
+    for attempt in range(_TRIES):
+        time.sleep(random.uniform(0, nodes / _REQUESTS_PER_SECOND * (attempt + 1)))
+        try:
+            return layers(_labels(url, (account / "token").read_text(), context))
+        except urllib.error.HTTPError as error:
+            wrong = f"{error.code} {error.reason}"
+            error.close()
+            if error.code in (401, 403, 404):
+                break
+        except (OSError, ValueError) as error:
+            wrong = str(error)
+    print(f"node ranks: the labels of node {node} cannot be read: {wrong}", file=sys.stderr)
+    return ()
+
+
+def _labels(url: str, token: str, context: ssl.SSLContext) -> Mapping[str, str]:
+    # Metadata alone: a Node with its images is tens of kilobytes.
+    # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
+    headers = {
+        "Authorization": f"Bearer {token.strip()}",
+        "Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+    }
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=_ASK_SECONDS, context=context) as answer:
+        found = json.loads(answer.read())
+    labels = found.get("metadata", {}).get("labels", {})
+    return {str(key): str(value) for key, value in labels.items()}
+
+
+def layers(labels: Mapping[str, str]) -> Place:
+    """Return the network layers among the labels of a node, the broadest first."""
+    found = {
+        int(match[1]): value
+        for key, value in labels.items()
+        if (match := LAYER_LABEL.fullmatch(key))
+    }
+    return tuple(found[layer] for layer in sorted(found))
+
+
+async def answer_all(port: int, run: str, nodes: int, place: Place, patience: float) -> int:
+    """Tell every other pod its rank, and return that of the first one, which is 0.
+
+    Args:
+        port: TCP port to listen on.
+        run: Name of this try of the job; pods of another are sent away.
+        nodes: Pods of the job.
+        place: Place of the first pod's node.
+        patience: Seconds to wait for all of them.
+
+    Raises:
+        TimeoutError: Some have not come in time; it names them.
+    """
+    _hold_connections(nodes)
+    desk = _Desk(run, nodes, place)
+    server = await asyncio.start_server(
+        desk.meet, port=port, backlog=_BACKLOG, limit=_LONGEST_LINE, reuse_address=True
+    )
+    try:
+        await asyncio.wait_for(desk.complete.wait(), patience)
+        order = ordered(desk.places)
+        desk.answer(order)
+    except TimeoutError:
+        missing = ranges(desk.missing())
+        raise TimeoutError(
+            f"pods {missing} of {nodes} have not come within {patience:.0f} seconds"
+        ) from None
+    finally:
+        server.close()
+        await desk.close()
+    print(f"{TABLE}{ranges(order)}", file=sys.stderr, flush=True)
+    return 0
+
+
+class _Desk:
+    """Takes the places of all pods at the first one, and answers when the last has come."""
+
+    def __init__(self, run: str, nodes: int, place: Place) -> None:
+        self._run = run
+        self._nodes = nodes
+        self._waiting: dict[int, asyncio.StreamWriter] = {}
+        self.places: dict[int, Place] = {0: place}
+        self.complete = asyncio.Event()
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Keep the connection of a pod of this try, and close that of any other."""
+        try:
+            told = json.loads(await reader.readline())
+            index, place = int(told["index"]), tuple(map(str, told["place"]))
+            known = told["run"] == self._run and 0 < index < self._nodes
+        except (ValueError, KeyError, TypeError, OSError):
+            index, place, known = 0, (), False
+        if not known:
+            writer.close()
+            return
+        # One that lost its connection comes again.
+        self.places[index], self._waiting[index] = place, writer
+        if len(self.places) == self._nodes:
+            self.complete.set()
+
+    def missing(self) -> list[int]:
+        """Return the indexes of pods that have not come."""
+        return [index for index in range(self._nodes) if index not in self.places]
+
+    def answer(self, order: Sequence[int]) -> None:
+        """Send each pod its place in ``order``."""
+        for rank, index in enumerate(order):
+            if (writer := self._waiting.get(index)) is not None:
+                writer.write(f"{rank}\n".encode())
+
+    async def close(self) -> None:
+        """Close all connections once what was written has been sent."""
+        for writer in self._waiting.values():
+            writer.close()
+        for writer in self._waiting.values():
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+async def ask(host: str, port: int, run: str, index: int, place: Place, patience: float) -> int:
+    """Return the rank that the first pod gives the pod of ``index``.
+
+    Args:
+        host: Host of the first pod.
+        port: Its TCP port.
+        run: Name of this try of the job.
+        index: Index of this pod.
+        place: Place of its node.
+        patience: Seconds to wait for an answer.
+
+    Raises:
+        TimeoutError: The first pod has not answered in time.
+    """
+    told = json.dumps({"run": run, "index": index, "place": place}).encode() + b"\n"
+
+    async def until_answered() -> int:
+        while True:
+            with suppress(OSError, ValueError):
+                reader, writer = await asyncio.open_connection(host, port)
+                try:
+                    writer.write(told)
+                    # An empty line: the first pod of another try, or one that has just ended.
+                    return int(await reader.readline())
+                finally:
+                    writer.close()
+            await asyncio.sleep(_RETRY_SECONDS * random.uniform(0.5, 1.5))
+
+    try:
+        return await asyncio.wait_for(until_answered(), patience)
+    except TimeoutError:
+        raise TimeoutError(
+            f"the first pod gave no rank at {host}:{port} within {patience:.0f} seconds"
+        ) from None
+
+
+def _hold_connections(count: int) -> None:
+    """Raise this process's limit of open files, so that ``count`` pods can wait."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 64
+    if soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
