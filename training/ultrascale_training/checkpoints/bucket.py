@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyMo
 
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torch.distributed.checkpoint import StorageReader, StorageWriter
@@ -28,6 +29,8 @@ from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import BucketObjects
 
 _NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
+# The connector deletes one object a request, and a checkpoint has one for each writer.
+_DELETIONS_AT_ONCE = 32
 
 
 class BucketStore(Store):
@@ -128,8 +131,9 @@ class BucketStore(Store):
     def delete(self, name: str) -> None:
         """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
         self.objects.delete(f"{name}/{MANIFEST}")
-        for found in self.objects.names(f"{name}/"):
-            self.objects.delete(found)
+        with ThreadPoolExecutor(_DELETIONS_AT_ONCE) as threads:
+            # The list makes an error of any of them one of this call.
+            list(threads.map(self.objects.delete, self.objects.names(f"{name}/")))
 
     def _is_published(self, name: str) -> bool:
         return bool(self.objects.names(f"{name}/{MANIFEST}"))

@@ -1,0 +1,283 @@
+"""Checkpoints in a directory and in S3: what is damaged is never loaded, and the one before is."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+import itertools
+import logging
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.no_torch import NO_TORCH
+from tests.support.s3_server import BUCKET, S3Server, running_s3
+
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+
+from ultrascale_training.checkpoints import (
+    Checkpoint,
+    NanGuard,
+    Saver,
+    Store,
+    SuspectCheckpointError,
+    load,
+    newest_sound,
+    open_checkpoint,
+    open_store,
+    verify,
+)
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import open_objects
+
+pytestmark = pytest.mark.training
+ATTEMPTS = itertools.count()
+Group = Any
+
+
+@pytest.fixture(scope="module")
+def group() -> Generator[Group]:
+    """A process group of this process alone."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    pytest.importorskip("s3torchconnector", reason="no connector for S3 here: run `make training`")
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    location = str(tmp_path / "checkpoints")
+    if request.param == "bucket":
+        for name, value in request.getfixturevalue("s3").environment.items():
+            monkeypatch.setenv(name, value)
+        location = f"s3://{BUCKET}/{tmp_path.name}/checkpoints"
+    made = open_store(location, keep=2)
+    made.prepare()
+    return made
+
+
+def state(value: float) -> dict[str, Any]:
+    return {f"model.{n}": torch.full((64, 9), value) for n in range(3)}
+
+
+def save(store: Store, group: Group, *steps: int) -> None:
+    saver = Saver(store, group=group, attempt=f"a{next(ATTEMPTS)}")
+    for step in steps:
+        saver.save(step, state(step), {"model": "tiny"})
+    saver.close()
+
+
+def loaded(checkpoint: Checkpoint | None) -> set[float]:
+    """Return the numbers in a checkpoint, which should be its step."""
+    assert checkpoint is not None
+    found = state(-1.0)
+    load(checkpoint, found)
+    return {value for tensor in found.values() for value in tensor.unique().tolist()}
+
+
+def file_of(store: Store, step: int, suffix: str) -> str:
+    """Return the name of a file of the checkpoint of ``step``."""
+    (found,) = [name for name in store.objects.names(f"step-{step:08d}") if name.endswith(suffix)]
+    return found
+
+
+def change(store: Store, name: str, changed: Callable[[bytes], bytes]) -> None:
+    content = store.objects.get(name)
+    assert content is not None
+    store.objects.delete(name)
+    store.objects.put(name, changed(content))
+
+
+def flip_one_bit(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
+
+
+def zero_the_tail(content: bytes) -> bytes:
+    return content[:-64] + bytes(64)
+
+
+def told_by_us(caplog: pytest.LogCaptureFixture) -> list[str]:
+    ours = [each for each in caplog.records if each.name == "ultrascale_training"]
+    return [each.getMessage() for each in ours if each.levelno >= logging.ERROR]
+
+
+DAMAGE = {
+    "a bit of a tensor": (".distcp", flip_one_bit),
+    "the tail of a file": (".distcp", zero_the_tail),
+    "half a file": (".distcp", lambda content: content[: len(content) // 2]),
+    "a bit of torch's metadata": (".metadata", flip_one_bit),
+    "a bit of the manifest": ("checkpoint.json", flip_one_bit),
+    "an empty manifest": ("checkpoint.json", lambda content: b""),
+    "a manifest of zeros": ("checkpoint.json", lambda content: bytes(len(content))),
+    "the manifest of another step": (
+        "checkpoint.json",
+        lambda content: content.replace(b'"step": 2', b'"step": 9'),
+    ),
+}
+
+
+# What differs between the places is how a file is read, so a bucket need not meet every damage.
+@pytest.mark.parametrize(
+    ("store", "damage"),
+    [
+        *(("directory", damage) for damage in DAMAGE),
+        ("bucket", "a bit of a tensor"),
+        ("bucket", "an empty manifest"),
+    ],
+    indirect=["store"],
+)
+def test_what_is_damaged_is_named_and_the_checkpoint_before_is_taken(
+    store: Store, group: Group, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    save(store, group, 1, 2)
+    suffix, changed = DAMAGE[damage]
+    change(store, file_of(store, 2, suffix), changed)
+
+    found = newest_sound(store, group)
+
+    assert loaded(found) == {1.0}
+    (told,) = told_by_us(caplog)
+    assert "step-00000002" in told
+    assert suffix in told
+    # Neither this start nor the next one reads it again, and nobody has to tell it twice.
+    assert [(bad.step, bad.cause) for bad in store.aside()] == [(2, "damage")]
+    assert newest_sound(store, group) == found
+    assert told_by_us(caplog) == [told]
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_is_refused_and_not_begun_anew(
+    store: Store, group: Group
+) -> None:
+    save(store, group, 1, 2)
+    for step in (1, 2):
+        change(store, file_of(store, step, ".distcp"), flip_one_bit)
+
+    for _ in range(2):
+        with pytest.raises(TrainingError, match="no checkpoint of this run can be loaded") as told:
+            newest_sound(store, group)
+        assert {"step-00000001", "step-00000002"} <= {
+            line.partition(":")[0].removeprefix("bad-")[:13]
+            for line in str(told.value).splitlines()
+        }
+
+
+def test_a_place_without_checkpoints_begins_at_step_0(store: Store, group: Group) -> None:
+    assert newest_sound(store, group) is None
+
+
+def test_only_as_many_as_asked_for_are_kept_and_what_was_set_aside_goes_with_time(
+    store: Store, group: Group
+) -> None:
+    save(store, group, 1, 2)
+    change(store, file_of(store, 2, ".distcp"), flip_one_bit)
+    assert loaded(newest_sound(store, group)) == {1.0}
+
+    # The damaged one does not count: otherwise the only sound one would go.
+    save(store, group, 3)
+    assert [store.open(name).step for name in store.named()] == [3, 1]
+    save(store, group, 4)
+
+    assert [store.open(name).step for name in store.named()] == [4, 3]
+    assert store.aside() == []
+    assert {name.partition("/")[0] for name in store.objects.names()} == set(store.named())
+
+
+def test_a_step_that_is_computed_again_replaces_its_checkpoint(store: Store, group: Group) -> None:
+    save(store, group, 1, 2)
+    save(store, group, 2)
+
+    assert [store.open(name).step for name in store.named()] == [2, 1]
+    assert loaded(newest_sound(store, group)) == {2.0}
+
+
+def test_what_a_killed_writer_left_is_not_read_and_goes_at_the_next_start(
+    store: Store, group: Group
+) -> None:
+    save(store, group, 1, 2)
+    left = "partial-00000003-dead" if store.location.startswith("/") else "step-00000003-dead"
+    store.objects.put(f"{left}/__0_0.distcp", b"half")
+
+    assert loaded(newest_sound(store, group)) == {2.0}
+    store.prepare()
+
+    assert left not in store.objects.folders()
+    assert len(store.named()) == 2
+
+
+def test_a_checkpoint_that_the_user_names_is_verified_as_well(store: Store, group: Group) -> None:
+    save(store, group, 1)
+    (name,) = store.named()
+    verify(open_checkpoint(f"{store.location}/{name}"), group)
+    change(store, file_of(store, 1, ".distcp"), flip_one_bit)
+
+    with pytest.raises(TrainingError, match=r"--resume: .*step-00000001.* is damaged: __0_0\.dist"):
+        verify(open_checkpoint(f"{store.location}/{name}"), group)
+
+
+def test_a_loss_that_is_no_number_long_after_a_resume_blames_no_checkpoint(
+    store: Store, group: Group
+) -> None:
+    save(store, group, 1, 2)
+    guard = NanGuard(store, newest_sound(store, group), within=10)
+
+    assert isinstance(guard.judge(13, float("nan")), TrainingError)
+    assert store.aside() == []
+    assert isinstance(guard.judge(12, float("nan")), SuspectCheckpointError)
+    assert loaded(newest_sound(store, group)) == {1.0}
+
+
+def test_the_only_checkpoint_is_not_given_up_for_a_loss_that_is_no_number(
+    store: Store, group: Group
+) -> None:
+    save(store, group, 2)
+
+    told = NanGuard(store, newest_sound(store, group), within=10).judge(3, float("inf"))
+
+    assert isinstance(told, TrainingError)
+    assert "there is no checkpoint before that one" in str(told)
+    assert loaded(newest_sound(store, group)) == {2.0}
+
+
+def test_small_files_of_a_run_are_read_as_they_were_written(store: Store) -> None:
+    objects = open_objects(store.location.removesuffix("/checkpoints"))
+    objects.put("restarts.json", b"{}")
+    objects.put("failures/rank1.txt", b"trace")
+
+    assert objects.get("restarts.json") == b"{}"
+    assert objects.get("nowhere.json") is None
+    assert objects.names("failures/") == ["failures/rank1.txt"]
+    assert "failures" in objects.folders()
+    objects.delete("restarts.json")
+    assert objects.get("restarts.json") is None
+
+
+def test_a_bucket_that_is_not_there_is_told_before_the_first_step(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(TrainingError, match="s3://nowhere/run: the first worker cannot write"):
+        open_store("s3://nowhere/run", keep=2).prepare()
+
+
+def test_a_bucket_without_a_region_is_told_with_the_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("s3torchconnector")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(TrainingError, match=r"^AWS_REGION: an output in S3 needs the region"):
+        open_store("s3://bucket/run", keep=2)
