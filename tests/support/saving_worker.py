@@ -71,11 +71,13 @@ def main() -> int:
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     store = open_store(place, keep=2)
+    group = dist.group.WORLD
+    assert group is not None
     if dist.get_rank() == 0:
         store.prepare()
     dist.barrier()
     tensors = state(layout)
-    found = newest_sound(store, dist.group.WORLD)
+    found = newest_sound(store, group)
     step = 0
     if found is not None:
         step = found.step
@@ -86,7 +88,7 @@ def main() -> int:
                 os._exit(3)
     print(f"resumes {step}", flush=True)
     attempt = f"{step}-{os.environ['MASTER_PORT']}"
-    saver = Saver(store, group=dist.group.WORLD, attempt=attempt)
+    saver = Saver(store, group=group, attempt=attempt)
     for now in itertools.count(step + 1):
         for value in tensors.values():
             local(value).fill_(now)

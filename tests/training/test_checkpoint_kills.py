@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class Generation:
 
 
 @contextmanager
-def generation(folder: Path, number: int, *, world: int, layout: str) -> Iterator[Generation]:
+def generation(folder: Path, number: int, *, world: int, layout: str) -> Generator[Generation]:
     started = Generation(folder, number, world=world, layout=layout)
     try:
         yield started

@@ -112,18 +112,31 @@ def told_by_us(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in ours if each.levelno >= logging.ERROR]
 
 
-DAMAGE = {
+def halve(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def empty(content: bytes) -> bytes:
+    return content[:0]
+
+
+def zero(content: bytes) -> bytes:
+    return bytes(len(content))
+
+
+def claim_another_step(content: bytes) -> bytes:
+    return content.replace(b'"step": 2', b'"step": 9')
+
+
+DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
     "a bit of a tensor": (".distcp", flip_one_bit),
     "the tail of a file": (".distcp", zero_the_tail),
-    "half a file": (".distcp", lambda content: content[: len(content) // 2]),
+    "half a file": (".distcp", halve),
     "a bit of torch's metadata": (".metadata", flip_one_bit),
     "a bit of the manifest": ("checkpoint.json", flip_one_bit),
-    "an empty manifest": ("checkpoint.json", lambda content: b""),
-    "a manifest of zeros": ("checkpoint.json", lambda content: bytes(len(content))),
-    "the manifest of another step": (
-        "checkpoint.json",
-        lambda content: content.replace(b'"step": 2', b'"step": 9'),
-    ),
+    "an empty manifest": ("checkpoint.json", empty),
+    "a manifest of zeros": ("checkpoint.json", zero),
+    "the manifest of another step": ("checkpoint.json", claim_another_step),
 }
 
 

@@ -89,10 +89,15 @@ class BucketStore(Store):
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
         """Return the reader of one checkpoint."""
+        from s3torchconnector import S3ReaderConstructor
         from s3torchconnector.dcp import S3StorageReader
 
-        reader = S3StorageReader(self._bucket.region, checkpoint.location)
-        reader.fs = self._files(reader._reader_constructor)
+        # It fetches the ranges that this worker needs of a file, joined where they are near.
+        ranges = S3ReaderConstructor.dcp_optimized()
+        reader = S3StorageReader(
+            self._bucket.region, checkpoint.location, reader_constructor=ranges
+        )
+        reader.fs = self._files(ranges)
         return reader
 
     def discard(self, step: int, *, attempt: str) -> None:
