@@ -47,7 +47,7 @@ def component(path: str, **parameters: str) -> AppDef:
     return materialize_appdef(get_component(f"{ROOT}/{path}:generateAppDef").fn, words)
 
 
-def job_of(app: AppDef, *, cluster: Path = CLUSTER, **options: str) -> JobManifests:
+def job_of(app: AppDef, *, cluster: Path = CLUSTER, **options: str | list[str]) -> JobManifests:
     """Return what is sent for ``app``."""
     scheduler = create_ultrascale("torchx")
     return scheduler.submit_dryrun(app, {"cluster": str(cluster), **options}).request.manifests

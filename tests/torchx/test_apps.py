@@ -53,6 +53,15 @@ def test_a_pod_gets_what_its_app_asks_for() -> None:
     assert asked.items() <= requests.items()
 
 
+def test_a_variable_is_set_that_the_command_line_allows() -> None:
+    app = apps.make_app(env={"NCCL_BUFFSIZE": "8388608"})
+
+    with pytest.raises(AppError, match="NCCL_BUFFSIZE: tuned by aws-ofi-nccl"):
+        apps.job_of(app)
+    env = container(apps.job_of(app, allow_env=["NCCL_BUFFSIZE"]))["env"]
+    assert {"name": "NCCL_BUFFSIZE", "value": "8388608"} in env
+
+
 def test_an_app_that_asks_for_devices_alone_gets_the_rest_of_their_nodes() -> None:
     app = apps.make_app(resource=Resource(cpu=0, gpu=0, memMB=0, devices={DEVICES: 16}))
     whole = prepared(apps.CLUSTER, make_job(pool="trn1", image=apps.IMAGE))

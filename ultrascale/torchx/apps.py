@@ -67,6 +67,7 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         "env": {key: value for key, value in role.env.items() if key != _SESSION},
         **pools.keys(role),
         **({"queue": options.queue} if options.queue else {}),
+        **({"allow_env": [*options.allow_env]} if options.allow_env else {}),
         **({"priority": options.priority_class} if options.priority_class else {}),
         **({} if options.durable else {"durable": False}),
     }

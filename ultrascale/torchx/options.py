@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from torchx.specs import CfgVal, runopts
 
@@ -36,6 +37,7 @@ class Options:
         account: AWS account of the cluster's registry.
         kubeconfig: Kubeconfig.
         context: Context of it.
+        allow_env: Variables that are refused as harmful, and set knowingly.
         durable: Whether the job has to have a place for its output that outlives its pods.
     """
 
@@ -49,6 +51,7 @@ class Options:
     kubeconfig: Path | None
     context: str | None
     durable: bool
+    allow_env: tuple[str, ...] = ()
 
 
 def run_options() -> runopts:
@@ -62,6 +65,11 @@ def run_options() -> runopts:
     )
     for key, text in _HELP.items():
         options.add(key, type_=str, help=text)
+    options.add(
+        "allow_env",
+        type_=list[str],
+        help="variables that are refused as harmful, and set knowingly, with ; between them",
+    )
     options.add(
         "durable",
         type_=bool,
@@ -84,6 +92,7 @@ def read(cfg: Mapping[str, CfgVal]) -> Options:
         account=_text(cfg, "account"),
         kubeconfig=Path(kubeconfig).expanduser() if kubeconfig else None,
         context=_text(cfg, "context"),
+        allow_env=tuple(cast("list[str] | None", cfg.get("allow_env")) or ()),
         durable=cfg.get("durable") is not False,
     )
 
