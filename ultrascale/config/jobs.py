@@ -182,7 +182,16 @@ class Restarts(Model):
     budget: Annotated[float, Field(gt=0, le=integer_bounds.NODE_HOURS)] | None = None
     """Node-hours of the job that earn one restart; progress that is saved refills the budget.
 
-    Default: 3167, which allows twice the failures that were published of 2,048 nodes.
+    Default: half of `node_hours_between_failures`.
+    """
+
+    node_hours_between_failures: (
+        Annotated[float, Field(gt=0, le=integer_bounds.NODE_HOURS)] | None
+    ) = None
+    """Node-hours between two failures of a node, from which restarts and the interval of
+    checkpoints follow.
+
+    Default: 6335, as was published of 2,048 nodes.
     """
 
 

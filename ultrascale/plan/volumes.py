@@ -107,6 +107,7 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 name=lustre.claim.name,
                 mount_path=lustre.claim.mount_path,
                 zone=lustre.zone,
+                file_system=lustre.name,
             )
             yield _Claimed(claim=claim, lustre=lustre, own=True)
     for bucket, stated in cluster.storage.bucket_claims.items():
@@ -131,7 +132,9 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
             claim = ClaimPlan(namespace=namespace, name=default.name, mount_path=default.mount_path)
             if default.lustre is not None:
                 lustre = file_systems[default.lustre]
-                yield _Claimed(claim=replace(claim, zone=lustre.zone), lustre=lustre)
+                yield _Claimed(
+                    claim=replace(claim, zone=lustre.zone, file_system=lustre.name), lustre=lustre
+                )
             else:
                 yield _Claimed(claim=replace(claim, source="bucket"), bucket=default.bucket)
 

@@ -9,6 +9,7 @@ from ultrascale.catalog import jobset, kubeflow, training_operator, volcano
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import (
+    checkpoints,
     claims,
     command,
     gate,
@@ -275,6 +276,14 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     makes_service = controller in ("jobset", "hyperpod")
     needs_service = job.nodes > 1 and not host_list and not makes_service
     place = output.plan_output(request)
+    saves = checkpoints.plan_checkpoints(
+        request,
+        place,
+        size=recipe.checkpoint_bytes if recipe is not None else 0,
+        processes=job.processes_per_node or share.processes,
+    )
+    job = checkpoints.with_interval(job, recipe, saves)
+    request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
     if operated:
         pod = _with_agent(request, job, pod, share)
@@ -314,9 +323,15 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         topology=topology_of(request, pools),
         operator=_operator(request, job, share, pools) if operated else None,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
-        notes=(*(division.notes if request.gang else ()), *notes, *recipes.notes_of(recipe)),
+        notes=(
+            *(division.notes if request.gang else ()),
+            *notes,
+            *recipes.notes_of(recipe),
+            *checkpoints.notes_of(saves, job.nodes),
+        ),
         recipe=recipe,
         output=place,
+        checkpoints=saves,
     )
 
 

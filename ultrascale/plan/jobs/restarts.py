@@ -21,9 +21,14 @@ _MARGIN = 2
 _DAYS = 30
 
 
+def node_hours_between_failures(job: config.TrainingJob) -> float:
+    """Return the node-hours between two failures: stated, or by the published rate."""
+    return job.restarts.node_hours_between_failures or failures.PUBLISHED.node_hours_between
+
+
 def node_hours_of_a_restart(job: config.TrainingJob) -> float:
-    """Return the node-hours that earn one restart: stated, or by the published rate."""
-    return job.restarts.budget or round(failures.PUBLISHED.node_hours_between / _MARGIN)
+    """Return the node-hours that earn one restart: stated, or by the rate of failures."""
+    return job.restarts.budget or round(node_hours_between_failures(job) / _MARGIN)
 
 
 def restarts_of(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:

@@ -92,6 +92,40 @@ class OutputPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BandwidthPlan:
+    """Rate at which a place takes checkpoints.
+
+    Attributes:
+        gb_per_second: GB/s of all nodes together.
+        formula: How that is calculated.
+    """
+
+    gb_per_second: float
+    formula: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPlan:
+    """Checkpoints of a job: their time, and how often they pay.
+
+    Attributes:
+        size: Bytes of a checkpoint.
+        bandwidth: What its place takes.
+        save_seconds: Time to write one.
+        seconds_between_failures: Mean time between two failures of the job.
+        interval_seconds: Training between two checkpoints at which least time is lost.
+        lost_share: Share of time that is lost then, from 0 to 1, if training waits for each.
+    """
+
+    size: int
+    bandwidth: BandwidthPlan
+    save_seconds: float
+    seconds_between_failures: float
+    interval_seconds: float
+    lost_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScratchPlan:
     """A volume of a pod on the local NVMe of its node.
 
@@ -404,6 +438,7 @@ class JobPlan:
         patch: JSON merge patches over its objects, by kind.
         recipe: Recipe that it runs; None for a program of its own.
         output: Place of its checkpoints; None where it keeps none.
+        checkpoints: Their time and interval; None where their size or place is not known.
         gate: Checks of nodes before it is sent; None: none.
     """
 
@@ -432,6 +467,7 @@ class JobPlan:
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     recipe: RecipePlan | None = None
     output: OutputPlan | None = None
+    checkpoints: CheckpointPlan | None = None
     gate: GatePlan | None = None
 
     @property

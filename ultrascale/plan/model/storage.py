@@ -22,6 +22,7 @@ class ClaimPlan:
         zone: The zone that the file system lies in; None where every zone is as near.
         stand_in: Claim of the same namespace that shows the same data where no node of a job lies
             in ``zone``; None without one.
+        file_system: File system behind it, by its name in the cluster file; None for a bucket.
     """
 
     namespace: str
@@ -31,6 +32,7 @@ class ClaimPlan:
     read_only: bool = False
     zone: str | None = None
     stand_in: str | None = None
+    file_system: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

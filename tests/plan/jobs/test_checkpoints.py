@@ -1,0 +1,123 @@
+"""Checkpoints of jobs: their time by formula, and the interval at which least time is lost."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import IMAGE, container, job_cluster, prepared
+from tests.support.pools import pool_document
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.plan.jobs.checkpoints import interval_seconds, lost_share, span
+
+POOL = pool_document(
+    name="train",
+    role="reserved",
+    instance_types=["p5en.48xlarge"],
+    provisioner="karpenter",
+    purchase={"option": "odcr", "reservation": "cr-0123456789abcdef0"},
+    zones=["us-west-2b"],
+    nodes={"static": 16},
+)
+LUSTRE: dict[str, Any] = {
+    "lustre": [
+        {
+            "name": "fast",
+            "zone": "us-west-2b",
+            "capacity_gib": 38400,
+            "throughput_mbps_per_tib": 500,
+            "claim": {"namespace": "training", "name": "data", "mount_path": "/data"},
+        }
+    ]
+}
+BUCKET: dict[str, Any] = {"buckets": ["checkpoints"]}
+JOB: dict[str, Any] = {
+    "name": "tune",
+    "pool": "train",
+    "nodes": 16,
+    "image": IMAGE,
+    "recipe": "llama3-70b",
+    "durable": True,
+}
+
+
+def sent(storage: dict[str, Any], **changes: Any) -> JobManifests:
+    data = {"args": ["--data=/data/tokens"]}
+    return prepared(job_cluster(POOL, storage=storage), JOB | data | changes)
+
+
+def told(job: JobManifests) -> str:
+    [note] = [each for each in job.notes if each.startswith("A checkpoint")]
+    return note
+
+
+def lost_by_trial(interval: float, *, save: float, between: float) -> float:
+    """Return the share of time that a job loses, by drawing its failures one by one."""
+    draw = random.Random(0)
+    useful = elapsed = 0.0
+    failure = draw.expovariate(1 / between)
+    for _ in range(20_000):
+        if failure < interval + save:
+            elapsed += failure
+            failure = draw.expovariate(1 / between)
+        else:
+            useful, elapsed = useful + interval, elapsed + interval + save
+            failure -= interval + save
+    return 1 - useful / elapsed
+
+
+@pytest.mark.parametrize(("save", "between"), [(30, 36_000), (300, 5_700)])
+def test_no_other_interval_loses_less_where_failures_are_drawn(save: float, between: float) -> None:
+    best = interval_seconds(save_seconds=save, seconds_between_failures=between)
+    lost = lost_by_trial(best, save=save, between=between)
+
+    for other in (best / 2, best * 2):
+        assert lost < lost_by_trial(other, save=save, between=between)
+    foretold = lost_share(interval=best, save_seconds=save, seconds_between_failures=between)
+    assert math.isclose(lost, foretold, rel_tol=0.15)
+
+
+def test_a_job_that_fails_before_it_has_saved_saves_once_a_failure() -> None:
+    assert interval_seconds(save_seconds=100, seconds_between_failures=40) == 40
+
+
+def test_a_file_system_gives_what_its_size_and_tier_say() -> None:
+    note = told(sent(LUSTRE))
+
+    assert "18.8 GB/s = min(37.5 TiB * 500 MB/s of fast, 16 nodes * 12.5 GB/s)" in note
+
+
+def test_a_bucket_gives_what_the_connectors_of_all_processes_ask_for() -> None:
+    note = told(sent(BUCKET, args=["--data=s3://tokens"]))
+
+    assert "160.0 GB/s = 16 nodes * min(8 processes * 1.25 GB/s, 12.5 GB/s)" in note
+
+
+def interval(job: JobManifests) -> int:
+    words = container(job)["command"]
+    [stated] = [word for word in words if word.startswith("--checkpoint.interval=")]
+    return int(stated.partition("=")[2])
+
+
+def test_a_fleet_that_fails_more_often_saves_more_often() -> None:
+    often = {"node_hours_between_failures": 63.35}
+
+    # By the square root of the rate, a hundred times as high.
+    assert interval(sent(LUSTRE)) == pytest.approx(
+        10 * interval(sent(LUSTRE, restarts=often)), rel=0.1
+    )
+
+
+def test_an_interval_of_the_users_is_left_alone() -> None:
+    job = sent(LUSTRE, args=["--data=/data/tokens", "--checkpoint.interval=7"])
+
+    assert interval(job) == 7
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 s"), (99, "99 s"), (600, "10 min"), (9000, "2.5 h"), (400_000, "4.6 days")],
+)
+def test_times_are_told_in_the_unit_in_which_they_are_read(seconds: float, text: str) -> None:
+    assert span(seconds) == text

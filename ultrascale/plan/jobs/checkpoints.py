@@ -1,0 +1,158 @@
+"""Time that checkpoints of a job take, and the interval at which they cost least.
+
+Source: https://doi.org/10.1016/j.future.2004.11.016 (J. T. Daly, "A higher order estimate of the
+optimum checkpoint interval for restart dumps"; its first term is Young's of 1974)
+"""
+
+import math
+from collections.abc import Iterator
+
+from ultrascale import config
+from ultrascale.catalog import checkpoint_bandwidth as rates
+from ultrascale.catalog import recipes
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.restarts import node_hours_between_failures
+from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
+from ultrascale.plan.model.recipes import RecipePlan
+
+_BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
+_INTERVAL = "--checkpoint.interval"  # TorchTitan's, in steps
+_HOUR, _DAY = 3600.0, 86_400.0
+# A job that fails less often has no interval that anybody would notice.
+_RARE_SECONDS = 30 * _DAY
+
+
+def interval_seconds(*, save_seconds: float, seconds_between_failures: float) -> float:
+    """Return the seconds of training between two checkpoints at which least time is lost.
+
+    Args:
+        save_seconds: Time for which a checkpoint keeps training waiting.
+        seconds_between_failures: Mean time between two failures of the whole job.
+    """
+    if save_seconds >= 2 * seconds_between_failures:
+        return seconds_between_failures
+    ratio = save_seconds / (2 * seconds_between_failures)
+    young = math.sqrt(2 * save_seconds * seconds_between_failures)
+    return young * (1 + math.sqrt(ratio) / 3 + ratio / 9) - save_seconds
+
+
+def lost_share(*, interval: float, save_seconds: float, seconds_between_failures: float) -> float:
+    """Return the share of time that checkpoints and repeated steps take, at most 1.
+
+    A failure repeats half an interval on average. Times of restarts are not in it.
+    """
+    saving = save_seconds / (interval + save_seconds)
+    repeated = (interval + save_seconds) / 2 / seconds_between_failures
+    return min(1.0, saving + repeated)
+
+
+def plan_checkpoints(
+    request: JobRequest, output: OutputPlan | None, *, size: int, processes: int
+) -> CheckpointPlan | None:
+    """Return the checkpoints of a job; None where nothing says how fast they are written.
+
+    Args:
+        request: The job.
+        output: Place of its output.
+        size: Bytes of a checkpoint.
+        processes: Processes of a node, each of which writes its own part.
+    """
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or output is None or not size:
+        return None
+    bandwidth = bandwidth_of(request, job, output, processes=processes)
+    if bandwidth is None:
+        return None
+    save = size / bandwidth.gb_per_second / 1e9
+    between = node_hours_between_failures(job) / job.nodes * _HOUR
+    # Training goes on while a checkpoint is written, but the next one waits for it.
+    interval = max(interval_seconds(save_seconds=save, seconds_between_failures=between), save)
+    return CheckpointPlan(
+        size=size,
+        bandwidth=bandwidth,
+        save_seconds=save,
+        seconds_between_failures=between,
+        interval_seconds=interval,
+        lost_share=lost_share(
+            interval=interval, save_seconds=save, seconds_between_failures=between
+        ),
+    )
+
+
+def bandwidth_of(
+    request: JobRequest, job: config.TrainingJob, output: OutputPlan, *, processes: int
+) -> BandwidthPlan | None:
+    """Return what a place takes from the nodes of a job; None where nothing states it.
+
+    Args:
+        request: The job.
+        job: The same, a training job.
+        output: The place.
+        processes: Processes of a node.
+    """
+    node = rates.NODE_GBPS / _BITS
+    if output.source == "s3":
+        process = rates.S3_GBPS_PER_PROCESS / _BITS
+        return BandwidthPlan(
+            gb_per_second=job.nodes * min(processes * process, node),
+            formula=(
+                f"{job.nodes} nodes * min({processes} processes * {process:g} GB/s, {node:g} GB/s)"
+            ),
+        )
+    claimed = next((each for each in request.mounted_claims if each.name == output.claim), None)
+    if output.source != "lustre" or claimed is None or claimed.file_system is None:
+        return None
+    [lustre] = [each for each in request.cluster.storage.lustre if each.name == claimed.file_system]
+    tier, tib = lustre.throughput_mbps_per_tib, lustre.capacity_gib / _GIB_PER_TIB
+    return BandwidthPlan(
+        gb_per_second=min(tib * tier / _MB_PER_GB, job.nodes * node),
+        formula=(
+            f"min({tib:.1f} TiB * {tier} MB/s of {lustre.name}, {job.nodes} nodes * {node:g} GB/s)"
+        ),
+    )
+
+
+def with_interval(
+    job: config.TrainingJob, recipe: RecipePlan | None, plan: CheckpointPlan | None
+) -> config.TrainingJob:
+    """Return a job whose recipe saves at the interval of ``plan``, unless its arguments say when.
+
+    Args:
+        job: The job, with the arguments of its recipe.
+        recipe: Its recipe; None without.
+        plan: Its checkpoints; None where their time is not known.
+    """
+    if recipe is None or plan is None or recipe.engine == recipes.NEURON_ENGINE:
+        return job
+    if any(word.partition("=")[0] == _INTERVAL for word in job.args):
+        return job
+    steps = max(1, min(recipe.steps, round(plan.interval_seconds / recipe.step_seconds)))
+    return job.model_copy(update={"args": (f"{_INTERVAL}={steps}", *job.args)})
+
+
+def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
+    """Yield what checkpoints of a job cost, and how often they pay.
+
+    Args:
+        plan: Its checkpoints.
+        nodes: Its nodes.
+    """
+    if plan is None:
+        return
+    rare = plan.seconds_between_failures > _RARE_SECONDS
+    often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
+    yield (
+        f"A checkpoint of {plan.size / 1e9:,.0f} GB takes at least {span(plan.save_seconds)} "
+        f"({plan.bandwidth.gb_per_second:,.1f} GB/s = {plan.bandwidth.formula}). By the published "
+        f"rate {nodes:,} nodes fail {often}: one each {span(plan.interval_seconds)} costs least "
+        f"(Daly), {plan.lost_share:.1%} of the time if training waits for it."
+    )
+
+
+def span(seconds: float) -> str:
+    """Return a time in the unit in which it is read."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 1 else "1 s"
+    if seconds < 2 * _HOUR:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / _HOUR:.1f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.1f} days"
