@@ -68,13 +68,14 @@ class UnequalError(Exception):
 
 
 def change(found: Any, operations: list[Any]) -> None:
-    """Apply the operations `test` and `replace` of a JSON patch."""
+    """Apply the operations `test`, `add` and `replace` of a JSON patch to members of objects."""
     for operation in operations:
-        *parents, key = operation["path"].strip("/").split("/")
+        words = operation["path"].strip("/").split("/")
+        *parents, key = (word.replace("~1", "/").replace("~0", "~") for word in words)
         holder = found
         for parent in parents:
             holder = holder[parent]
         if operation["op"] == "test" and holder[key] != operation["value"]:
             raise UnequalError(f"{operation['path']} is {holder[key]!r}")
-        if operation["op"] == "replace":
+        if operation["op"] in ("add", "replace"):
             holder[key] = operation["value"]
