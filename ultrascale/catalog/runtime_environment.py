@@ -40,7 +40,6 @@ _NEURON_EFA = (
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 # TorchTitan's own figure: `Comm.trace_buf_size`.
 _TORCHTITAN = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/configs.py"
-_FLIGHT_RECORDER_ENTRIES = "20000"
 _OFI_NCCL = "https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md"
 _TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"
 
@@ -115,16 +114,12 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 source=_TORCH_NCCL,
             ),
             # 2000 by default, which is less than one step of a large model: each layer gathers and
-            # reduces in each micro-batch. Releases before 2.9 read the old name alone.
+            # reduces in each micro-batch. Of its older name, TORCH_NCCL_TRACE_BUFFER_SIZE, each
+            # process would warn.
             "TORCH_FR_BUFFER_SIZE": Variable(
-                value=_FLIGHT_RECORDER_ENTRIES,
+                value="20000",
                 why="the trace reaches back over the last steps",
                 source=_TORCHTITAN,
-            ),
-            "TORCH_NCCL_TRACE_BUFFER_SIZE": Variable(
-                value=_FLIGHT_RECORDER_ENTRIES,
-                why="the same for older releases of torch",
-                source=_TORCH_NCCL,
             ),
             # Not for services: vLLM's own pool of memory does not work with it, and its releases
             # before May 2026 refuse to start.
