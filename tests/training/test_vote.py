@@ -5,9 +5,12 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import json
+import os
 import random
+import signal
 import socket
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
@@ -22,6 +25,8 @@ from tests.support.no_torch import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 import torch.distributed as dist
 
+from tests.support import voter
+from tests.support.etcd_server import free_ports
 from ultrascale_training.vote import Hang, Place, StopVote, Suspect, VoteLost
 
 pytestmark = pytest.mark.training
@@ -180,3 +185,51 @@ def test_a_worker_that_others_wait_for_is_named_with_its_node(
 
     assert hang.suspects == [Suspect(4, "ip-10-0-0-7", "behind")]
     assert hang.seconds > 0.3
+
+
+@pytest.fixture
+def voters(tmp_path: Path) -> Generator[Sequence[Any]]:
+    """Four workers on two nodes, as processes that have voted."""
+    port = free_ports(1)[0]
+    store = dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
+    found = [voter.start(port, rank, places([2, 2]), tmp_path) for rank in range(4)]
+    try:
+        for rank in range(4):
+            wait_for(tmp_path / f"votes-{rank}")
+        yield found
+    finally:
+        for each in found:
+            each.kill()
+            each.join()
+        del store
+
+
+def wait_for(path: Path) -> Any:
+    """Return what a worker writes."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"nobody wrote {path.name}"
+        time.sleep(0.02)
+    return json.loads(path.read_text())
+
+
+def test_a_killed_process_is_named_to_all_others_at_once(
+    voters: Sequence[Any], tmp_path: Path
+) -> None:
+    voters[3].kill()
+
+    told = {wait_for(tmp_path / f"end-{rank}") for rank in range(3)}
+
+    assert told == {"worker 3 on node node-1 has gone"}
+
+
+def test_a_process_that_stands_still_is_named_and_the_others_go_on_with_it(
+    voters: Sequence[Any], tmp_path: Path
+) -> None:
+    os.kill(voters[3].pid, signal.SIGSTOP)
+    assert wait_for(tmp_path / "hang") == [[3, "node-1", "silent"]]
+
+    os.kill(voters[3].pid, signal.SIGCONT)
+    (tmp_path / "stop").touch()
+
+    assert {wait_for(tmp_path / f"end-{rank}") for rank in range(4)} == {"stopped"}

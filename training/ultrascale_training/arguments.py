@@ -46,6 +46,7 @@ class Arguments:
     parallel: Parallel
     device: Device
     checkpoint_dir: str
+    records: str
     checkpoint_every: int
     keep: int
     save_async: bool
@@ -110,6 +111,7 @@ def _place_output(values: argparse.Namespace) -> None:
     cannot be written to a bucket, so what is no checkpoint stays on the node then.
     """
     output = values.output_dir or os.environ.get("ULTRASCALE_OUTPUT") or None
+    values.records = None if output is None else str(output).rstrip("/")
     if isinstance(output, str) and output.startswith("s3://"):
         values.checkpoint_dir = values.checkpoint_dir or f"{output.rstrip('/')}/checkpoints"
         output = Path(tempfile.gettempdir()) / "ultrascale-output"

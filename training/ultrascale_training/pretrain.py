@@ -7,14 +7,9 @@ save the same state and leave. What that means for a user: docs/training.md.
 
 import logging
 import os
-import signal
 import sys
-import traceback
 import uuid
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
-from types import TracebackType
 
 import torch
 import torch.distributed as dist
@@ -36,32 +31,43 @@ from ultrascale_training.checkpoints import (
 )
 from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
+from ultrascale_training.failures import FailureLog
 from ultrascale_training.loader import Loader
 from ultrascale_training.model import SIZES, Bert, flops_per_token
+from ultrascale_training.objects import open_objects
 from ultrascale_training.order import Order
 from ultrascale_training.peaks import peak_flops
 from ultrascale_training.progress import Progress
 from ultrascale_training.replica import Replica
+from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.shards import Dataset, Index, read_index
 from ultrascale_training.start import Start
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.training import Worker, collects_graphs, last_step, train
+from ultrascale_training.vote import Hang
 
 _log = logging.getLogger("ultrascale_training")
 _DDP_WRITERS = 8
 
 
 @record
-def main() -> int:
-    """Run the program on this worker and return its exit status."""
+def main(failures: FailureLog | None = None) -> int:
+    """Run the program on this worker and return its exit status.
+
+    Args:
+        failures: Learns where the output is.
+    """
+    failures = failures or FailureLog()
     stop = StopRequest()
     arguments = command_line.parse()
+    failures.output = arguments.records
     timeout = timedelta(seconds=arguments.timeout_seconds)
     device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
     control = host_group(timeout)
     store = open_store(arguments.checkpoint_dir, keep=arguments.keep)
     index = starting.agree(control, lambda: _index(arguments))
     start = _start(arguments, index, store, control)
+    ledger = _begin(arguments, start, control)
     replica = _replica(arguments, index, device)
     optimizer = adamw.make(replica.model, weight_decay=arguments.weight_decay)
     # Otherwise the first micro-batch would make the optimizer's state, in a large graph that no
@@ -83,6 +89,7 @@ def main() -> int:
         background=arguments.save_async,
         device=device.device.type,
     )
+    progress = _progress(arguments, index, start, device)
     return train(
         Worker(
             arguments=arguments,
@@ -91,14 +98,20 @@ def main() -> int:
             optimizer=optimizer,
             loader=_loader(arguments, index, start),
             saver=saver,
-            vote=vote.join(timeout),
+            vote=vote.join(
+                timeout,
+                hang_seconds=arguments.timeout_seconds / 2,
+                on_hang=lambda hang: _report_hang(hang, failures, progress),
+                on_suspected=failures.keep_stacks,
+            ),
+            ledger=ledger,
             start=start,
             control=control,
             seq_len=index.seq_len,
             about=starting.about(arguments, index, start),
             writers=None if replica.sharded else writers,
             guard=NanGuard(store, start.checkpoint, within=arguments.nan_steps),
-            progress=_progress(arguments, index, start, device),
+            progress=progress,
             stop=stop,
         )
     )
@@ -192,6 +205,24 @@ def _loader(arguments: Arguments, index: Index, start: Start) -> Loader:
     )
 
 
+def _begin(arguments: Arguments, start: Start, control: dist.ProcessGroup) -> RestartLedger | None:
+    """Note the start in the ledger of the run; returns it on the first worker."""
+    ledger = None
+    if dist.get_rank() == 0 and not collects_graphs():
+        ledger = RestartLedger(open_objects(arguments.records))
+    nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+    starting.agree(control, lambda: ledger and ledger.begin(nodes=nodes, step=start.step))
+    return ledger
+
+
+def _report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> None:
+    told = hang.told()
+    _log.error("%s", told)
+    if progress is not None:
+        progress.event("hang", vote=hang.vote, suspects=hang.suspects)
+    failures.write("hang", f"{told}\n")
+
+
 def _progress(arguments: Arguments, index: Index, start: Start, device: Device) -> Progress | None:
     if dist.get_rank() != 0 or collects_graphs():
         return None
@@ -218,41 +249,10 @@ def _progress(arguments: Arguments, index: Index, start: Start, device: Device) 
     return progress
 
 
-def _leave_at_once(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
-    """Report an exception that ends the worker, and end it.
-
-    Without this the interpreter would first wait for its threads, and the one that writes a
-    checkpoint may be waiting for a worker that is dead.
-    """
-    # torch.distributed puts a hook before this one that has replaced sys.stderr.
-    output = sys.__stderr__
-    if not isinstance(error, TrainingError):
-        traceback.print_exception(kind, error, trace, file=output)
-    elif os.environ.get("RANK", "0") == "0":
-        print(error, file=output, flush=True)
-    sys.stdout.flush()
-    if isinstance(error, TrainingError):
-        _stop_agent()
-        os._exit(2)
-    os._exit(1)
-
-
-def _stop_agent() -> None:
-    """Stop the torchrun of this node, which would start all workers again, to the same end."""
-    report = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if report:
-        # Once, as a second signal would interrupt what the first one does: `report` is of this
-        # worker, in a directory of all that torchrun started together here.
-        with suppress(FileExistsError):
-            Path(report).parents[1].joinpath("stopped").mkdir()
-            os.kill(os.getppid(), signal.SIGTERM)
-
-
 if __name__ == "__main__":
     logging.basicConfig(
         format=f"%(asctime)s worker {os.environ.get('RANK', '0')}: %(message)s", level=logging.INFO
     )
-    sys.excepthook = _leave_at_once
-    sys.exit(main())
+    log = FailureLog()
+    sys.excepthook = log.leave
+    sys.exit(main(log))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -21,8 +21,10 @@ from ultrascale_training.model import Batch
 from ultrascale_training.order import seed_of
 from ultrascale_training.progress import Progress
 from ultrascale_training.replica import Replica
+from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.start import Start
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
+from ultrascale_training.stragglers import Stragglers
 from ultrascale_training.vote import StopVote
 
 
@@ -53,7 +55,7 @@ class Worker:
         control: Process group of the host, for what is decided once.
         seq_len: Tokens of a row.
         about: Notes of a checkpoint beside its tensors.
-        progress: None on all workers but the first.
+        progress: None on all workers but the first, as the ledger.
     """
 
     arguments: Arguments
@@ -70,6 +72,7 @@ class Worker:
     seq_len: int
     about: Mapping[str, object]
     progress: Progress | None
+    ledger: RestartLedger | None
     stop: StopRequest
 
 
@@ -89,7 +92,7 @@ def train(worker: Worker) -> int:
     """
     arguments, step = worker.arguments, worker.start.step
     last = last_step(arguments, worker.start)
-    reported = step
+    reported, stragglers = step, Stragglers()
     while step < last:
         with worker.vote.working():
             part = worker.loader.next()
@@ -108,6 +111,7 @@ def train(worker: Worker) -> int:
             _save(worker, step)
         worker.saver.check()
         _report_published(worker)
+        stragglers.report(worker.vote, worker.progress, step)
     _leave(worker, "done", step)
     return 0
 
@@ -197,18 +201,23 @@ def _share(worker: Worker) -> State:
 
 
 def _report_published(worker: Worker) -> None:
-    if worker.progress is not None:
-        while worker.saver.published:
-            worker.progress.event("checkpoint", step=worker.saver.published.pop(0))
+    while worker.saver.published:
+        step = worker.saver.published.pop(0)
+        if worker.progress is not None:
+            worker.progress.event("checkpoint", step=step)
+        if worker.ledger is not None:
+            worker.ledger.saved(step)
 
 
-def _leave(worker: Worker, event: str, step: int) -> None:
+def _leave(worker: Worker, event: Literal["stopped", "done"], step: int) -> None:
     """Wait until the last checkpoint is complete, whoever writes it."""
     worker.loader.close()
     worker.saver.close()
     # It waits for all: a worker that went earlier would take its node's other workers with it.
     worker.vote.close()
     _report_published(worker)
+    if worker.ledger is not None:
+        worker.ledger.end(event)
     if worker.progress is not None:
         worker.progress.event(event, step=step)
         worker.progress.close()

@@ -34,8 +34,8 @@ REPORT_EVERY = 10
 _HEAD = struct.Struct("!BIQI")
 _TIME = struct.Struct("!IIf")
 _BIGGEST = 1 << 26
-# How long a worker waits for the answers of those below it when it looks for one that hangs; each
-# level waits for less than the one above it.
+# The longest wait for the answers of workers below, in the search for one that hangs; each level
+# waits for less than the one above it.
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
@@ -70,13 +70,18 @@ class NodeTime(NamedTuple):
     seconds: float
 
 
+_REASONS = {
+    "behind": "has not come to the step of the others",
+    "working": "is still computing or reading data, while others wait in a collective",
+    "silent": "does not answer",
+}
+
+
 class Suspect(NamedTuple):
     """A worker that may be why the others wait.
 
     Attributes:
-        reason: ``behind`` (has not come to the step of the others), ``working`` (others wait in a
-            collective, this one is still computing or reading data) or ``silent`` (does not
-            answer).
+        reason: A key of `_REASONS`.
     """
 
     rank: int
@@ -97,6 +102,18 @@ class Hang:
     vote: int
     seconds: float
     suspects: Sequence[Suspect]
+
+    def told(self) -> str:
+        """Return the hang as lines for people."""
+        lines = [
+            f"no step has ended for {self.seconds:.0f} s: worker {suspect.rank} on node "
+            f"{suspect.node} {_REASONS[suspect.reason]}"
+            for suspect in self.suspects
+        ]
+        return "\n".join(lines) or (
+            f"no step has ended for {self.seconds:.0f} s, and each worker answers: a collective of "
+            "the devices hangs; NCCL's flight recorder tells which"
+        )
 
 
 def join(
@@ -237,10 +254,6 @@ class StopVote:
         on_suspected: Called on a worker that finds itself suspected, in a thread of the vote.
         address: At which other workers reach this one; None takes the one that leads to
             ``MASTER_ADDR``.
-
-    Attributes:
-        node_times: On the first worker, the newest time of each node; empty before the first
-            report.
     """
 
     def __init__(
@@ -276,7 +289,7 @@ class StopVote:
         self._leaving = self._done = False
         self._working_since: float | None = None
         self._seconds = 0.0
-        self.node_times: Sequence[NodeTime] = ()
+        self._node_times: Sequence[NodeTime] = ()
         self._expected, self._parent = 0, None
         self._children: list[_Peer] = []
         self._thread: Thread | None = None
@@ -320,6 +333,19 @@ class StopVote:
             self._working_since = None
             self._seconds += time.monotonic() - start
 
+    def take_times(self) -> Sequence[NodeTime]:
+        """Return a new report of the time of each node; empty where there is none.
+
+        Only the first worker gets reports, one every `REPORT_EVERY` votes.
+        """
+        with self._changed:
+            times, self._node_times = self._node_times, ()
+        return times
+
+    def name_of(self, node: int) -> str:
+        """Return the name of a node, by its number."""
+        return str(json.loads(self._store.get(str(node)))[-1])
+
     def close(self) -> None:
         """Wait until all workers have come here, and leave the vote.
 
@@ -342,7 +368,7 @@ class StopVote:
         merged = [NodeTime(node, *found) for node, found in sorted(tally.times.items())]
         if self._parent is None:
             if merged:
-                self.node_times = merged
+                self._node_times = merged
             self._answer(index, tally.wishes)
         else:
             payload = b"".join(_TIME.pack(*each) for each in merged)
@@ -409,7 +435,10 @@ class StopVote:
     def _serve(self) -> None:
         try:
             while not self._done and self._lost is None:
-                for key, _ in self._selector.select(_POLL_SECONDS):
+                pause = _POLL_SECONDS
+                if self._probe is not None:
+                    pause = max(0.0, min(pause, self._probe.deadline - time.monotonic()))
+                for key, _ in self._selector.select(pause):
                     if isinstance(key.data, _Peer):
                         self._read(key.data)
                     else:
@@ -509,7 +538,8 @@ class StopVote:
             and self._probed != self._complete
         ):
             self._probed = self._complete
-            self._begin_probe(max(self._tallies, default=-1) + 1, seconds=_PROBE_SECONDS)
+            patience = min(_PROBE_SECONDS, self._hang_seconds)
+            self._begin_probe(max(self._tallies, default=-1) + 1, seconds=patience)
         probe = self._probe
         if probe is None:
             return

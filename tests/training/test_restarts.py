@@ -1,0 +1,122 @@
+"""The restart budget of a run, which failures use up and saved progress refills."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false
+
+from pathlib import Path
+
+import pytest
+
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import LocalObjects
+from ultrascale_training.restarts import NODE_HOURS, RESTARTS, RestartLedger
+
+HOUR = 3600.0
+
+
+class Run:
+    """Starts of one run at a time that passes only when told; 10 node-hours earn a restart."""
+
+    def __init__(self, output: Path) -> None:
+        self.now = 0.0
+        self._output = output
+        self.ledger = self._new()
+
+    def _new(self) -> RestartLedger:
+        return RestartLedger(LocalObjects(self._output), node_hours=10, clock=lambda: self.now)
+
+    def start(self, step: int = 0, *, nodes: int = 1) -> None:
+        self.ledger = self._new()
+        self.ledger.begin(nodes=nodes, step=step)
+
+    def crashes_until_refused(self) -> int:
+        for count in range(100):
+            try:
+                self.start()
+            except TrainingError:
+                return count
+        raise AssertionError("it restarts for ever")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def test_run_that_fails_before_it_saves_anything_is_given_up(run: Run, tmp_path: Path) -> None:
+    for _ in range(1 + RESTARTS):
+        run.start()
+        run.now += 100 * HOUR
+
+    with pytest.raises(TrainingError) as told:
+        run.start()
+
+    assert str(told.value).startswith(
+        "no restart is left: the run fails more often than once in 10"
+    )
+    assert f"delete {tmp_path}/restarts.json" in str(told.value)
+
+
+def test_deleting_the_file_gives_a_run_its_restarts_back(run: Run, tmp_path: Path) -> None:
+    run.crashes_until_refused()
+
+    (tmp_path / "restarts.json").unlink()
+
+    assert run.crashes_until_refused() == 1 + RESTARTS
+
+
+def test_saved_progress_earns_restarts_by_nodes_and_hours(run: Run) -> None:
+    assert run.crashes_until_refused() == 1 + RESTARTS
+    run.ledger = RestartLedger(run.ledger._records, node_hours=10, clock=lambda: run.now)  # pyright: ignore
+    run.ledger._state |= {"left": 0.0, "step": 0, "running": {"nodes": 5, "step": 0}}  # pyright: ignore
+    run.now += 4 * HOUR
+
+    run.ledger.saved(100)
+
+    # 5 nodes for 4 hours.
+    assert run.crashes_until_refused() == 2
+
+
+def test_steps_that_are_saved_again_earn_nothing(run: Run) -> None:
+    run.start()
+    run.now += 1
+    run.ledger.saved(100)
+    for _ in range(RESTARTS):
+        run.start(50)
+        run.now += 1000 * HOUR
+        run.ledger.saved(100)
+
+    with pytest.raises(TrainingError, match="no restart is left"):
+        run.start(50)
+
+
+def test_budget_is_never_more_than_that_of_a_new_run(run: Run) -> None:
+    run.start(nodes=1000)
+    run.now += 1000 * HOUR
+    run.ledger.saved(100)
+
+    assert run.crashes_until_refused() == RESTARTS
+
+
+@pytest.mark.parametrize("how", ["stopped", "done"])
+def test_start_after_a_notice_or_an_end_is_no_restart(run: Run, how: str) -> None:
+    for _ in range(3 * RESTARTS):
+        run.start()
+        run.ledger.end(how)  # pyright: ignore
+
+    run.start()
+
+
+def test_budget_of_the_job_is_read_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ULTRASCALE_RESTART_BUDGET", "-3")
+    with pytest.raises(TrainingError, match=r"ULTRASCALE_RESTART_BUDGET: .* got '-3'"):
+        RestartLedger(LocalObjects(tmp_path)).begin(nodes=1, step=0)
+
+
+def test_default_is_that_of_the_control_plane() -> None:
+    from ultrascale.catalog import failures
+
+    # It lets a fleet be twice as bad as the published one.
+    assert round(failures.PUBLISHED.node_hours_between / 2) == NODE_HOURS

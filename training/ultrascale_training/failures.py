@@ -1,0 +1,170 @@
+"""Failures of workers, kept where somebody finds them after the pod is gone.
+
+The traceback goes to standard error, to ``failures/`` in the output of the run, and into the
+message that Kubernetes keeps of a container that ended. Source:
+https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+"""
+
+import faulthandler
+import fcntl
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import open_objects
+
+FOLDER = "failures"
+# The kubelet cuts the message of a container there.
+_MESSAGE_BYTES = 4096
+_TERMINATION_LOG = Path("/dev/termination-log")
+# Files of one minute, and in all: thousands of workers may fail at once, and a job many times.
+_FILES_A_MINUTE, _FILES = 32, 256
+# A worker that cannot reach its output must end all the same, before torchrun kills it.
+_PATIENCE_SECONDS = 20.0
+# Errors that follow from another worker's failure. By name: torch may be what failed to import.
+_FOLLOWING = frozenset({"VoteLost", "DistNetworkError", "DistStoreError"})
+
+
+class FailureLog:
+    """Failures of this worker.
+
+    Args:
+        output: Directory or ``s3://bucket/prefix`` of the run; None keeps nothing there.
+        message: File whose text Kubernetes keeps.
+
+    Attributes:
+        output: The same; the program sets it once it knows its arguments.
+    """
+
+    def __init__(self, output: str | None = None, *, message: Path = _TERMINATION_LOG) -> None:
+        self.output = output
+        self._message = message
+
+    def leave(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        """Report an exception that ends the worker, and end it; to be `sys.excepthook`.
+
+        The interpreter would first wait for its threads, and one that writes a checkpoint may be
+        waiting for a worker that is dead. The exit status is 2 after a mistake that no restart
+        cures, else 1.
+        """
+        # torch.distributed puts a hook before this one that has replaced sys.stderr.
+        output = sys.__stderr__
+        if not isinstance(error, TrainingError):
+            traceback.print_exception(kind, error, trace, file=output)
+        elif os.environ.get("RANK", "0") == "0":
+            print(error, file=output, flush=True)
+        sys.stdout.flush()
+        self.keep(error)
+        if isinstance(error, TrainingError):
+            _stop_agent()
+            os._exit(2)
+        os._exit(1)
+
+    def keep(self, error: BaseException) -> None:
+        """Keep the traceback of ``error``, or the lines of a mistake, of the first to fail here.
+
+        An error that follows from another worker's failure is kept in the pod's message alone, and
+        only until the worker that failed first has said why.
+        """
+        follows = isinstance(error, ConnectionError) or type(error).__name__ in _FOLLOWING
+        mistake = isinstance(error, TrainingError)
+        lines = [str(error)] if mistake else traceback.format_exception(error)
+        text = f"{_heading('follows' if follows else 'failed')}\n{''.join(lines).rstrip()}\n"
+        if os.environ.get("ULTRASCALE_POD"):
+            with suppress(OSError):
+                self._say(text, follows=follows)
+        leads = os.environ.get("RANK", "0") == "0"
+        if not follows and (leads if mistake else _first_of_node("failed")):
+            self.write("error", text)
+
+    def keep_stacks(self) -> None:
+        """Keep the stacks of all threads of this worker, which others wait for."""
+        with tempfile.TemporaryFile() as file:
+            faulthandler.dump_traceback(file, all_threads=True)
+            file.seek(0)
+            self.write("stacks", f"{_heading('hangs')}\n{file.read().decode(errors='replace')}")
+
+    def write(self, kind: str, text: str) -> None:
+        """Write a file to ``failures/`` of the output, if it can be written in time."""
+        if self.output is not None:
+            writing = Thread(target=self._write, args=(self.output, kind, text), daemon=True)
+            writing.start()
+            writing.join(_PATIENCE_SECONDS)
+
+    def _write(self, output: str, kind: str, text: str) -> None:
+        # Whatever goes wrong here must not hide what went wrong before.
+        with suppress(Exception):
+            records = open_objects(output)
+            minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
+            names = [*records.names(f"{FOLDER}/")]
+            if sum(name.startswith(f"{FOLDER}/{minute}") for name in names) >= _FILES_A_MINUTE:
+                return
+            second = time.strftime("%S", time.gmtime())
+            rank = os.environ.get("RANK", "0")
+            records.put(f"{FOLDER}/{minute}{second}-{kind}-rank-{rank}.txt", text.encode())
+            for name in names[: -_FILES + 1]:
+                records.delete(name)
+
+    def _say(self, text: str, *, follows: bool) -> None:
+        """Write the message of the container, unless a better one of this start is there."""
+        descriptor = os.open(self._message, os.O_RDWR)
+        with os.fdopen(descriptor, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            before = file.readline().decode(errors="replace").split()
+            own = text.partition("\n")[0].split()
+            if before[1:2] == own[1:2] and (follows or before[0] == own[0]):
+                return
+            file.seek(0)
+            file.truncate()
+            file.write(_cut(text.encode()))
+
+
+def _heading(state: str) -> str:
+    """Return a line such as ``failed restart=0 rank=12 node=ip-10-0-0-7 pod=llm-3``."""
+    environment = os.environ
+    restart = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    words = [state, f"restart={restart}", f"rank={environment.get('RANK', '0')}"]
+    for name in ("node", "pod"):
+        value = environment.get(f"ULTRASCALE_{name.upper()}")
+        words += [f"{name}={value}"] if value else []
+    return " ".join(words)
+
+
+def _cut(text: bytes) -> bytes:
+    """Return the heading and as much of the end as Kubernetes keeps."""
+    if len(text) <= _MESSAGE_BYTES:
+        return text
+    heading = text.partition(b"\n")[0] + b"\n[...]\n"
+    return heading + text[len(heading) - _MESSAGE_BYTES :]
+
+
+def _first_of_node(what: str) -> bool:
+    """Return whether no other worker that torchrun started together with this one was here."""
+    report = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not report:
+        return True
+    try:
+        # A directory of all that torchrun started together here.
+        Path(report).parents[1].joinpath(what).mkdir()
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _stop_agent() -> None:
+    """Stop the torchrun of this node, which would start all workers again, to the same end."""
+    # Once, as a second signal would interrupt what the first one does.
+    if os.environ.get("TORCHELASTIC_ERROR_FILE") and _first_of_node("stopped"):
+        os.kill(os.getppid(), signal.SIGTERM)

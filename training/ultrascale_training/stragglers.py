@@ -1,0 +1,90 @@
+"""Nodes that are slower than the others, by the time that each works in a step.
+
+All nodes wait for the slowest one, so their steps take the same time. What differs is the work that
+waits for nobody: reading data, a forward pass without collectives, a probe.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ultrascale_training.progress import Progress
+from ultrascale_training.vote import NodeTime, StopVote
+
+# Hosts that held up a job on 12,288 GPUs were about a tenth slower than the others.
+# Source: https://arxiv.org/abs/2402.15627 (computational stragglers)
+RATIO = 1.1
+# So many times the median distance from the median: three standard deviations of normal noise.
+_DISTANCES = 4.5
+# A node is slow for several reports: one pause is no fault.
+REPORTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Straggler:
+    """A slow node.
+
+    Attributes:
+        node: Its number.
+        rank: Its slowest worker.
+        seconds: That worker's work in a step.
+        median: Of all nodes.
+    """
+
+    node: int
+    rank: int
+    seconds: float
+    median: float
+
+
+class Stragglers:
+    """Judges the reports of a run.
+
+    Args:
+        ratio: A node is slow above so many times the median, and outside of the noise.
+        reports: In so many reports one after the other.
+    """
+
+    def __init__(self, *, ratio: float = RATIO, reports: int = REPORTS) -> None:
+        self._ratio = ratio
+        self._reports = reports
+        self._slow: dict[int, int] = {}
+
+    def report(self, vote: StopVote, progress: Progress | None, step: int) -> None:
+        """Report the nodes that have become slow: a line on stdout, and one of JSON.
+
+        Args:
+            vote: Has gathered the times.
+            progress: None on all workers but the first, which report nothing.
+            step: The number of steps done.
+        """
+        if progress is None:
+            return
+        for slow in self.judge(vote.take_times()):
+            node, ratio = vote.name_of(slow.node), slow.seconds / slow.median
+            print(
+                f"straggler step={step} node={node} rank={slow.rank} seconds={slow.seconds:.4g} "
+                f"median={slow.median:.4g} ratio={ratio:.2f}",
+                flush=True,
+            )
+            progress.event(
+                "straggler",
+                **{"step": step, "node": node, "rank": slow.rank},
+                **{"seconds": slow.seconds, "median": slow.median},
+            )
+
+    def judge(self, times: Sequence[NodeTime]) -> list[Straggler]:
+        """Return the nodes that have become slow with this report; each is returned once."""
+        if len(times) < 2:
+            return []
+        # Of two nodes the faster one is the measure.
+        median = max(statistics.median_low([each.seconds for each in times]), 1e-9)
+        distance = statistics.median_low([abs(each.seconds - median) for each in times])
+        limit = max(self._ratio * median, median + _DISTANCES * distance)
+        slow = {each.node: each for each in times if each.seconds > limit}
+        self._slow = {node: self._slow.get(node, 0) + 1 for node in slow}
+        return [
+            Straggler(node=node, rank=each.rank, seconds=each.seconds, median=median)
+            for node, each in slow.items()
+            if self._slow[node] == self._reports
+        ]
