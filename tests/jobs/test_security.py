@@ -43,16 +43,18 @@ def test_what_runs_before_the_program_has_no_more_rights_than_it() -> None:
 
 
 def test_an_image_of_ours_does_not_start_as_root() -> None:
-    pod, _ = contexts(BUILT, make_job(image="bert"))
+    pod, (container,) = contexts(BUILT, make_job(image="bert"))
 
-    assert pod["runAsNonRoot"] is True
+    assert container["runAsNonRoot"] is True
+    # A container that an operator injects, or that is attached to debug, has a user of its own.
+    assert "runAsNonRoot" not in pod
 
 
 def test_an_image_of_which_nothing_is_known_starts_as_it_likes() -> None:
     """Kubernetes starts none whose user it cannot tell from root."""
-    pod, _ = contexts(job_cluster(), make_job(image="docker.io/example/other:1"))
+    _, (container,) = contexts(job_cluster(), make_job(image="docker.io/example/other:1"))
 
-    assert not pod.keys() & {"runAsNonRoot", "runAsUser", "runAsGroup"}
+    assert not container.keys() & {"runAsNonRoot", "runAsUser", "runAsGroup"}
 
 
 @pytest.mark.parametrize(
@@ -61,9 +63,10 @@ def test_an_image_of_which_nothing_is_known_starts_as_it_likes() -> None:
 def test_a_job_runs_as_the_user_that_it_states(
     stated: dict[str, Any], user: int, group: int
 ) -> None:
-    pod, _ = contexts(job_cluster(), make_job(security=stated))
+    _, (container,) = contexts(job_cluster(), make_job(security=stated))
 
-    assert (pod["runAsUser"], pod["runAsGroup"], pod["runAsNonRoot"]) == (user, group, True)
+    found = (container["runAsUser"], container["runAsGroup"], container["runAsNonRoot"])
+    assert found == (user, group, True)
 
 
 def test_an_image_that_needs_some_of_roots_rights_keeps_those_alone() -> None:

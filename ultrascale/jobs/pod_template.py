@@ -121,7 +121,7 @@ def _spec(pod: PodPlan) -> Spec:
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": pod.grace_period_seconds,
         "affinity": {"nodeAffinity": _nodes(pod)},
-        "securityContext": _security(pod.security),
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
     }
     if pod.scheduler is not None:
         spec["schedulerName"] = pod.scheduler
@@ -137,28 +137,26 @@ def _spec(pod: PodPlan) -> Spec:
 
 
 def _security(plan: SecurityPlan) -> Spec:
-    """Return the rights of all processes of a pod.
+    """Return the rights of a container of ours.
 
-    Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+    The user is the container's, not the pod's: a container that an operator injects, or that is
+    attached to debug, has an image and a user of its own.
+
+    EFA, NCCL and the Neuron runtime need no capability: the nodes' images raise the limit of locked
+    memory.
+
+    Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted,
+        https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/141,
+        https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
     """
     user = {"runAsUser": plan.user, "runAsGroup": plan.group}
+    kept = {"add": list(plan.capabilities)} if plan.capabilities else {}
     return {
-        "seccompProfile": {"type": "RuntimeDefault"},
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], **kept},
         **({"runAsNonRoot": True} if plan.non_root else {}),
         **{key: number for key, number in user.items() if number is not None},
     }
-
-
-def _capabilities(plan: SecurityPlan) -> Spec:
-    """Return the capabilities of a container.
-
-    EFA, NCCL and the Neuron runtime need none: the nodes' images raise the limit of locked memory.
-
-    Source: https://github.com/bottlerocket-os/bottlerocket-core-kit/pull/141,
-        https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
-    """
-    kept = {"add": list(plan.capabilities)} if plan.capabilities else {}
-    return {"drop": ["ALL"], **kept}
 
 
 def _init(role: RolePlan, env: Mapping[str, str]) -> Spec:
@@ -204,10 +202,7 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
             ),
         ],
         "resources": {"requests": dict(pod.requests), "limits": dict(pod.limits)},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": _capabilities(pod.security),
-        },
+        "securityContext": _security(pod.security),
     }
     if pod.command:
         container["command"] = list(pod.command)
