@@ -5,7 +5,10 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import itertools
+import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 
 from tests.support.no_torch import NO_TORCH
 from tests.support.s3_server import BUCKET, S3Server, running_s3
+from tests.support.training_job import ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
@@ -294,3 +298,17 @@ def test_a_bucket_without_a_region_is_told_with_the_variable(
 
     with pytest.raises(TrainingError, match=r"^AWS_REGION: an output in S3 needs the region"):
         open_store("s3://bucket/run", keep=2)
+
+
+def test_the_speed_of_a_place_is_told_beside_that_of_cp(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ultrascale_training.checkpoint_speed", str(tmp_path)]
+
+    done = subprocess.run(
+        [*command, "--megabytes", "4"], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+
+    measured = json.loads(done.stdout)
+    assert measured["megabytes"] == pytest.approx(4 * 1.048576, rel=0.01)
+    for name in ("held", "save", "verify", "load", "cp"):
+        assert measured[f"{name}_seconds"] > 0
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
@@ -12,6 +13,9 @@ from torch.distributed.checkpoint.filesystem import FileSystemBase
 from ultrascale_training.checkpoints.manifest import FileSum
 
 _CHUNK = 1 << 22
+# Of this size on, a sum in another thread is worth the change of threads.
+_BESIDE = 1 << 20
+_THREADS = ThreadPoolExecutor(thread_name_prefix="sha256")
 AnyPath = str | os.PathLike[str]
 
 
@@ -85,10 +89,18 @@ class _HashingStream:
         self._bytes = 0
 
     def write(self, content: Any) -> int:  # noqa: ANN401 - any buffer
-        self._hash.update(content)
-        self._stream.write(content)
         length = memoryview(content).nbytes
         self._bytes += length
+        if length < _BESIDE:
+            self._hash.update(content)
+            self._stream.write(content)
+            return length
+        # Both leave Python's lock to others. The buffer is its owner's again when this returns.
+        summed = _THREADS.submit(self._hash.update, content)
+        try:
+            self._stream.write(content)
+        finally:
+            summed.result()
         return length
 
     def tell(self) -> int:
