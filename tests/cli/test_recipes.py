@@ -16,6 +16,7 @@ def test_every_recipe_is_listed_with_what_it_costs_to_run(ultrascale: Ultrascale
     assert (row["nodes"], row["tokens_per_step"]) == (32, 4_194_304)
     assert row["memory"]["states"] < row["memory"]["device"]
     assert row["checkpoint_bytes"] == 12 * row["parameters"]
+    assert 600 < row["checkpoint_interval_seconds"] < 7200
 
 
 def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None:

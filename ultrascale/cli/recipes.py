@@ -14,6 +14,7 @@ from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
+from ultrascale.plan.jobs.checkpoints import interval_in_bucket, span
 from ultrascale.plan.jobs.recipes import on_type
 from ultrascale.plan.model.recipes import RecipePlan
 
@@ -54,14 +55,18 @@ def recipes_command(
         "nodes",
         "tokens a step",
         "GiB of a device",
-        "checkpoint GB",
         "s a step",
+        "checkpoint GB",
+        "saved each",
         box=SIMPLE,
     )
     for each in rows.values():
         table.add_row(*_row(each))
     screen().print(table)
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
+    say(
+        "times are estimates; checkpoints go to S3, as often as the published failure rate asks for"
+    )
 
 
 def _known(name: str) -> Recipe:
@@ -118,6 +123,7 @@ def _on_each_type(recipe: Recipe) -> Iterator[tuple[InstanceType, RecipePlan]]:
 
 
 def _row(each: RecipePlan) -> tuple[str, ...]:
+    seconds = interval_in_bucket(each)
     return (
         each.name,
         each.model,
@@ -125,8 +131,9 @@ def _row(each: RecipePlan) -> tuple[str, ...]:
         str(each.nodes),
         f"{each.tokens_per_step:,}",
         _gib(each),
-        f"{each.checkpoint_bytes / _GB:,.0f}",
         f"{each.step_seconds:,.1f}",
+        f"{each.checkpoint_bytes / _GB:,.0f}",
+        span(seconds) if seconds else "",
     )
 
 
@@ -136,4 +143,7 @@ def _gib(each: RecipePlan) -> str:
 
 def _document(each: RecipePlan) -> Mapping[str, object]:
     document: dict[str, object] = asdict(each)
-    return document | {"tokens_per_step": each.tokens_per_step}
+    return document | {
+        "tokens_per_step": each.tokens_per_step,
+        "checkpoint_interval_seconds": round(interval_in_bucket(each)),
+    }

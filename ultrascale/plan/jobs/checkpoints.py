@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ultrascale import config
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog import recipes
+from ultrascale.catalog.failures import PUBLISHED
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
@@ -79,6 +80,16 @@ def plan_checkpoints(
     )
 
 
+def interval_in_bucket(plan: RecipePlan) -> float:
+    """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
+    if not plan.checkpoint_bytes:
+        return 0.0
+    rate = plan.nodes * _node_to_s3(plan.devices // plan.nodes)
+    save = plan.checkpoint_bytes / rate / 1e9
+    between = PUBLISHED.node_hours_between / plan.nodes * _HOUR
+    return max(interval_seconds(save_seconds=save, seconds_between_failures=between), save)
+
+
 def bandwidth_of(
     request: JobRequest, job: config.TrainingJob, output: OutputPlan, *, processes: int
 ) -> BandwidthPlan | None:
@@ -94,7 +105,7 @@ def bandwidth_of(
     if output.source == "s3":
         process = rates.S3_GBPS_PER_PROCESS / _BITS
         return BandwidthPlan(
-            gb_per_second=job.nodes * min(processes * process, node),
+            gb_per_second=job.nodes * _node_to_s3(processes),
             formula=(
                 f"{job.nodes} nodes * min({processes} processes * {process:g} GB/s, {node:g} GB/s)"
             ),
@@ -147,6 +158,11 @@ def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
         f"rate {nodes:,} nodes fail {often}: one each {span(plan.interval_seconds)} costs least "
         f"(Daly), {plan.lost_share:.1%} of the time if training waits for it."
     )
+
+
+def _node_to_s3(processes: int) -> float:
+    """Return the GB/s that ``processes`` of a node write to S3 together."""
+    return min(processes * rates.S3_GBPS_PER_PROCESS, rates.NODE_GBPS) / _BITS
 
 
 def span(seconds: float) -> str:

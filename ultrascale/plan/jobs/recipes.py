@@ -145,7 +145,7 @@ def applied(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) ->
         "script": script,
         "image": image_of(request),
         "args": (
-            *_arguments(chosen, request.job.args, _places(request, recipe)),
+            *arguments_of(chosen, request.job.args, _places(request, recipe)),
             *request.job.args,
         ),
     }
@@ -207,7 +207,12 @@ def mistakes_of(
     if isinstance(chosen, str):
         yield config.refuse("nodes", chosen, _degrees(recipe, device, request.job), got="")
         return
-    yield from _shape(chosen, request.job)
+    yield from mistakes_in(chosen, request.job)
+
+
+def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
+    """Yield degrees and batches of a job that do not suit its model, or no device holds."""
+    yield from _shape(chosen, job)
     if not chosen.memory.fits:
         yield _too_large(chosen)
 
@@ -295,15 +300,19 @@ def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
 
     None where the recipe has no layout for it, or no source states what accelerators it has.
     """
-    accelerator = spec.accelerator
-    facts = ("name", "count", "memory_mib_total")
-    if accelerator is None or not all(accelerator.knows(fact) for fact in facts):
+    device = device_of_type(spec)
+    if device is None or device.name not in recipe.layouts:
         return None
-    if accelerator.name not in recipe.layouts:
-        return None
-    device = _device(accelerator, _total(accelerator))
     chosen = chosen_of(recipe, device, config.TrainingJob(recipe=recipe.name, nodes=recipe.nodes))
     return None if isinstance(chosen, str) else plan_of(chosen)
+
+
+def device_of_type(spec: catalog.InstanceType) -> Device | None:
+    """Return a device of a whole node of a type; None where no source states what it has."""
+    accelerator, facts = spec.accelerator, ("name", "count", "memory_mib_total")
+    if accelerator is None or not all(accelerator.knows(fact) for fact in facts):
+        return None
+    return _device(accelerator, _total(accelerator))
 
 
 def device_of(share: NodeShare, pools: Sequence[PoolPlan]) -> Device | None:
@@ -565,7 +574,7 @@ def _places(request: JobRequest, recipe: Recipe) -> Mapping[str, str]:
     return {flag: at for flag, at in places.items() if _flag(request.job.args, flag) is None}
 
 
-def _arguments(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str]) -> Iterator[str]:
+def arguments_of(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str]) -> Iterator[str]:
     """Yield the arguments of the program, but for those that the job states itself."""
     known = _options(stated)
     if chosen.device.is_neuron:
