@@ -36,6 +36,7 @@ pytest_plugins = [
     "tests.support.calendar_fixtures",
     "tests.support.command_line",
     "tests.support.etcd_fixtures",
+    "tests.support.node_checks",
     "tests.support.postgres_fixtures",
 ]
 

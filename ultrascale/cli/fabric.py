@@ -57,7 +57,6 @@ def fabric(
 
     Ends with status 3 where a node fails.
     """
-    from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs import pool_check
 
     if log is not None:
@@ -69,7 +68,7 @@ def fabric(
             transport = measured.transport or "transport not in the log"
             say(f"{log}: {speed}, {transport}: {measured.why or 'passed'}")
         raise typer.Exit(FAILED if measured.why else 0)
-    cluster = None if dry_run else Cluster.connected(kubeconfig, context)
+    cluster = None if dry_run else ask.connected(file, kubeconfig, context)
     prepared = pool_check.prepare_check(
         file,
         pool,
@@ -87,9 +86,7 @@ def fabric(
         typer.echo(as_yaml(objects), nl=False)
         return
     with progress(f"checking nodes of {pool}") as step:
-        verdicts = pool_check.check_pool(
-            cluster, file, prepared, step.say, context=context, cordons=cordon
-        )
+        verdicts = pool_check.check_pool(cluster, prepared, step.say, cordons=cordon)
     if as_json:
         typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     else:

@@ -144,7 +144,16 @@ def submit(
         raise UsageError(["--retry-failed: goes with --matrix alone"])
     from ultrascale.jobs.submitted import submit as send
 
-    submitted = send(file, job, dry_run=dry_run, kubeconfig=kubeconfig, context=context, **options)
+    with progress(f"sending {job}") as step:
+        submitted = send(
+            file,
+            job,
+            dry_run=dry_run,
+            kubeconfig=kubeconfig,
+            context=context,
+            report=step.say,
+            **options,
+        )
     for note in submitted.notes:
         say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog.versions import IMAGES
-from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import condition, name
 from ultrascale.cluster_api.server import Cluster
@@ -51,7 +50,6 @@ def prepare_check(
     into = read_cluster(cluster_file)
     _pools(into, pool)
     count = nodes or (_free(cluster, pool) if cluster is not None else _planned(into, pool))
-    wanted = [check for check in checks if check != "fabric" or count > 1] or ["device"]
     stated: dict[str, Json] = {
         "name": _NAME,
         "pool": pool,
@@ -59,8 +57,9 @@ def prepare_check(
         # Never pulled: only the checks of this job are sent.
         "image": IMAGES["nccl-tests"].reference,
         "command": ["true"],
-        "preflight": [*wanted],
+        "preflight": [*checks],
         "volumes": [],
+        "durable": False,
     }
     if queue is not None:
         stated["queue"] = queue
@@ -68,29 +67,19 @@ def prepare_check(
 
 
 def check_pool(
-    cluster: Cluster,
-    cluster_file: Path,
-    prepared: JobManifests,
-    report: Report,
-    *,
-    context: str | None = None,
-    cordons: bool = True,
+    cluster: Cluster, prepared: JobManifests, report: Report, *, cordons: bool = True
 ) -> tuple[Verdict, ...]:
     """Run the checks once, cordon the nodes that fail, and return the verdicts.
 
     Args:
         cluster: The cluster.
-        cluster_file: The file that describes it.
         prepared: The job whose checks these are; it is not sent.
         report: Is called with each thing that is done.
-        context: Context of the kubeconfig that the user chose.
         cordons: Whether bad nodes are cordoned.
 
     Raises:
         ClusterError: A check cannot be sent, or ends without a verdict.
     """
-    if context is None:
-        same_cluster(cluster_file, cluster)
     verdicts: list[Verdict] = []
     for check in prepared.checks:
         verdict = gate.run_check(cluster, check, report)

@@ -19,7 +19,6 @@ from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier
-from ultrascale.progress import progress as at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +145,7 @@ def submit(
     dry_run: bool = False,
     kubeconfig: Path | str | None = None,
     context: str | None = None,
+    report: Callable[[str], None] = lambda _: None,
     **options: Unpack[JobOptions],
 ) -> SubmittedJob:
     """Send a job to its cluster, and return at once, or once its `preflight` has passed.
@@ -158,6 +158,7 @@ def submit(
         kubeconfig: Kubeconfig; by default `KUBECONFIG`, `~/.kube/config`, or in a pod its service
             account.
         context: Context of the kubeconfig; by default its current one.
+        report: Is called with what a check of nodes does, which takes minutes.
         options: See `JobOptions`.
 
     Raises:
@@ -181,8 +182,7 @@ def submit(
         return SubmittedJob(manifests=manifests, notes=manifests.notes, _cluster=None)
     if context is None:
         same_cluster(file, cluster)
-    with at_work(f"checking the nodes of {manifests.name}") as step:
-        unchecked = gate.send(cluster, manifests, step.say)
+    unchecked = gate.send(cluster, manifests, report)
     return SubmittedJob(manifests=manifests, notes=(*manifests.notes, *unchecked), _cluster=cluster)
 
 

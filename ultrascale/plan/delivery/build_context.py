@@ -21,6 +21,7 @@ _CORE = (
     "ultrascale/documents.py",
     "ultrascale/ejected.py",
     "ultrascale/errors.py",
+    "ultrascale/fabric",
     "ultrascale/jobs",
     "ultrascale/plan",
     "ultrascale/release.py",

@@ -141,6 +141,7 @@ def _step(
         "command": words,
         "env": env,
         "volumes": (),
+        "durable": False,
         "restarts": config.Restarts(job=0, workers=0),
         "ttl_seconds_after_finished": _TTL_SECONDS,
         "deadline_hours": (_JOIN_SECONDS + seconds) / 3600,
