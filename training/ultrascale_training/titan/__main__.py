@@ -29,6 +29,9 @@ def main() -> int:
 
     init_logger()
     trainer = configuration(arguments).build()
+    if arguments.recipe.evaluate:
+        trainer.evaluate()
+        return _closed(trainer, 0)
     control = host_group(_TIMEOUT)
 
     def vote(wish: bool) -> bool:
@@ -37,6 +40,12 @@ def main() -> int:
         return int(ballot) > 0
 
     status = trainer.run(vote, lambda: stop.requested)
+    if arguments.export is not None and not status:
+        trainer.saves.export(arguments.export)
+    return _closed(trainer, status)
+
+
+def _closed(trainer: "UltrascaleTrainer", status: int) -> int:
     trainer.close()
     dist.destroy_process_group()
     return status

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ class Arguments:
     lora_rank: int
     lora_alpha: float
     load: str | None
+    export: Path | None
+    accept_new_data: bool
     titan: Sequence[str]
 
 
@@ -103,6 +106,8 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         lora_rank=values.lora_rank,
         lora_alpha=values.lora_alpha,
         load=values.load,
+        export=values.export,
+        accept_new_data=values.accept_new_data,
         titan=titan,
     )
 
@@ -125,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
     add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
-    add("--load", help="folder of Hugging Face weights to begin with")
+    add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")
+    add("--export", type=Path, help="write weights for Hugging Face to this folder at the end")
+    add("--accept-new-data", action="store_true", help="resume although data or order differ")
     return parser
 
 
@@ -136,3 +143,11 @@ class _List(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(*recipes.names(), sep="\n")
         parser.exit()
+
+
+if __name__ == "__main__":
+    try:
+        parse()
+    except TrainingError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import tyro
-from torchtitan.components.checkpointer import CheckpointManager
 from torchtitan.components.lora import LoRAConverter
 from torchtitan.components.validate import Validator
 from torchtitan.config.manager import ConfigManager, custom_registry
@@ -17,13 +16,14 @@ from torchtitan.trainer import Trainer
 
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan.arguments import Arguments
+from ultrascale_training.titan.checkpointer import Checkpointer
 from ultrascale_training.titan.loader import NoTokenizer, TokenLoader
 from ultrascale_training.titan.reports import Reports
 from ultrascale_training.titan.tokens import read_token_index
 from ultrascale_training.titan.trainer import UltrascaleTrainer
 
 _RECOMPUTE = {"none": lambda: None, "selective": SelectiveAC.Config, "full": FullAC.Config}
-# Sequences between two validations, and of one, unless the command line says otherwise.
+# Steps between two validations, and of one, unless the command line says otherwise.
 _VALIDATE_EVERY, _VALIDATE_STEPS = 500, 50
 
 
@@ -63,21 +63,21 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
             f"{spec.model.vocab_size}; prepare it with the model's own tokenizer"
         )
     given |= {
-        "checkpoint": CheckpointManager.Config(
+        "checkpoint": Checkpointer.Config(
             enable=True,
             interval=base.checkpoint.interval,
-            last_save_model_only=False,
-            initial_load_path=arguments.load,
-            initial_load_in_hf=arguments.load is not None,
-            keep_latest_k=arguments.keep,
-            export_dtype="bfloat16",
+            store=arguments.output,
+            keep=arguments.keep,
+            load=arguments.load,
+            load_only=arguments.recipe.evaluate,
+            accept_new_data=arguments.accept_new_data,
         ),
         "dataloader": TokenLoader.Config(dataset_path=str(arguments.data), seed=arguments.seed),
         "metrics": Reports.Config(log_freq=base.metrics.log_freq),
         "tokenizer": NoTokenizer.Config(),
         "validator": _validator(arguments),
     }
-    config = UltrascaleTrainer.Config(**given)
+    config = UltrascaleTrainer.Config(**given, recipe=arguments.recipe.name)
     config.debug.seed = arguments.seed
     config.debug.enable_structured_logging = False
     config.profiler.enable_profiling = False
@@ -100,11 +100,12 @@ def _spec(model_registry: Callable[..., ModelSpec], arguments: Arguments) -> Mod
 
 
 def _validator(arguments: Arguments) -> Validator.Config:
-    data = arguments.validation or arguments.data
+    evaluates = arguments.recipe.evaluate
+    data = arguments.data if evaluates else arguments.validation or arguments.data
     return Validator.Config(
-        enable=arguments.validation is not None,
+        enable=evaluates or arguments.validation is not None,
         freq=_VALIDATE_EVERY,
-        steps=_VALIDATE_STEPS,
+        steps=-1 if evaluates else _VALIDATE_STEPS,
         dataloader=TokenLoader.Config(dataset_path=str(data), shuffle=False),
     )
 

@@ -18,6 +18,7 @@ from torchtitan.components.dataloader import BaseDataLoader
 from torchtitan.components.tokenizer import BaseTokenizer
 
 from ultrascale_training.errors import TrainingError
+from ultrascale_training.fingerprint import Fingerprint, of_value
 from ultrascale_training.order import Permutation
 from ultrascale_training.titan.tokens import TokenData, read_token_index
 
@@ -68,19 +69,22 @@ class TokenLoader(BaseDataLoader):
         self._rows = local_batch_size
         self._position = 0
         self._seq_len = seq_len
+        batch = local_batch_size * dp_world_size
+        if not config.infinite and len(self._data) < batch:
+            raise TrainingError(
+                f"--data: {str(directory)!r} has {len(self._data)} sequences, and a batch of all "
+                f"ranks {batch}; lower --training.local_batch_size, or add text"
+            )
         self._order: tuple[int, Permutation] | None = None
 
     @property
-    def fingerprint(self) -> dict[str, object]:
-        """Data, tokenizer and order, for a checkpoint to be compared with."""
-        index = self._data.index
+    def fingerprint(self) -> Fingerprint:
+        """Data, tokenizer and order, to compare those of a checkpoint with."""
+        index, config = self._data.index, self._config
         return {
-            "tokens": index.fingerprint,
+            "data": index.fingerprint,
             "tokenizer": index.tokenizer,
-            "sequences": len(self._data),
-            "seq_len": self._seq_len,
-            "seed": self._config.seed,
-            "shuffle": self._config.shuffle,
+            "order": of_value([len(self._data), self._seq_len, config.seed, config.shuffle]),
         }
 
     def __iter__(self) -> Iterator[Batch]:
@@ -98,19 +102,10 @@ class TokenLoader(BaseDataLoader):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position, which all ranks share."""
-        return {"position": self._position, "sequences": len(self._data)}
+        return {"position": self._position}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go to the position of a checkpoint.
-
-        Raises:
-            TrainingError: It is of other data or of another sequence length.
-        """
-        if state_dict.get("sequences", len(self._data)) != len(self._data):
-            raise TrainingError(
-                f"--data: the checkpoint is of {state_dict['sequences']} sequences, got "
-                f"{len(self._data)}; use the same data and --training.seq_len, or begin anew"
-            )
+        """Go to the position of a checkpoint."""
         self._position = int(state_dict["position"])
 
     def _read(self, position: int) -> Batch:

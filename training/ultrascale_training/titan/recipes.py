@@ -1,6 +1,6 @@
 """Recipes: a TorchTitan configuration by name, ready for token files.
 
-A name is a model, with ``-lora`` for adapters. The
+A name is a model, with ``-lora`` for adapters or ``-evaluate`` for one pass over the data. The
 degrees of parallelism, batch and length of a run come from the command line, where
 ``ultrascale recipes`` puts them.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ultrascale_training.errors import TrainingError
 
 _LORA = "-lora"
+_EVALUATE = "-evaluate"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,7 @@ class Recipe:
     name: str
     model: Model
     lora: bool = False
+    evaluate: bool = False
 
 
 def recipe(name: str) -> Recipe:
@@ -69,19 +71,21 @@ def recipe(name: str) -> Recipe:
     Raises:
         TrainingError: There is none.
     """
-    model = name.removesuffix(_LORA)
+    base = name.removesuffix(_EVALUATE)
+    model = base.removesuffix(_LORA)
     if model not in MODELS:
         raise TrainingError(
             f"--recipe: no such recipe, got {name!r}; use {', '.join(MODELS)}, with {_LORA} for "
-            "adapters"
+            f"adapters or {_EVALUATE} for an evaluation"
         )
     return Recipe(
         name=name,
         model=MODELS[model],
-        lora=name.endswith(_LORA),
+        lora=base.endswith(_LORA),
+        evaluate=name.endswith(_EVALUATE),
     )
 
 
 def names() -> list[str]:
     """Return the names of all recipes."""
-    return [f"{name}{suffix}" for name in MODELS for suffix in ("", _LORA)]
+    return [f"{name}{suffix}" for name in MODELS for suffix in ("", _LORA, _EVALUATE)]

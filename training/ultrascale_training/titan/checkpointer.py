@@ -1,0 +1,266 @@
+"""Checkpoints of a TorchTitan run in this package's own store.
+
+The tensors have TorchTitan's names, so its tools read them. What is one number for the whole run
+(step, position in the data, learning-rate schedule) is in the manifest instead: the number of ranks
+may differ at the next start.
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch import nn
+from torchtitan.components.checkpointer.base import (
+    OPTIMIZER,
+    TRAIN_STATE,
+    BaseCheckpointManager,
+    ModelWrapper,
+)
+from torchtitan.tools import utils
+
+from ultrascale_training import checkpoints, fingerprint
+from ultrascale_training.checkpoints import Checkpoint, DirectoryStore, NanGuard, Saver
+from ultrascale_training.checkpoints.manifest import MANIFEST
+from ultrascale_training.devices import host_group
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.start import agree, check_shared
+from ultrascale_training.titan.loader import TokenLoader
+
+_log = logging.getLogger("ultrascale_training")
+_TIMEOUT = timedelta(minutes=30)
+_ADAPTERS = (".lora_a.", ".lora_b.")
+_OPTIMIZER = f"{OPTIMIZER}."
+
+
+class Run(Protocol):
+    """What the trainer knows of the run."""
+
+    step: int
+    ntokens_seen: int
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """What a run keeps from one start to the next, by the option that sets it."""
+        ...
+
+    @property
+    def sharers(self) -> int:
+        """Ranks that have tokens of their own."""
+        ...
+
+
+class Checkpointer(BaseCheckpointManager):
+    """Saves beside the training, and loads the newest checkpoint that is sound.
+
+    Args:
+        config: Of the trainer.
+        dataloader: Whose position is saved.
+        model_parts: Stages of the model on this rank.
+        optimizers: Of the model's parameters.
+        lr_schedulers: Of the optimizers.
+        states: With the trainer itself.
+        sd_adapter: Knows the model's names at Hugging Face.
+        others: Arguments that TorchTitan passes to every manager.
+    """
+
+    @dataclass(kw_only=True, slots=True)
+    class Config(BaseCheckpointManager.Config):
+        """TorchTitan's own settings, of which ``interval`` and ``load_only`` are used."""
+
+        store: str = ""
+        """A folder that all nodes mount, or s3://bucket/prefix."""
+
+        keep: int = 3
+        """Newest checkpoints that stay."""
+
+        load: str | None = None
+        """Weights to begin with: a folder of Hugging Face, or a checkpoint of ours."""
+
+        accept_new_data: bool = False
+        """Go on with other data, tokenizer or order than the checkpoint is of."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        dataloader: TokenLoader,
+        model_parts: list[nn.Module],
+        optimizers: Any,  # noqa: ANN401 - TorchTitan's containers have no common type
+        lr_schedulers: Any,  # noqa: ANN401
+        states: dict[str, Any],
+        sd_adapter: Any,  # noqa: ANN401
+        **others: object,
+    ) -> None:
+        self.enable = config.enable
+        self.save_future = None
+        self._config = config
+        self._loader, self._schedulers = dataloader, lr_schedulers
+        self._model, self._optimizers = ModelWrapper(model_parts), optimizers
+        self._adapter = sd_adapter
+        self._run = cast(Run, states[TRAIN_STATE])
+        self._group = host_group(_TIMEOUT)
+        self._store = checkpoints.open_store(f"{config.store}/checkpoints", keep=config.keep)
+        self._attempt = agree(self._group, lambda: uuid.uuid4().hex[:12])
+        self._saver = Saver(
+            self._store, group=self._group, attempt=self._attempt, device=utils.device_type
+        )
+        self._guard = NanGuard(self._store, None)
+
+    @property
+    def published(self) -> list[int]:
+        """Steps of checkpoints that are complete and not asked for yet; of rank 0."""
+        published, self._saver.published = self._saver.published, []
+        return published
+
+    def judge(self, step: int, loss: float) -> Exception:
+        """Return the error that a loss which is no number means; for one rank alone."""
+        self._saver.wait()
+        return self._guard.judge(step, loss)
+
+    def export(self, folder: Path) -> None:
+        """Write the weights for Hugging Face; a collective of all ranks.
+
+        Raises:
+            TrainingError: The model has no names at Hugging Face.
+        """
+        from torch.distributed.checkpoint import HuggingFaceStorageWriter
+
+        if self._adapter is None:
+            raise TrainingError("--export: TorchTitan knows no Hugging Face names of this model")
+        weights = {
+            name: value.to(torch.bfloat16) if value.is_floating_point() else value
+            for name, value in self._weights().items()
+        }
+        dcp.save(
+            self._adapter.to_hf(weights),
+            storage_writer=HuggingFaceStorageWriter(
+                path=str(folder), save_distributed=True, enable_consolidation=True
+            ),
+            process_group=self._group,
+        )
+
+    def _load(self, step: int = -1) -> bool:
+        store = self._store
+        agree(self._group, lambda: store.prepare(clean=not self._config.load_only))
+        if isinstance(store, DirectoryStore):
+            check_shared(store, self._group, name=self._attempt)
+        if not self._config.load_only:
+            size = checkpoints.state_bytes(self._state())
+            agree(self._group, lambda: store.check_room(size))
+        found = checkpoints.newest_sound(store, self._group)
+        if found is not None:
+            self._check_same(found)
+            self._resume(found)
+            self._guard = NanGuard(store, found)
+            return True
+        if self._config.load is not None:
+            self._begin_with(self._config.load)
+            return True
+        return False
+
+    def _check_same(self, found: Checkpoint) -> None:
+        about = found.about
+        mistakes = [
+            f"{option}: {found.location} is of a run with {before!r}, got {now!r}; keep it, or "
+            "name another --output-dir"
+            for option, now in self._run.identity.items()
+            if (before := about["identity"].get(option)) != now
+        ]
+        if not mistakes and not self._config.accept_new_data:
+            parts = fingerprint.differences(about["fingerprint"], self._loader.fingerprint)
+            mistakes = [
+                line.replace("--data-dir", "--data")
+                for line in fingerprint.refusal(parts, found.location)
+            ]
+        if mistakes:
+            raise TrainingError("\n".join(mistakes))
+
+    def _resume(self, found: Checkpoint) -> None:
+        state, about = self._state(), found.about
+        dcp.load(state, storage_reader=self._store.reader(found), process_group=self._group)
+        self._model.load_state_dict(state)
+        self._optimizers.load_state_dict(
+            {
+                name.removeprefix(_OPTIMIZER): value
+                for name, value in state.items()
+                if name.startswith(_OPTIMIZER)
+            }
+        )
+        self._schedulers.load_state_dict(about["schedule"])
+        self._loader.load_state_dict(about["loader"])
+        self._run.step = found.step
+        self._run.ntokens_seen = about["tokens"] // self._run.sharers
+        _log.info("resumes from %s", found.location)
+
+    def _begin_with(self, location: str) -> None:
+        weights = self._weights()
+        if "://" in location or (Path(location) / MANIFEST).is_file():
+            found = checkpoints.open_checkpoint(location)
+            checkpoints.verify(found, self._group)
+            checkpoints.load(found, weights, group=self._group)
+        elif self._adapter is None or not Path(location).is_dir():
+            raise TrainingError(
+                "--load: neither weights of Hugging Face nor a checkpoint step-… are there, got "
+                f"{location!r}"
+            )
+        else:
+            named = self._adapter.to_hf(weights)
+            reader = self._adapter.get_hf_storage_reader(location, False)
+            dcp.load(named, storage_reader=reader, process_group=self._group)
+            weights = self._adapter.from_hf(named)
+        self._model.load_state_dict(weights)
+        _log.info("begins with the weights of %s", location)
+
+    def _save(self, curr_step: int, last_step: bool = False) -> bool:
+        self._saver.check()
+        due = last_step or curr_step % self._config.interval == 0
+        if self._config.load_only or not due or self._saver.last_step == curr_step:
+            return False
+        about = {
+            "identity": dict(self._run.identity),
+            "fingerprint": dict(self._loader.fingerprint),
+            "schedule": self._schedulers.state_dict(),
+            "loader": self._loader.state_dict(),
+            "tokens": self._run.ntokens_seen * self._run.sharers,
+        }
+        self._saver.save(curr_step, self._state(), about)
+        return True
+
+    def _maybe_wait_for_staging(self) -> None:
+        """Do nothing: a save returns when its copies are made."""
+
+    def _wait_for_saving(self) -> None:
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the last save is published.
+
+        Raises:
+            TrainingError: The disk is full.
+        """
+        self._saver.wait()
+
+    def _close(self) -> None:
+        self._saver.close()
+
+    def _state(self) -> dict[str, Any]:
+        optimizer = self._optimizers.state_dict()
+        return {
+            **self._model.state_dict(),
+            **{f"{_OPTIMIZER}{name}": value for name, value in optimizer.items()},
+        }
+
+    def _weights(self) -> dict[str, Any]:
+        """Return the model's own weights, without those of adapters."""
+        state = self._model.state_dict()
+        return {
+            name: value
+            for name, value in state.items()
+            if not any(part in name for part in _ADAPTERS)
+        }
