@@ -5,6 +5,7 @@ status of its own; the collectives, checkpoints and signals are real.
 """
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -94,6 +95,8 @@ def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path)
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
+        # Those of pytest.
+        logging.root.handlers.clear()
         sys.argv = ["titan", *arguments]
         cpu.run()
         status = 0

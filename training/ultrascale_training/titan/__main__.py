@@ -5,47 +5,47 @@ import os
 import sys
 from datetime import timedelta
 
-import torch
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from ultrascale_training.devices import host_group
-from ultrascale_training.errors import TrainingError
+from ultrascale_training import vote
+from ultrascale_training.failures import FailureLog
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.titan import arguments as command_line
 
-_TIMEOUT = timedelta(minutes=10)
+_TIMEOUT = timedelta(minutes=30)
+_HANG_SECONDS = 600.0
 
 
 @record
-def main() -> int:
-    """Run the program on this worker and return its exit status."""
+def main(failures: FailureLog | None = None) -> int:
+    """Run the program on this worker and return its exit status.
+
+    Args:
+        failures: Learns where the output is.
+    """
+    failures = failures or FailureLog()
     stop = StopRequest()
     arguments = command_line.parse()
+    failures.output = arguments.output
     # Its import takes ten seconds, and a mistake in the command line needs none of it.
-    from torchtitan.tools.logging import init_logger
-
     from ultrascale_training.titan.configuration import configuration
 
-    init_logger()
     trainer = configuration(arguments).build()
+    status = 0
     if arguments.recipe.evaluate:
         trainer.evaluate()
-        return _closed(trainer, 0)
-    control = host_group(_TIMEOUT)
-
-    def vote(wish: bool) -> bool:
-        ballot = torch.tensor([int(wish)])
-        dist.all_reduce(ballot, group=control)
-        return int(ballot) > 0
-
-    status = trainer.run(vote, lambda: stop.requested)
-    if arguments.export is not None and not status:
-        trainer.saves.export(arguments.export)
-    return _closed(trainer, status)
-
-
-def _closed(trainer: "UltrascaleTrainer", status: int) -> int:
+    else:
+        ballot = vote.join(
+            _TIMEOUT,
+            hang_seconds=_HANG_SECONDS,
+            on_hang=lambda hang: failures.write("hang", f"{hang.told()}\n"),
+            on_suspected=failures.keep_stacks,
+        )
+        status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
+        ballot.close()
+        if arguments.export is not None and not status:
+            trainer.saves.export(arguments.export)
     trainer.close()
     dist.destroy_process_group()
     return status
@@ -55,8 +55,6 @@ if __name__ == "__main__":
     logging.basicConfig(
         format=f"%(asctime)s worker {os.environ.get('RANK', '0')}: %(message)s", level=logging.INFO
     )
-    try:
-        sys.exit(main())
-    except TrainingError as mistake:
-        print(mistake, file=sys.stderr)
-        sys.exit(2)
+    log = FailureLog()
+    sys.excepthook = log.leave
+    sys.exit(main(log))

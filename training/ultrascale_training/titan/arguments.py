@@ -40,6 +40,7 @@ class Arguments:
     validation: Path | None
     output: str
     keep: int
+    steps_this_run: int | None
     seed: int
     recompute: Recompute | None
     lora_rank: int
@@ -80,6 +81,8 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         mistakes.append(
             f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
         )
+    if values.steps_this_run is not None and values.steps_this_run < 1:
+        mistakes.append(f"--steps-this-run: must be positive, got {values.steps_this_run}")
     if values.lora_rank < 1:
         mistakes.append(f"--lora-rank: must be positive, got {values.lora_rank}")
     mistakes += [
@@ -101,6 +104,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         validation=values.validation_data,
         output=values.output_dir,
         keep=values.keep,
+        steps_this_run=values.steps_this_run,
         seed=values.seed,
         recompute=values.activation_checkpoint,
         lora_rank=values.lora_rank,
@@ -126,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--validation-data", type=Path, help="folder of token files to validate with")
     add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="of checkpoints, metrics")
     add("--keep", type=int, default=3, help="checkpoints to keep (default 3)")
+    add("--steps-this-run", type=int, help="stop and save after so many steps")
     add("--seed", type=int, default=0, help="of weights and order of data (default 0)")
     add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")

@@ -7,7 +7,7 @@ may differ at the next start.
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -117,6 +117,18 @@ class Checkpointer(BaseCheckpointManager):
         """Steps of checkpoints that are complete and not asked for yet; of rank 0."""
         published, self._saver.published = self._saver.published, []
         return published
+
+    def agree(self, decide: Callable[[], object]) -> None:
+        """Call ``decide`` on rank 0.
+
+        Raises:
+            TrainingError: On every rank, what it raised.
+        """
+
+        def decided() -> None:
+            decide()
+
+        agree(self._group, decided)
 
     def judge(self, step: int, loss: float) -> Exception:
         """Return the error that a loss which is no number means; for one rank alone."""

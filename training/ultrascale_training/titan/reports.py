@@ -1,4 +1,4 @@
-"""Reports of a TorchTitan run as this package's metrics, by rank 0."""
+"""Reports of a TorchTitan run by this package, on rank 0."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,8 @@ from torchtitan.distributed import ParallelDims
 from torchtitan.distributed import utils as dist_utils
 from torchtitan.tools import utils
 
-from ultrascale_training.metrics import Metrics
+from ultrascale_training.peaks import peak_flops
+from ultrascale_training.progress import Progress
 
 
 class Reports(MetricsProcessor):
@@ -22,6 +23,9 @@ class Reports(MetricsProcessor):
         parallel_dims: Degrees of parallelism.
         dump_folder: Where metrics go.
         others: Arguments that TorchTitan passes to every processor.
+
+    Attributes:
+        progress: None on all ranks but the first.
     """
 
     @dataclass(kw_only=True, slots=True)
@@ -33,20 +37,37 @@ class Reports(MetricsProcessor):
     ) -> None:
         super().__init__(config, parallel_dims=parallel_dims, dump_folder=dump_folder, **others)
         self._folder = Path(dump_folder)
-        self._metrics: Metrics | None = None
+        self.progress: Progress | None = None
+        self._seen = 0
 
-    def begin(self, step: int) -> None:
-        """Start to report a run of which ``step`` steps are done."""
-        if dist.get_rank() == 0:
-            self._metrics = Metrics(
-                self._folder, step=step, common={"world": dist.get_world_size()}
-            )
-            self.event("start", step=step)
+    def begin(self, step: int, *, steps: int, tokens: int) -> None:
+        """Start to report a run.
+
+        Args:
+            step: Steps that are done.
+            steps: Last step of the run.
+            tokens: Of all ranks, that are done.
+        """
+        self._seen = tokens
+        if dist.get_rank() != 0:
+            return
+        index = utils.device_module.current_device()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.progress = Progress(
+            self._folder,
+            step=step,
+            steps=steps,
+            common={"world": dist.get_world_size()},
+            flops_per_token=self.num_flops_per_token,
+            devices=dist.get_world_size(),
+            peak_flops=peak_flops(torch.device(utils.device_type, index)),
+        )
+        self.event("start", step=step)
 
     def event(self, name: str, **fields: object) -> None:
         """Note an event of the run."""
-        if self._metrics is not None:
-            self._metrics.event(name, **fields)
+        if self.progress is not None:
+            self.progress.event(name, **fields)
 
     def log(
         self,
@@ -59,11 +80,17 @@ class Reports(MetricsProcessor):
         """Report a step; called on every rank."""
         loss = self._of_last_stage(global_avg_loss)
         extra = extra_metrics or {}
-        rates = [value for name, value in extra.items() if name.startswith("lr")]
-        if self._metrics is not None:
-            self._metrics.step(
-                step, loss=loss, gradient_norm=grad_norm, learning_rate=max(rates, default=0.0)
+        rates = [value for name, value in extra.items() if name.startswith("lr/")]
+        seen = int(extra["n_tokens_seen"])
+        if self.progress is not None:
+            self.progress.step(
+                step,
+                loss=loss,
+                learning_rate=max(rates),
+                tokens=seen - self._seen,
+                gradient_norm=grad_norm,
             )
+        self._seen = seen
         self._begin_interval()
 
     def log_validation(
@@ -75,8 +102,8 @@ class Reports(MetricsProcessor):
 
     def close(self) -> None:
         """Write out what is buffered."""
-        if self._metrics is not None:
-            self._metrics.close()
+        if self.progress is not None:
+            self.progress.close()
         super().close()
 
     def _of_last_stage(self, loss: float) -> float:

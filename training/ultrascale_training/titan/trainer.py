@@ -1,10 +1,11 @@
 """TorchTitan's trainer with a stop vote, so that a job that is told to leave loses no step."""
 
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import cast
+from typing import Literal, cast
 
 import torch
 import torch.distributed as dist
@@ -14,13 +15,17 @@ from torchtitan.trainer import Trainer
 
 from ultrascale_training.checkpoints import SuspectCheckpointError
 from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import open_objects
+from ultrascale_training.restarts import RestartLedger
 from ultrascale_training.stop import STOPPED_EARLY
+from ultrascale_training.stragglers import Stragglers
 from ultrascale_training.titan.checkpointer import Checkpointer
+from ultrascale_training.titan.loader import Batch
 from ultrascale_training.titan.reports import Reports
+from ultrascale_training.vote import StopVote
 
 _log = logging.getLogger("ultrascale_training")
 _JUDGEMENT = "ultrascale/judgement"
-Vote = Callable[[bool], bool]
 
 
 class UltrascaleTrainer(Trainer):
@@ -32,6 +37,8 @@ class UltrascaleTrainer(Trainer):
 
         recipe: str = field(default="")
         """Name of the recipe."""
+
+    ledger: RestartLedger | None
 
     @property
     def reports(self) -> Reports:
@@ -71,16 +78,16 @@ class UltrascaleTrainer(Trainer):
                 "--load: is missing, and the output holds no checkpoint; name the weights to "
                 "evaluate"
             )
-        self.reports.begin(self.step)
+        self._begin_reports(self.step)
         self.validator.validate(self.model_parts, self.step)
 
-    def run(self, vote: Vote, wish: Callable[[], bool]) -> int:
+    def run(self, vote: StopVote, wish: Callable[[], bool], *, most: int | None = None) -> int:
         """Train and return the exit status.
 
         Args:
-            vote: Called once a step on every rank with its wish to stop; returns the same answer
-                on all of them.
+            vote: Of all ranks, cast once a step.
             wish: Returns whether this process was told to stop.
+            most: Steps after which to leave with success; None for no limit.
 
         Raises:
             TrainingError: A checkpoint cannot be read or written, or belongs to another run, or
@@ -91,13 +98,15 @@ class UltrascaleTrainer(Trainer):
         self.saves.load()
         first = self.step
         _log.info("starts at step %d of %d", first, config.training.steps)
-        self.reports.begin(first)
-        batches = self.batch_generator(self.dataloader)
+        self._begin_reports(config.training.steps)
+        self._begin_ledger()
+        batches = _watched(self.batch_generator(self.dataloader), vote)
+        stragglers = Stragglers()
         with config.profiler.build(
             global_step=self.step, base_folder=config.dump_folder
         ) as profiler:
-            while self.should_continue_training():
-                if vote(wish()):
+            while self.should_continue_training() and (most is None or self.step - first < most):
+                if vote.cast(wish()):
                     return self._leave("stopped", save=self.step > first)
                 self.step += 1
                 self.gc_handler.run(self.step)
@@ -114,12 +123,24 @@ class UltrascaleTrainer(Trainer):
                 if config.validator.enable and self.validator.should_validate(self.step):
                     self.validator.validate(self.model_parts, self.step)
                 profiler.step()
+                stragglers.report(vote, self.reports.progress, self.step)
                 if self.step - first == 1:
                     # Compilation is done, so a collective that takes longer has lost a peer.
                     self._set_timeouts(timedelta(seconds=config.comm.train_timeout_seconds))
         return self._leave("done", save=self.step > first)
 
-    def _leave(self, event: str, *, save: bool) -> int:
+    def _begin_reports(self, steps: int) -> None:
+        self.reports.begin(self.step, steps=steps, tokens=self.ntokens_seen * self.sharers)
+
+    def _begin_ledger(self) -> None:
+        nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+        config = cast(Checkpointer.Config, self.config.checkpoint)
+        self.ledger = None
+        if dist.get_rank() == 0:
+            self.ledger = RestartLedger(open_objects(config.store))
+        self.saves.agree(lambda: self.ledger and self.ledger.begin(nodes=nodes, step=self.step))
+
+    def _leave(self, event: Literal["stopped", "done"], *, save: bool) -> int:
         if save:
             self.saves.save(self.step, last_step=True)
         self.saves.wait()
@@ -127,12 +148,16 @@ class UltrascaleTrainer(Trainer):
         # A rank that went earlier would take its node's other ranks with it.
         dist.barrier()
         self.reports.event(event, step=self.step)
+        if self.ledger is not None:
+            self.ledger.end(event)
         _log.info("%s and saved at step %d", event, self.step)
         return STOPPED_EARLY if event == "stopped" else 0
 
     def _report_published(self) -> None:
         for step in self.saves.published:
             self.reports.event("checkpoint", step=step)
+            if self.ledger is not None:
+                self.ledger.saved(step)
 
     def _judged(self, error: RuntimeError) -> Exception:
         """Return what a loss that is no number means; other errors as they are."""
@@ -156,3 +181,11 @@ class UltrascaleTrainer(Trainer):
         meshes = self.parallel_dims.get_all_one_dimensional_meshes().values()
         for group in [None, *(mesh.get_group() for mesh in meshes)]:
             distributed_c10d._set_pg_timeout(timeout, group)  # pyright: ignore[reportPrivateUsage]
+
+
+def _watched(batches: Iterator[Batch], vote: StopVote) -> Iterator[Batch]:
+    """Yield ``batches``, and count the time that this rank reads data as work of its own."""
+    while True:
+        with vote.working():
+            batch = next(batches)
+        yield batch
