@@ -13,11 +13,12 @@ from rich.box import SIMPLE
 from ultrascale import plan
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
-from ultrascale.errors import UsageError
+from ultrascale.errors import UsageError, printable
 from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queue_state import Queues
 from ultrascale.jobs.status import JobStatus
+from ultrascale.jobs.training_report import TrainingReport
 
 if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
@@ -37,6 +38,8 @@ _PASSING = ("terminating", "succeeded", "failed")
 # Seconds between two plain lines that differ in numbers alone. A job of ten thousand pods takes
 # minutes to start.
 _PLAIN_EVERY = 5.0
+# A traceback has most of its meaning at its end.
+_MOST_LINES = 12
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -79,6 +82,22 @@ def print_job(job: JobStatus) -> None:
         console.print(table)
 
 
+def print_report(report: TrainingReport) -> None:
+    """Print how far a training job is, and why pods of it failed."""
+    if report.progress:
+        say(f"  progress: {_words(report.progress)}")
+    for failure in report.failures:
+        say(f"  failed before: {printable(_words(failure))}")
+    for end in report.ends:
+        say(f"  {end.pod} on {end.node or 'no node'} ended with:")
+        for line in end.message.splitlines()[-_MOST_LINES:]:
+            say(f"    {printable(line)}")
+
+
+def _words(fields: Mapping[str, str]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
+
+
 def _indexed(job: JobStatus) -> Iterator[tuple[int | None, Pod]]:
     """Yield the pods with their indexes, of which those of an array say their own."""
     for place, pod in enumerate(job.pods):
@@ -112,8 +131,8 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, default=_plain)
 
 
-def job_document(job: JobStatus) -> Mapping[str, object]:
-    """Return a job as `status --json` prints it."""
+def job_document(job: JobStatus, report: TrainingReport | None = None) -> Mapping[str, object]:
+    """Return a job as `status --json` prints it, with its report where one job is asked for."""
     return {
         "name": job.name,
         "namespace": job.namespace,
@@ -125,6 +144,7 @@ def job_document(job: JobStatus) -> Mapping[str, object]:
         "counts": job.counts,
         "nodes": job.nodes,
         "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
+        **({} if report is None else asdict(report)),
     }
 
 

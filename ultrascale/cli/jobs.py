@@ -189,6 +189,7 @@ def status(
     """Show the state of the jobs, or of one job and each of its pods."""
     from ultrascale.cli import job_views
     from ultrascale.jobs.status import find_job, job_status, jobs_in
+    from ultrascale.jobs.training_report import report_of
 
     file, job = file_and_job(named or [])
     if pools:
@@ -202,10 +203,12 @@ def status(
         state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
         # Where there is none, the error names the first.
         state = state or job_status(cluster, namespaces[0], job)
+        report = report_of(cluster, state)
         if as_json:
-            typer.echo(job_views.as_json(job_views.job_document(state)))
+            typer.echo(job_views.as_json(job_views.job_document(state, report)))
         else:
             job_views.print_job(state)
+            job_views.print_report(report)
         return
     with progress("reading the jobs"):
         jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))

@@ -63,6 +63,8 @@ class Pod:
         restarts: Number of restarts of its container.
         reason: Why it waits or failed; empty where nothing is known.
         created: Time of its creation, in UTC by RFC 3339.
+        last_words: Message with which its container failed, now or before its last restart: a
+            traceback, or the end of its log; empty where it has not.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Pod:
     restarts: int
     reason: str
     created: str
+    last_words: str = ""
 
 
 def read_pod(manifest: Object, *, container: str = "") -> Pod:
@@ -115,6 +118,7 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         restarts=number(status, "restartCount"),
         reason=_reason(manifest, status, state),
         created=text(manifest, "metadata", "creationTimestamp"),
+        last_words=_last_words(status),
     )
 
 
@@ -296,6 +300,14 @@ def _exit_before(manifest: Object) -> str:
         terminated = mapping(container, "state", "terminated")
         if number(terminated, "exitCode"):
             return f"container {text(container, 'name')}: {_exit(terminated)}"
+    return ""
+
+
+def _last_words(status: Object) -> str:
+    for when in ("state", "lastState"):
+        terminated = mapping(status, when, "terminated")
+        if number(terminated, "exitCode") and (message := text(terminated, "message").strip()):
+            return message
     return ""
 
 

@@ -1,0 +1,158 @@
+"""Progress and tracebacks of a training job, as `status` finds them in the cluster."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import job_manifests as given
+from tests.support.jobs import container, prepared
+from tests.support.stub_api_http import kubeconfig, serve
+from tests.support.stub_api_server import Object, Refusal, StubApiServer
+from ultrascale.cli import job_views
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.jobs.status import job_status
+from ultrascale.jobs.training_report import TrainingReport, report_of
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 7, in step\n'
+    "RuntimeError: NCCL error\n"
+)
+EARLIER = 'failed at=2026-11-23T12:00:00Z node=ip-10-0-0-7 rank=24 error="RuntimeError: a b"'
+STEPS = (
+    "progress step=100/1000 loss=2.40 tokens_per_second=9",
+    "a line of some library",
+    "progress step=120/1000 loss=2.31 tokens_per_second=12345 learning_rate=0.0003",
+)
+
+
+@pytest.fixture
+def stub() -> Iterator[StubApiServer]:
+    with serve(StubApiServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(stub: StubApiServer, tmp_path: Path) -> Cluster:
+    return Cluster.connected(kubeconfig(tmp_path, stub.url))
+
+
+def report(stub: StubApiServer, cluster: Cluster, *lines: str, **first: Any) -> TrainingReport:
+    """Return the report of a job of two pods, the first of which wrote ``lines``."""
+    stub.put(f"{given.VOLCANO_JOBS}/bert", given.volcano_job(pods=2))
+    stub.put(
+        f"{given.PODS}/bert-worker-0", given.pod("bert-worker-0", **(first or given.running()))
+    )
+    stub.put(f"{given.PODS}/bert-worker-1", given.pod("bert-worker-1", index=1, **given.running()))
+    if lines:
+        stamped = (f"2026-11-23T12:00:00.000000000Z {line}" for line in lines)
+        stub.write(f"{given.PODS}/bert-worker-0", *stamped, ends=True)
+    return report_of(cluster, job_status(cluster, "training", "bert"))
+
+
+def failed(message: str, *, before: bool) -> Object:
+    """Return the fields of a pod that failed, or that did before its container was restarted."""
+    terminated = {"terminated": {"reason": "Error", "exitCode": 1, "message": message}}
+    fields = given.running()
+    status = fields["status"]["containerStatuses"][0]
+    if before:
+        status["lastState"] = terminated
+    else:
+        status["state"] = terminated
+        fields["status"]["phase"] = "Failed"
+    return fields
+
+
+def test_the_last_line_of_progress_is_shown(stub: StubApiServer, cluster: Cluster) -> None:
+    found = report(stub, cluster, *STEPS)
+
+    assert found.progress == {
+        "step": "120/1000",
+        "loss": "2.31",
+        "tokens_per_second": "12345",
+        "learning_rate": "0.0003",
+    }
+
+
+def test_a_traceback_of_a_pod_that_a_restart_deleted_is_shown(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """The pods of that start are gone; the program of the next one tells of it."""
+    found = report(stub, cluster, EARLIER, *STEPS)
+
+    assert [(each["node"], each["error"]) for each in found.failures] == [
+        ("ip-10-0-0-7", "RuntimeError: a b")
+    ]
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["it has ended", "it was restarted"])
+def test_the_last_words_of_a_pod_are_shown_whole(
+    stub: StubApiServer, cluster: Cluster, before: bool
+) -> None:
+    found = report(stub, cluster, **failed(TRACEBACK, before=before))
+
+    assert [(end.pod, end.node, end.message) for end in found.ends] == [
+        ("bert-worker-0", "node-1", TRACEBACK.strip())
+    ]
+
+
+def test_ranks_that_fail_alike_are_told_of_once(stub: StubApiServer, cluster: Cluster) -> None:
+    report(stub, cluster)
+    for index in (0, 1):
+        fields = failed(TRACEBACK, before=False)
+        name = f"bert-worker-{index}"
+        stub.put(f"{given.PODS}/{name}", given.pod(name, index=index, **fields))
+
+    assert len(report_of(cluster, job_status(cluster, "training", "bert")).ends) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("progress is slow today", id="words"),
+        pytest.param("progress", id="nothing"),
+        pytest.param('progress step="1', id="a quote that never ends"),
+        pytest.param("failed to load libfoo.so", id="a warning of a library"),
+    ],
+)
+def test_lines_of_other_programs_are_no_progress(
+    stub: StubApiServer, cluster: Cluster, line: str
+) -> None:
+    found = report(stub, cluster, line)
+
+    assert not found.progress
+    assert not found.failures
+
+
+def test_a_log_that_may_not_be_read_hides_nothing_else(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.refuse("GET", f"{given.PODS}/bert-worker-0/log", Refusal(403, "pods/log is forbidden"))
+
+    found = report(stub, cluster, *STEPS)
+
+    assert not found.progress
+
+
+def test_status_says_how_far_a_job_is_and_what_ended_its_pods(
+    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report(stub, cluster, EARLIER, *STEPS, **failed(TRACEBACK, before=True))
+    job = job_status(cluster, "training", "bert")
+
+    job_views.print_report(found)
+    printed = capsys.readouterr().out
+    document = json.loads(job_views.as_json(job_views.job_document(job, found)))
+
+    assert "progress: step 120/1000, loss 2.31, tokens per second 12345" in printed
+    assert "RuntimeError: NCCL error" in printed
+    assert "ip-10-0-0-7" in printed
+    assert document["progress"]["step"] == "120/1000"
+    assert document["ends"][0]["pod"] == "bert-worker-0"
+
+
+def test_a_program_that_writes_no_message_leaves_the_end_of_its_log() -> None:
+    assert container(prepared())["terminationMessagePolicy"] == "FallbackToLogsOnError"

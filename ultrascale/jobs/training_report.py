@@ -1,0 +1,113 @@
+"""Progress and failures of a training job, from the log of its first pod and from its pods' ends.
+
+Our programs print them on rank 0, a line each: ``progress step=120/1000 loss=2.31 …``, and at each
+start ``failed at=… node=… error="…"`` for what ended the start before. The pods of that start may
+be gone: a controller deletes them.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.errors import ClusterError
+from ultrascale.jobs.pods import Pod
+from ultrascale.jobs.status import JobStatus
+
+_PROGRESS, _FAILED = "progress", "failed"
+_FIELD = re.compile(r"[a-z_]+=")
+# An interval of progress may have hundreds of lines of other libraries.
+_TAIL_LINES = "500"
+# What a program prints before its first steps.
+_HEAD_BYTES = "262144"
+_MOST_FAILURES = 8
+_WITH_A_LOG = ("running", "terminating", "succeeded", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEnd:
+    """The last words of a container that has ended.
+
+    Attributes:
+        pod: Its pod.
+        node: Node that it ran on.
+        message: Its termination message, such as a traceback.
+    """
+
+    pod: str
+    node: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReport:
+    """Progress and failures of a job.
+
+    Attributes:
+        progress: Fields of the last line of progress; empty where there is none.
+        failures: Fields of each failure that the program of this start knows of earlier ones.
+        ends: Last words of containers that have ended.
+    """
+
+    progress: Mapping[str, str]
+    failures: tuple[Mapping[str, str], ...]
+    ends: tuple[PodEnd, ...]
+
+
+def report_of(cluster: Cluster, job: JobStatus) -> TrainingReport:
+    """Return the report of a job; what cannot be read is left out.
+
+    Args:
+        cluster: Where it runs.
+        job: Its state.
+    """
+    first = next((pod for pod in job.pods if pod.state in _WITH_A_LOG), None)
+    progress: Mapping[str, str] = {}
+    failures: tuple[Mapping[str, str], ...] = ()
+    if first is not None and first == job.pods[0] and job.state.array is None:
+        tail = _lines(cluster, job.namespace, first, {"tailLines": _TAIL_LINES})
+        told = [fields for line in tail if (fields := _fields(line, _PROGRESS))]
+        progress = told[-1] if told else {}
+        head = _lines(cluster, job.namespace, first, {"limitBytes": _HEAD_BYTES})
+        found = (fields for line in head if (fields := _fields(line, _FAILED)))
+        failures = tuple(found)[:_MOST_FAILURES]
+    return TrainingReport(progress=progress, failures=failures, ends=tuple(_ends(job)))
+
+
+def _ends(job: JobStatus) -> Iterator[PodEnd]:
+    """Yield the last words of the pods, each message once: ranks often fail alike."""
+    seen: set[str] = set()
+    for pod in job.pods:
+        if pod.last_words and pod.last_words not in seen and len(seen) < _MOST_FAILURES:
+            seen.add(pod.last_words)
+            yield PodEnd(pod=pod.name, node=pod.node, message=pod.last_words)
+
+
+def _lines(cluster: Cluster, namespace: str, pod: Pod, query: Mapping[str, str]) -> tuple[str, ...]:
+    """Return lines of a log; none where its node is gone, or the user has no right to logs.
+
+    The state of a job does not rest on it.
+    """
+    path = f"{POD.path(namespace, pod.name)}/log"
+    try:
+        asked = {"timestamps": "true", "container": pod.container, **query}
+        with cluster.stream(path, asked) as stream:
+            stamped = (raw.decode(errors="replace") for raw in stream.lines())
+            return tuple(line.partition(" ")[2].rstrip("\n") for line in stamped)
+    except ClusterError:
+        return ()
+
+
+def _fields(line: str, kind: str) -> Mapping[str, str]:
+    """Return the fields of a line of ``kind`` in logfmt; none of another line."""
+    name, _, rest = line.strip().partition(" ")
+    if name != kind or not _FIELD.match(rest):
+        return {}
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        return {}
+    pairs = (word.partition("=") for word in words if "=" in word)
+    return {key: value for key, _, value in pairs}
