@@ -21,8 +21,8 @@ pools:
     zones: [us-west-2a]
     nodes: {static: 16}
 jobs:
-  production: {pool: gpu, priority: critical}
-  development: {pool: gpu, resources: {gpu: 4, cpu: 16, memory: 32Gi}}
+  production: {pool: gpu, priority: critical, durable: false}
+  development: {pool: gpu, resources: {gpu: 4, cpu: 16, memory: 32Gi}, durable: false}
   research: {kind: batch, pool: gpu, resources: {gpu: 2, cpu: 8, memory: 16Gi}}
 backend:
   submits_to: [production, development, research]
