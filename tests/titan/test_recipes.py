@@ -87,3 +87,63 @@ def test_four_two_and_three_processes_go_on_with_one_another(data: Path, tmp_pat
     # Weights are drawn by rank on a CPU, so both runs begin with 4. What differs is the order of
     # sums in single precision; other samples are off by a hundredth and more.
     assert furthest < RESHARDED_TOLERANCE
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(data: Path, tmp_path: Path) -> None:
+    arguments = _arguments("qwen3-toy", data, tmp_path, steps=5, checkpoint__interval=1)
+    first = worlds.start(2, arguments, tmp_path)
+    first.wait_for("progress step=3/5")
+    first.signal(signal.SIGKILL)
+    assert first.wait() == [-signal.SIGKILL] * 2
+    worlds.run(2, arguments, tmp_path, attempt="1")
+    events = worlds.events(tmp_path)
+    resumed = [event["step"] for event in events if event["event"] == "start"][1]
+    # The save of the step before is complete when the next one begins.
+    assert resumed >= 1
+    steps = [event["step"] for event in events if event["event"] == "step"]
+    assert steps == [1, 2, 3, *range(resumed + 1, 6)] or steps == [
+        *range(1, 5),
+        *range(resumed + 1, 6),
+    ]
+    losses = {(e["step"], e["loss"]) for e in events if e["event"] == "step"}
+    assert len(losses) == 5, "a step that was computed again has another loss"
+
+
+def test_adapters_are_evaluated_and_exported_with_the_weights_that_they_adapt(
+    data: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    train = _arguments("llama3-toy", data, whole, steps=2)
+    worlds.run(2, [*train, f"--export={tmp_path / 'hf'}"], whole)
+    assert list((tmp_path / "hf").glob("*.safetensors"))
+    loss = _evaluated("llama3-toy-evaluate", data, tmp_path / "hf", tmp_path / "first")
+    adapted = tmp_path / "adapted"
+    tune = _arguments("llama3-toy-lora", data, adapted, steps=3)
+    merged = tmp_path / "merged"
+    worlds.run(2, [*tune, f"--load={tmp_path / 'hf'}", f"--export={merged}"], adapted)
+    assert worlds.losses(adapted)[1] == pytest.approx(loss, abs=0.5)
+    assert _evaluated("llama3-toy-evaluate", data, merged, tmp_path / "second") < loss
+
+
+def _evaluated(recipe: str, data: Path, weights: Path, output: Path) -> float:
+    arguments = _arguments(recipe, data, output, steps=1)
+    worlds.run(2, [*arguments, f"--load={weights}"], output)
+    (event,) = [each for each in worlds.events(output) if each["event"] == "validation"]
+    return event["loss"]
+
+
+def test_validation_beside_the_training_changes_nothing(data: Path, tmp_path: Path) -> None:
+    plain = _arguments("llama3-toy", data, tmp_path / "plain", steps=3)
+    worlds.run(2, plain, tmp_path / "plain")
+    validated = _arguments(
+        "llama3-toy",
+        data,
+        tmp_path / "validated",
+        steps=3,
+        validator__freq=2,
+        validator__steps=2,
+    )
+    worlds.run(2, [*validated, f"--validation-data={data}"], tmp_path / "validated")
+    events = worlds.events(tmp_path / "validated")
+    assert [each["step"] for each in events if each["event"] == "validation"] == [1, 2]
+    assert worlds.losses(tmp_path / "validated") == worlds.losses(tmp_path / "plain")

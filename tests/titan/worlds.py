@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cpu
 
@@ -111,8 +112,12 @@ def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path)
         os._exit(status)
 
 
+def events(folder: Path) -> list[dict[str, Any]]:
+    """Return what a run has noted, in order."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def losses(folder: Path) -> dict[int, float]:
     """Return the loss of each step of a run, the later one where a step was computed twice."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    steps = [json.loads(line) for line in lines]
-    return {step["step"]: step["loss"] for step in steps if step["event"] == "step"}
+    return {each["step"]: each["loss"] for each in events(folder) if each["event"] == "step"}

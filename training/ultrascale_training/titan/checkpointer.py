@@ -15,7 +15,8 @@ from typing import Any, Protocol, cast
 
 import torch
 import torch.distributed.checkpoint as dcp
-from torch import nn
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torchtitan.components.checkpointer.base import (
     OPTIMIZER,
     TRAIN_STATE,
@@ -136,7 +137,7 @@ class Checkpointer(BaseCheckpointManager):
         return self._guard.judge(step, loss)
 
     def export(self, folder: Path) -> None:
-        """Write the weights for Hugging Face; a collective of all ranks.
+        """Write the weights for Hugging Face; a collective of all ranks, after the last step.
 
         Raises:
             TrainingError: The model has no names at Hugging Face.
@@ -145,6 +146,7 @@ class Checkpointer(BaseCheckpointManager):
 
         if self._adapter is None:
             raise TrainingError("--export: TorchTitan knows no Hugging Face names of this model")
+        self._merge_adapters()
         weights = {
             name: value.to(torch.bfloat16) if value.is_floating_point() else value
             for name, value in self._weights().items()
@@ -268,6 +270,22 @@ class Checkpointer(BaseCheckpointManager):
             **{f"{_OPTIMIZER}{name}": value for name, value in optimizer.items()},
         }
 
+    @torch.no_grad()
+    def _merge_adapters(self) -> None:
+        """Add adapters to the weights that they adapt.
+
+        Source: https://arxiv.org/abs/2106.09685 section 4.1
+        """
+        for part in self._model.model:
+            for layer in part.modules():
+                if hasattr(layer, "lora_a"):
+                    change = _whole(layer.lora_b.weight) @ _whole(layer.lora_a.weight)
+                    scaled = change * layer._lora_scaling
+                    if isinstance(layer.weight, DTensor):
+                        weight = layer.weight
+                        scaled = distribute_tensor(scaled, weight.device_mesh, weight.placements)
+                    layer.weight.add_(scaled)
+
     def _weights(self) -> dict[str, Any]:
         """Return the model's own weights, without those of adapters."""
         state = self._model.state_dict()
@@ -276,3 +294,7 @@ class Checkpointer(BaseCheckpointManager):
             for name, value in state.items()
             if not any(part in name for part in _ADAPTERS)
         }
+
+
+def _whole(weight: Tensor) -> Tensor:
+    return weight.full_tensor() if isinstance(weight, DTensor) else weight

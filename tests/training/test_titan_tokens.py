@@ -1,0 +1,98 @@
+"""Token files: what a language model reads of text, at any number of processes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+tokenizers = pytest.importorskip("tokenizers")
+
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.titan import arguments, prepare
+from ultrascale_training.titan.tokens import (
+    IGNORED,
+    TokenData,
+    TokenWriter,
+    read_token_index,
+)
+
+pytestmark = pytest.mark.training
+END = 0
+
+
+def _dataset(
+    folder: Path, documents: Sequence[Sequence[int]], *, shard_tokens: int = 1 << 20
+) -> TokenData:
+    writer = TokenWriter(
+        folder, vocabulary=100, end=END, tokenizer="none", shard_tokens=shard_tokens
+    )
+    for document in documents:
+        writer.add(document)
+    writer.close()
+    return TokenData(folder, read_token_index(folder), seq_len=4)
+
+
+def test_a_document_neither_predicts_nor_continues_the_one_before(tmp_path: Path) -> None:
+    rows = _dataset(tmp_path, [[5, 6], [7, 8, 9, 10]]).rows([0])
+    assert rows.inputs.tolist() == [[5, 6, END, 7]]
+    assert rows.labels.tolist() == [[6, END, IGNORED, 8]]
+    assert rows.positions.tolist() == [[0, 1, 2, 0]]
+
+
+def test_every_sequence_of_every_shard_is_read(tmp_path: Path) -> None:
+    documents = [[start + place for place in range(8)] for start in range(1, 90, 8)]
+    data = _dataset(tmp_path, documents, shard_tokens=18)
+    read = data.rows(range(len(data))).inputs.ravel().tolist()
+    stored = [token for document in documents for token in [*document, END]]
+    assert len(data.index.shards) > 1
+    assert len(read) == len(data) * 4 > len(stored) - 5 * len(data.index.shards)
+    assert set(read) <= set(stored)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a tokenizer of words."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    words = ["<end>", "what", "is", "two", "plus", "four", "six"]
+    model = tokenizers.models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="is")
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
+    return folder
+
+
+def test_a_prompt_is_context_and_a_completion_is_learned(tokenizer: Path, tmp_path: Path) -> None:
+    source = tmp_path / "questions.jsonl"
+    source.write_text(json.dumps({"prompt": "what is two plus four", "completion": "six"}) + "\n")
+    output = tmp_path / "tokens"
+    prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
+    rows = TokenData(output, read_token_index(output), seq_len=6).rows([0])
+    assert rows.inputs.tolist() == [[1, 2, 3, 4, 5, 6]]
+    assert rows.labels.tolist() == [[IGNORED] * 4 + [6, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"body": "two"}', "wants a JSON object with text"),
+        ("two", "wants a JSON object with text"),
+        ("", "no document"),
+    ],
+)
+def test_input_that_holds_no_text_is_refused(
+    text: str, said: str, tokenizer: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "bad.jsonl"
+    source.write_text(text)
+    with pytest.raises(TrainingError, match=said):
+        prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
+
+
+def test_every_mistake_of_a_command_line_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ULTRASCALE_OUTPUT", raising=False)
+    with pytest.raises(TrainingError) as raised:
+        arguments.parse(["--recipe=llama4", "--keep=1", "--dump-folder=/x", "--steps"])
+    told = [line.split(":")[0] for line in str(raised.value).splitlines()]
+    assert told == ["--recipe", "--data", "--output-dir", "--keep", "--dump-folder=/x", "'--steps'"]
