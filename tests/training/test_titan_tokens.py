@@ -1,12 +1,20 @@
 """Token files: what a language model reads of text, at any number of processes."""
 
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false, reportPrivateImportUsage=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-tokenizers = pytest.importorskip("tokenizers")
+from tests.support.no_torch import NO_TORCH
+
+pytest.importorskip("torch", reason=NO_TORCH)
+
+import tokenizers
 
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments, prepare
