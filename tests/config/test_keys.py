@@ -15,7 +15,7 @@ from ultrascale.plan import plan_cluster
 # What a job is sent with that its template leaves open.
 IMAGE = "docker.io/example/train:1"
 UNBUILT = {"tokenizer": "tokenizer:1"}
-PROGRAMS = {"command", "script", "roles", "args"}
+PROGRAMS = {"command", "script", "roles", "args", "recipe"}
 
 
 def outcome(document: dict[str, Any], job: str | None = None) -> object:

@@ -35,6 +35,7 @@ OTHER_VALUES: dict[Keys, object] = {
     ("queues", 0, "weight"): 2,
     ("queues", 0, "prefer"): ["burst"],
     ("chat-large", "replicas"): 2,
+    ("pretrain", "nodes"): 4,
     ("finetune", "nodes"): 2,
     ("reward", "nodes"): 2,
     ("tokenize", "pool"): "burst",
