@@ -40,6 +40,7 @@ def test_three_keys_start_torchtitan_on_the_recipes_nodes() -> None:
 
     assert "-m \\\n  ultrascale_training.titan" in command[2]
     assert "--nnodes=8" in command[2]
+    assert 'python3 -m ultrascale_training.titan.arguments "$@" || exit 2' in command[2]
     assert {"--recipe=llama3-8b", f"{SHARD}=64", "--training.global_batch_size=512"} <= {*command}
     assert "/research/trainer:" in container(manifests)["image"]
 

@@ -52,7 +52,10 @@ _BACKENDS: dict[RendezvousBackend, str] = {
 # job; where nodes come and go, each that goes costs those that stay one.
 _WORKER_RESTARTS, _WORKER_RESTARTS_WITHOUT_NODES = 3, 100
 # What reads the arguments of our own programs, and needs no torch for it.
-_PARSERS = {"ultrascale_training.pretrain": "ultrascale_training.arguments"}
+_PARSERS = {
+    "ultrascale_training.pretrain": "ultrascale_training.arguments",
+    "ultrascale_training.titan": "ultrascale_training.titan.arguments",
+}
 
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
 CACHE_FOLDER = "neuron-cache"

@@ -1,0 +1,86 @@
+"""Options that a job with a recipe is sent with, held against TorchTitan's own checks."""
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+from torchtitan.distributed import ParallelDims
+
+from ultrascale import catalog, config
+from ultrascale.catalog.recipes import RECIPES
+from ultrascale.plan.jobs.recipes import (
+    CONTEXT,
+    EXPERT,
+    LOCAL_BATCH,
+    PIPELINE,
+    TENSOR,
+    Chosen,
+    arguments_of,
+    chosen_of,
+    device_of_type,
+    mistakes_in,
+)
+from ultrascale_training.titan import arguments, recipes
+from ultrascale_training.titan.configuration import configuration
+
+
+def chosen(name: str, instance_type: str, nodes: int, args: Sequence[str] = ()) -> Chosen | str:
+    job = config.TrainingJob(recipe=name, nodes=nodes, args=tuple(args))
+    return chosen_of(RECIPES[name], device_of_type(catalog.lookup(instance_type)), job)
+
+
+def refused_by_torchtitan(found: Chosen, args: Sequence[str], data: Path) -> str | None:
+    """Return why TorchTitan refuses what a job is sent with; None where it takes it."""
+    words = [*arguments_of(found, args, {"--data": str(data)}), *args, "--output-dir=/tmp/out"]
+    titan = configuration(arguments.parse(words))
+    batch, parallelism = titan.training, titan.parallelism
+    try:
+        dims = ParallelDims.from_config(parallelism, found.devices)
+        assert titan.model_spec is not None
+        titan.model_spec.model.update_from_config(config=titan)
+        titan.__post_init__()
+    except (AssertionError, ValueError, NotImplementedError) as error:
+        return str(error)
+    together = batch.local_batch_size * dims.dp_replicate * dims.dp_shard
+    if batch.global_batch_size % together:
+        return "the batch"
+    if batch.seq_len % dims.seq_len_divisor:
+        return "the sequence"
+    if (dims.dp_shard * dims.cp * dims.tp) % dims.ep:
+        return "the experts"
+    return None
+
+
+def test_every_recipe_is_one_that_the_image_knows() -> None:
+    assert {*RECIPES} <= {*recipes.names()}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("instance_type", ["p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"])
+def test_torchtitan_takes_every_recipe_as_it_stands(
+    name: str, instance_type: str, data: Path
+) -> None:
+    found = chosen(name, instance_type, RECIPES[name].nodes)
+
+    assert isinstance(found, Chosen)
+    assert refused_by_torchtitan(found, (), data) is None
+
+
+@pytest.mark.parametrize("name", ["llama3-8b", "qwen3-30b-a3b"])
+def test_what_torchtitan_refuses_is_refused_before_it_is_sent(name: str, data: Path) -> None:
+    taken = 0
+    for tensor, pipeline, context, expert in product((1, 3, 8, 16), (1, 4), (1, 2, 8), (1, 3, 8)):
+        degrees = {TENSOR: tensor, PIPELINE: pipeline, CONTEXT: context, EXPERT: expert}
+        args = [f"--{option}={degree}" for option, degree in degrees.items()]
+        args.append(f"--{LOCAL_BATCH}={max(4, pipeline)}")
+        found = chosen(name, "p5.48xlarge", 16, args)
+        if isinstance(found, str):
+            continue  # Degrees that do not make up the devices.
+        job = config.TrainingJob(recipe=name, nodes=16, args=tuple(args))
+        if [*mistakes_in(found, job)]:
+            continue
+        taken += 1
+        assert refused_by_torchtitan(found, args, data) is None, args
+
+    assert taken >= 5
