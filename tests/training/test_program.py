@@ -480,6 +480,20 @@ def test_other_data_is_refused_on_resume_unless_it_is_accepted(
     assert run(mine.of(output, "--accept-new-data", "--steps-this-run", 1)) == 0
 
 
+def test_run_without_a_restart_left_is_refused_until_its_file_is_deleted(
+    run: Pretrain, flags: Flags, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "restarts.json"
+    ledger.write_text(json.dumps({"left": 0.5, "step": 0, "running": {"nodes": 1}}))
+
+    with pytest.raises(TrainingError, match="no restart is left"):
+        run(flags.of(tmp_path))
+
+    ledger.unlink()
+    assert run(flags.of(tmp_path, "--steps-this-run", 1)) == 0
+    assert json.loads(ledger.read_text())["ended"] == "done"
+
+
 def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) -> None:
     assert run(flags.of(tmp_path, "--log-every", 4)) == 0
 

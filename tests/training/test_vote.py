@@ -7,6 +7,7 @@
 import json
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -27,7 +28,10 @@ import torch.distributed as dist
 
 from tests.support import voter
 from tests.support.etcd_server import free_ports
-from ultrascale_training.vote import Hang, Place, StopVote, Suspect, VoteLost
+from ultrascale_training.progress import Progress
+from ultrascale_training.stragglers import Stragglers
+from ultrascale_training.vote import REPORT_EVERY, Hang, Place, StopVote, Suspect, VoteLost
+from ultrascale_training.worktime import WorkClock
 
 pytestmark = pytest.mark.training
 
@@ -185,6 +189,59 @@ def test_a_worker_that_others_wait_for_is_named_with_its_node(
 
     assert hang.suspects == [Suspect(4, "ip-10-0-0-7", "behind")]
     assert hang.seconds > 0.3
+
+
+def test_a_worker_that_is_still_computing_is_named_where_others_wait_in_a_collective() -> None:
+    """Nobody votes then: the others have not come to their next vote either."""
+    noticed: list[Hang] = []
+    over = Event()
+
+    def work(worker: StopVote, rank: int) -> None:
+        worker.cast(False)
+        with worker.working() if rank == 1 else nullcontext():
+            over.wait(30)
+        worker.cast(False)
+        worker.close()
+
+    def notice(hang: Hang) -> None:
+        noticed.append(hang)
+        over.set()
+
+    for each in everywhere([1, 1, 1], work, hang_seconds=0.3, on_hang=notice):
+        each.result()
+
+    (suspect,) = noticed[0].suspects
+    assert (suspect.rank, suspect.reason) == (1, "working")
+    assert f"worker 1 on node {suspect.node} is still computing" in noticed[0].told()
+
+
+def test_node_that_works_longer_than_the_others_is_reported_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ULTRASCALE_NODE", "ip-10-0-0-7")
+    progress = Progress(tmp_path, step=0, steps=100)
+
+    def work(worker: StopVote, rank: int) -> None:
+        stragglers = Stragglers()
+        clock = WorkClock(worker, torch.device("cpu"))
+        for step in range(4 * REPORT_EVERY):
+            worker.add(2.0 if rank == 4 else 1.0)
+            clock.probe(step)
+            worker.cast(False)
+            stragglers.report(worker, progress if rank == 0 else None, step)
+        worker.close()
+
+    for each in everywhere([2, 2, 2], work):
+        each.result()
+    progress.close()
+
+    (line,) = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"straggler step=\d+ node=ip-10-0-0-7 rank=4 seconds=2\S* median=1\S* ratio=(1.9|2.0)\d",
+        line,
+    )
+    (told,) = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
+    assert (told["event"], told["rank"], told["node"]) == ("straggler", 4, "ip-10-0-0-7")
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ from ultrascale_training.start import Start
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.training import Worker, collects_graphs, last_step, train
 from ultrascale_training.vote import Hang
+from ultrascale_training.worktime import WorkClock
 
 _log = logging.getLogger("ultrascale_training")
 _DDP_WRITERS = 8
@@ -90,6 +91,12 @@ def main(failures: FailureLog | None = None) -> int:
         device=device.device.type,
     )
     progress = _progress(arguments, index, start, device)
+    ballot = vote.join(
+        timeout,
+        hang_seconds=arguments.timeout_seconds / 2,
+        on_hang=lambda hang: _report_hang(hang, failures, progress),
+        on_suspected=failures.keep_stacks,
+    )
     return train(
         Worker(
             arguments=arguments,
@@ -98,12 +105,8 @@ def main(failures: FailureLog | None = None) -> int:
             optimizer=optimizer,
             loader=_loader(arguments, index, start),
             saver=saver,
-            vote=vote.join(
-                timeout,
-                hang_seconds=arguments.timeout_seconds / 2,
-                on_hang=lambda hang: _report_hang(hang, failures, progress),
-                on_suspected=failures.keep_stacks,
-            ),
+            vote=ballot,
+            clock=WorkClock(ballot, device.device),
             ledger=ledger,
             start=start,
             control=control,

@@ -26,6 +26,7 @@ from ultrascale_training.start import Start
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
 from ultrascale_training.stragglers import Stragglers
 from ultrascale_training.vote import StopVote
+from ultrascale_training.worktime import WorkClock
 
 
 def collects_graphs() -> bool:
@@ -49,6 +50,7 @@ class Worker:
 
     Attributes:
         vote: Decides when all workers stop, without a collective of the device.
+        clock: Measures the work of this worker, to find nodes that are slow.
         writers: Workers among which a save is shared out where each has everything; None where
             each has a shard.
         guard: Judges a loss that is no number.
@@ -65,6 +67,7 @@ class Worker:
     loader: Loader
     saver: Saver
     vote: StopVote
+    clock: WorkClock
     writers: int | None
     guard: NanGuard
     control: dist.ProcessGroup
@@ -101,6 +104,8 @@ def train(worker: Worker) -> int:
                 _save(worker, step)
             _leave(worker, "stopped", step)
             return STOPPED_EARLY
+        if worker.replica.sharded:
+            worker.clock.probe(step)
         scalars = _compute(worker, part)
         step += 1
         save = step % arguments.checkpoint_every == 0 or step == last
@@ -128,7 +133,7 @@ def _compute(worker: Worker, part: Part) -> _Scalars:
         device.seed(seed)
         with replica.exchanging(last=micro_batch is part.micro_batches[-1]):
             # Under DDP a forward pass waits for no other worker.
-            with nullcontext() if replica.sharded else worker.vote.working():
+            with nullcontext() if replica.sharded else worker.clock.working():
                 losses_of = replica.losses(_moved(micro_batch.batch, device))
             parts = torch.stack(losses_of) * means
             (parts.sum() * replica.scale).backward()

@@ -296,21 +296,19 @@ class StopVote:
         if world > 1:
             self._meet(address or _own_address())
 
-    def cast(self, stop: bool, *, seconds: float = 0.0) -> bool:
+    def cast(self, stop: bool) -> bool:
         """Vote, and return whether any worker had voted to stop `lag` votes ago.
 
         Each worker calls it once a step, and gets the same answer at the same step.
 
         Args:
             stop: Whether this worker wants to stop.
-            seconds: Time that it worked since the last vote, besides what `working` measured.
 
         Raises:
             VoteLost: Another worker has gone, or has not voted within the timeout.
         """
         with self._changed:
             index, self._casts = self._casts, self._casts + 1
-            self._seconds += seconds
             times: list[NodeTime] = []
             if (index + 1) % REPORT_EVERY == 0:
                 mean = self._seconds / REPORT_EVERY
@@ -324,14 +322,23 @@ class StopVote:
             return self._answers.pop(wanted)
 
     @contextmanager
-    def working(self) -> Generator[None]:
-        """Measure work that waits for no other worker, such as reading data or a forward pass."""
+    def working(self, *, timed: bool = True) -> Generator[None]:
+        """Mark work that waits for no other worker, such as reading data or a forward pass.
+
+        Args:
+            timed: Its time counts; otherwise the caller measures it, and calls `add`.
+        """
         start = self._working_since = time.monotonic()
         try:
             yield
         finally:
             self._working_since = None
-            self._seconds += time.monotonic() - start
+            if timed:
+                self._seconds += time.monotonic() - start
+
+    def add(self, seconds: float) -> None:
+        """Count time that this worker has worked since the last vote."""
+        self._seconds += seconds
 
     def take_times(self) -> Sequence[NodeTime]:
         """Return a new report of the time of each node; empty where there is none.

@@ -1,0 +1,59 @@
+"""Time that a worker's device works and waits for no other worker.
+
+Of a model that is sharded, each forward pass waits for others; there a product of two matrices is
+timed now and then. A device that is slow, throttled or shared shows in both.
+"""
+
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import torch
+
+from ultrascale_training.vote import REPORT_EVERY, StopVote
+
+# Rows of the probe's square matrices: about a millisecond on a CPU core and on a large GPU.
+_ROWS = {"cpu": 256, "cuda": 8192}
+
+
+class WorkClock:
+    """Gives the vote the time of this worker's work.
+
+    Args:
+        vote: Takes the time, in seconds.
+        device: Of this worker; what a GPU does is timed on the GPU, without waiting for it.
+    """
+
+    def __init__(self, vote: StopVote, device: torch.device) -> None:
+        self._vote = vote
+        self._device = device
+        self._events: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
+        self._matrix: torch.Tensor | None = None
+
+    @contextmanager
+    def working(self) -> Generator[None]:
+        """Measure work in which this worker waits for no other."""
+        if self._device.type != "cuda":
+            with self._vote.working():
+                yield
+            return
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        with self._vote.working(timed=False):
+            yield
+        end.record()
+        self._events.append((begin, end))
+        while self._events and self._events[0][1].query():
+            first, last = self._events.popleft()
+            self._vote.add(first.elapsed_time(last) / 1000)
+
+    def probe(self, step: int) -> None:
+        """Measure a product of matrices, once in each report of the vote."""
+        rows = _ROWS.get(self._device.type)
+        if rows is None or step % REPORT_EVERY:
+            return
+        if self._matrix is None:
+            kind = torch.bfloat16 if self._device.type == "cuda" else torch.float32
+            self._matrix = torch.zeros(rows, rows, dtype=kind, device=self._device)
+        with self.working():
+            torch.mm(self._matrix, self._matrix)
