@@ -73,6 +73,7 @@ class Renderer:
             )
         except ConfigError as error:
             raise BadRequestError([*mistakes, *_job_lines(error)]) from None
+        mistakes += (f"job: {line}" for line in _checked(manifests))
         if mistakes:
             raise BadRequestError(mistakes)
         template = self.cluster.cluster.jobs[rule.template]
@@ -163,7 +164,8 @@ def _job_lines(error: ConfigError) -> Iterator[str]:
 
 
 def _unfit(manifests: JobManifests) -> Iterator[str]:
-    """Yield why a template cannot be submitted exactly once."""
+    """Yield why jobs of a template cannot be submitted by the backend, exactly once."""
+    yield from _checked(manifests)
     for _, found in workloads(manifests.objects):
         # A PyTorchJob has it in its run policy.
         policy = mapping(found, "spec", "runPolicy") or mapping(found, "spec")
@@ -173,6 +175,15 @@ def _unfit(manifests: JobManifests) -> Iterator[str]:
                 "ttl_seconds_after_finished: too short to tell a job that has ended from one that "
                 f"was never made, got {ttl}; write at least {_SHORTEST_TTL}"
             )
+
+
+def _checked(manifests: JobManifests) -> Iterator[str]:
+    """Yield why jobs with checks of nodes cannot be submitted by the backend."""
+    if manifests.checks:
+        yield (
+            "preflight: checks that take minutes and cordon nodes, which the backend may not; add "
+            "changes: {preflight: none} to the rule, and run `ultrascale fabric` on the pool"
+        )
 
 
 def _record(

@@ -205,6 +205,15 @@ def rules(text: str, old: str, new: str) -> dict[str, Any]:
             id="a job that is gone before its end is seen",
         ),
         pytest.param(
+            rules(
+                RULES,
+                "{name: production,",
+                "{changes: {preflight: device, durable: false}, name: production,",
+            ),
+            ["rules.0: preflight: checks that take minutes and cordon nodes"],
+            id="checks of nodes that the backend cannot wait for",
+        ),
+        pytest.param(
             rules(RULES, "types: [research], deadline", "types: [], urgencies: [now], deadline"),
             ["rules.1.types", "rules.1.urgencies.0"],
             id="form",
