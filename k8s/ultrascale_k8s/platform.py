@@ -43,6 +43,7 @@ from ultrascale_k8s.neuron_scheduler import NeuronSchedulerChart
 from ultrascale_k8s.node_isolation import NodeIsolationChart
 from ultrascale_k8s.node_local_dns import NodeLocalDnsChart
 from ultrascale_k8s.node_pools import NodePoolsChart
+from ultrascale_k8s.node_readers import NodeReadersChart
 from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
 from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
 from ultrascale_k8s.output_access import OutputAccessChart
@@ -152,6 +153,9 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.etcd is not None:
         etcd = EtcdChart(app, "etcd", plan=plan.etcd, job_ranges=plan.network_policies.ranges)
         yield PlatformChart(chart=etcd, retained=False)
+    if plan.node_readers:
+        readers = NodeReadersChart(app, "node-readers", namespaces=plan.node_readers)
+        yield PlatformChart(chart=readers, retained=False)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
     if plan.kueue is not None:

@@ -276,6 +276,10 @@ def test_groups_of_functions_are_no_people() -> None:
     assert between(function, {}).is_safe
 
 
+def test_groups_of_pods_are_no_people() -> None:
+    assert between({"M": manifest(binding("system:serviceaccounts:training"))}, {}).is_safe
+
+
 def test_an_administrator_whose_entry_moves_keeps_the_access() -> None:
     stronger = entry(policy="ClusterAdmin")
 

@@ -273,7 +273,8 @@ def test_a_pod_that_comes_back_alone_meets_those_that_stayed(image: Image) -> No
 
 
 def test_all_volcano_jobs_of_a_divided_one_meet_under_one_name(image: Image) -> None:
-    job = prepared(large_cluster(), nodes=20_000)
+    by_index = VOLCANO | {"rendezvous": {"ranks": "index"}}
+    job = prepared(large_cluster(scheduling=by_index), nodes=20_000)
     parts = [each["spec"]["tasks"][0]["template"]["spec"] for each in objects(job, "Job")]
     command = parts[0]["containers"][0]["command"]
 
@@ -346,6 +347,73 @@ def test_a_first_pod_whose_address_no_tool_tells_is_called_by_its_name(image: Im
         told = options(started_with(command, image, pod(1))["argv"])
 
     assert told["--master-addr"] == "tune-worker-0.tune"
+
+
+def ordered(port: int) -> list[str]:
+    """Return the command of a job whose pods know the network, with its own programs here."""
+    train = {**job_cluster()["pools"][1], "nodes": {"static": 4}}
+    return waiting(prepared(job_cluster(train), nodes=4), port)
+
+
+def test_ranks_follow_the_network_where_the_image_has_the_program(image: Image) -> None:
+    (image.folder / "python3").write_text(
+        f'#!/bin/sh\n[ "$1" = -m ] || exit 0\necho "$@" > {image.folder}/asked\necho 3\n'
+    )
+    (image.folder / "python3").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = ordered(server.getsockname()[1])
+        told = options(started_with(command, image, pod(1))["argv"])
+
+    assert told["--node-rank"] == "3"
+    asked = (image.folder / "asked").read_text()
+    assert asked.startswith("-m ultrascale_training.ranks --index=1 --nodes=4 --host=127.0.0.1 ")
+    # Pods of another try have another name.
+    assert asked.endswith(" --run=tune-0b1c-0\n")
+
+
+def test_ranks_are_indexes_in_an_image_without_the_program(image: Image) -> None:
+    (image.folder / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (image.folder / "python3").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        told = options(started_with(ordered(server.getsockname()[1]), image, pod(2))["argv"])
+
+    assert told["--node-rank"] == "2"
+
+
+def test_a_pod_that_waits_for_its_rank_stops_when_it_is_told_to(image: Image) -> None:
+    (image.folder / "python3").write_text('#!/bin/sh\n[ "$1" = -m ] || exit 0\nexec tail -f\n')
+    (image.folder / "python3").chmod(0o755)
+
+    status, seconds = seconds_to_stop(ordered(*free_ports(1)), image)
+
+    assert (status, seconds < 1) == (143, True)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "nodes", "reads"),
+    [
+        (VOLCANO, 3, True),
+        # Two have one order: the first pod keeps the store.
+        (VOLCANO, 2, False),
+        (VOLCANO | {"rendezvous": {"ranks": "index"}}, 3, False),
+        (C10D["scheduling"], 3, False),
+        (KUEUE, 3, True),
+        # Kueue places by topology in the order of the indexes.
+        (KUEUE | {"queues": [{"name": "research", "topology": True}]}, 3, False),
+        (None, 3, False),
+    ],
+)
+def test_pods_read_their_node_where_nothing_else_orders_them(
+    cluster: dict[str, Any] | None, nodes: int, reads: bool
+) -> None:
+    train = {**job_cluster()["pools"][1], "nodes": {"static": 8}}
+    found = job_cluster(train, scheduling=cluster)
+    queue = "research" if cluster and "queues" in cluster else None
+    spec = container(prepared(found, make_job(nodes=nodes, queue=queue)))
+
+    assert ("ultrascale_training.ranks" in spec["command"][2]) == reads
+    mounted = [each["mountPath"] for each in spec["volumeMounts"]]
+    assert ("/var/run/ultrascale/node-reader" in mounted) == reads
 
 
 @pytest.mark.parametrize(("first", "index"), [("0", "1"), ("2500", "0"), ("1", "9")])

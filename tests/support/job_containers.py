@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support.etcd_server import free_ports
+
 # Its process tells its arguments, and SIGTERM, in files.
 _STAND_IN = """#!{python}
 import json, os, pathlib, signal, sys, time
@@ -114,6 +116,8 @@ def moved(command: Sequence[str], host: str, port: int, to: int) -> list[str]:
         f"--rdzv-endpoint={host}:{port}": f"--rdzv-endpoint=127.0.0.1:{to}",
         f"getent ahosts {host}": "getent ahosts 127.0.0.1",
         f"--master-port={port}": f"--master-port={to}",
+        # Ranks are told beside the meeting.
+        f"--host={host} --port={port + 1}": f"--host=127.0.0.1 --port={free_ports(1)[0]}",
     }
     changed = list(command)
     for old, new in changes.items():

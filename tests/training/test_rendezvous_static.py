@@ -12,7 +12,7 @@ import pytest
 from tests.support import forked
 from tests.support.etcd_server import free_ports
 from tests.support.job_containers import expanded
-from tests.support.jobs import container, large_cluster, prepared
+from tests.support.jobs import VOLCANO, container, large_cluster, prepared
 
 pytestmark = pytest.mark.training
 
@@ -38,7 +38,9 @@ def options(script: str, nodes: int, variables: Mapping[str, str]) -> list[list[
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What torch's agents of 512 pods were told, in the order of the pods."""
     (port,) = free_ports(1)
-    job = prepared(large_cluster(), nodes=NODES, processes_per_node=PROCESSES)
+    by_index = VOLCANO | {"rendezvous": {"ranks": "index"}}
+    cluster = large_cluster(scheduling=by_index)
+    job = prepared(cluster, nodes=NODES, processes_per_node=PROCESSES)
     script = expanded(container(job)["command"][2], {}).replace("29500", str(port))
     given = {"POD_GROUP": "tune-0b1c", "ATTEMPT": "3", "main": "127.0.0.1"}
     nodes = options(script, NODES, given)

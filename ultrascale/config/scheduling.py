@@ -127,6 +127,11 @@ class Rendezvous(Section):
     replicas: Annotated[int, one_of(_RENDEZVOUS_REPLICAS)] = 1
     """Members of the etcd cluster; `static` and `c10d` have none."""
 
+    ranks: Literal["topology", "index"] = "topology"
+    """Order of the nodes of a job with `static`: by AWS's network topology, where pods may read the
+    labels of their nodes, or by the index of the pod alone.
+    """
+
     @property
     def has_server(self) -> bool:
         """Whether the cluster runs a server for it."""

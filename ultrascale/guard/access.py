@@ -24,6 +24,11 @@ _ACCESS_POLICIES = (
     "AmazonEKSClusterAdminPolicy",
 )
 """Access policies of people, the weakest first."""
+_SERVICE_ACCOUNTS = "system:serviceaccount"
+"""Begin of the names of pods, and of groups of them.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-subjects
+"""
 _NODE_ENTRIES = frozenset({"EC2", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "HYPERPOD_LINUX"})
 
 
@@ -118,6 +123,7 @@ def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
         text(subject, "name")
         for subject in objects(binding.body, "subjects")
         if text(subject, "kind") in ("Group", "User")
+        and not text(subject, "name").startswith(_SERVICE_ACCOUNTS)
     }
     return frozenset(bound - set(_groups_of_programs(world)) if bound else bound)
 

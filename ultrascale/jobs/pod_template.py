@@ -17,6 +17,17 @@ from ultrascale.plan.model import (
 _SHARED_MEMORY = "shared-memory"
 _SCRATCH = "scratch"
 Spec = dict[str, Json]
+# As in the volume that Kubernetes makes by itself, but for the folder, which no client looks into.
+# Source: https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
+_NODE_READER_FILES: tuple[Spec, ...] = (
+    {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+    {
+        "configMap": {
+            "name": "kube-root-ca.crt",
+            "items": [{"key": "ca.crt", "path": "ca.crt"}],
+        }
+    },
+)
 
 
 def labels(plan: JobPlan) -> dict[str, str]:
@@ -250,6 +261,8 @@ def _volumes(pod: PodPlan) -> Iterator[Spec]:
         yield {"name": _SHARED_MEMORY, "emptyDir": memory}
     if pod.scratch is not None:
         yield {"name": _SCRATCH, "emptyDir": {}}
+    if pod.reads_node:
+        yield {"name": names.NODE_READER, "projected": {"sources": [*_NODE_READER_FILES]}}
 
 
 def _mounts(pod: PodPlan) -> Iterator[Spec]:
@@ -261,6 +274,9 @@ def _mounts(pod: PodPlan) -> Iterator[Spec]:
         yield {"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}
     if pod.scratch is not None:
         yield {"name": _SCRATCH, "mountPath": pod.scratch.mount_path}
+    if pod.reads_node:
+        place = names.NODE_READER_FOLDER
+        yield {"name": names.NODE_READER, "mountPath": place, "readOnly": True}
 
 
 def _names(pod: PodPlan) -> Mapping[str, str]:

@@ -31,6 +31,7 @@ from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.vpc import plan_network, within_prefixes
+from ultrascale.plan.node_readers import plan_node_readers
 from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.placement import plan_placement
 from ultrascale.plan.platform import (
@@ -127,6 +128,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools, ejected)
+    kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
     return ClusterPlan(
         name=cluster.name,
@@ -170,7 +172,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         image_cache=plan_image_cache(cluster, scale),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
-        namespaces=plan_namespaces(cluster),
+        namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
         neuron=plan_neuron_plugin(pools),
@@ -182,9 +184,10 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         node_local_dns=plan_node_local_dns(cluster, scale),
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools, scale),
-        kueue=plan_kueue(cluster, pools),
+        kueue=kueue,
         placement=plan_placement(cluster, pools),
         etcd=plan_etcd(cluster),
+        node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale),
         backend=plan_backend(cluster, pools, builds),
         agreed_limits=_agreed_limits(cluster.agreed_limits),

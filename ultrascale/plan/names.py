@@ -45,6 +45,10 @@ COMPONENT_LABEL = "app.kubernetes.io/component"
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Container of a job's command before its program. A name with "-" is no role's.
 BEFORE_PROGRAM = "before-program"
+# Volume of the token by which a pod reads the labels of its node, and the right to do so.
+NODE_READER = "node-reader"
+NODE_READER_ROLE = f"ultrascale-{NODE_READER}"
+NODE_READER_FOLDER = f"/var/run/ultrascale/{NODE_READER}"
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 

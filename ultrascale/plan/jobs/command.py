@@ -15,6 +15,7 @@ from ultrascale.config.scheduling import RendezvousBackend
 from ultrascale.plan import names
 
 RENDEZVOUS_PORT = 29500
+RANKS_PORT = RENDEZVOUS_PORT + 1
 FIRST_INDEX = "FIRST_INDEX"
 RANK_ZERO_HOST = "RANK_ZERO_HOST"
 """Variable of the pods of several nodes whose program is not torchrun's: host of the first one."""
@@ -57,6 +58,7 @@ _PARSERS = {
     "ultrascale_training.titan": "ultrascale_training.titan.arguments",
 }
 
+_RANKS_MODULE = "ultrascale_training.ranks"
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
 CACHE_FOLDER = "neuron-cache"
 
@@ -72,6 +74,7 @@ class Meeting:
         index: Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which
             0 is the host; None where the host is none of the pods. With `static` it is the rank.
         run: Name of the meeting, which a later one must not have, as bash reads it in quotes.
+        ordered: Whether ranks follow the network, where the image has the program for it.
     """
 
     backend: RendezvousBackend
@@ -79,6 +82,7 @@ class Meeting:
     port: int
     index: str | None
     run: str
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +134,7 @@ def torchrun(
     if meeting is None:
         options = ["--standalone", f"--nproc-per-node={processes}"]
     else:
-        waiting = _waiting(meeting)
+        waiting = _waiting(job, meeting)
         options = _options(job, processes=processes, meeting=meeting)
     restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
     options.append(f"--max-restarts={restarts}")
@@ -328,7 +332,7 @@ def worker_restarts(
     return _WORKER_RESTARTS if stays else _WORKER_RESTARTS_WITHOUT_NODES
 
 
-def _waiting(meeting: Meeting) -> list[str]:
+def _waiting(job: config.TrainingJob, meeting: Meeting) -> list[str]:
     """Return what a node does before its agent starts: agents give up on a store in seconds."""
     late = f"nobody answered at {meeting.host}:{meeting.port} within {_PATIENCE_SECONDS} seconds"
     # What bash waits for by itself keeps SIGTERM waiting: a firewall that drops packets, minutes.
@@ -346,11 +350,36 @@ def _waiting(meeting: Meeting) -> list[str]:
         # and each process would ask DNS for a name.
         address = f"main=$(getent ahosts {meeting.host}) || main={meeting.host}"
         found = f'{wait}\n{address}\nmain="${{main%%[[:space:]]*}}"'
-        return [index, f'if [ "$index" = 0 ]; then\nmain="${POD_IP}"\nelse\n{found}\nfi']
+        lines = [index, *_ranks(job, meeting)]
+        return [*lines, f'if [ "$index" = 0 ]; then\nmain="${POD_IP}"\nelse\n{found}\nfi']
     # The agent would find out by its addresses, which DNS may not know yet when it asks.
     return [
         index,
         f'if [ "$index" = 0 ]; then\nis_host=true\nelse\nis_host=false\n{wait}\nfi',
+    ]
+
+
+def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:
+    """Return what computes the rank of a node; every pod of a job has the same image."""
+    if not meeting.ordered:
+        return []
+    words = [
+        f"python3 -m {_RANKS_MODULE}",
+        '--index="$index"',
+        f"--nodes={job.nodes}",
+        f"--host={meeting.host}",
+        f"--port={RANKS_PORT}",
+        f'--run="{meeting.run}"',
+    ]
+    return [
+        "declare -i rank=index",
+        f"if python3 -c 'import {_RANKS_MODULE}' 2> /dev/null; then",
+        "ranks=$(mktemp)",
+        # In the background, so that SIGTERM does not wait for it.
+        f'{" ".join(words)} > "$ranks" & wait $!',
+        'read -r rank < "$ranks"',
+        "SECONDS=0",
+        "fi",
     ]
 
 
@@ -360,7 +389,7 @@ def _options(job: config.TrainingJob, *, processes: int, meeting: Meeting) -> li
             f"--nnodes={job.nodes}",
             f"--nproc-per-node={processes}",
             "--rdzv-backend=static",
-            '--node-rank="$index"',
+            f'--node-rank="${"rank" if meeting.ordered else "index"}"',
             '--master-addr="$main"',
             f"--master-port={meeting.port}",
             f'--rdzv-id="{meeting.run}"',

@@ -290,7 +290,9 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     elif job.script is not None:
         whole = len(division.parts) == 1
         meeting = _meeting(request, job, controller, host=host, whole=whole)
-        pod = replace(pod, command=_command(request, job, share, meeting))
+        run = _command(request, job, share, meeting)
+        ordered = meeting is not None and meeting.ordered
+        pod = replace(pod, command=run, reads_node=ordered)
     elif job.nodes > 1:
         pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
     ends_at_once = job.script is not None and not pytorch and not operated
@@ -428,7 +430,14 @@ def _meeting(
         return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
     index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
     port = command.RENDEZVOUS_PORT
-    return Meeting(backend=request.backend, host=host, port=port, index=index, run=run)
+    return Meeting(
+        backend=request.backend,
+        host=host,
+        port=port,
+        index=index,
+        run=run,
+        ordered=topology.ranks_by_labels(request, request.nodes),
+    )
 
 
 def _first_pod(

@@ -17,9 +17,11 @@ from ultrascale.plan.jobs import hyperpod_topology, nodes
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import GangPlacement, PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
+from ultrascale.plan.node_readers import FEWEST_ORDERED
 from ultrascale.plan.placement import (
     MOST_SECONDS,
     known_nodes,
+    placed,
     plan_gang,
     smallest_tier,
     topology_layers,
@@ -50,6 +52,27 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
     if request.cluster_queue is None or not request.cluster_queue.topology:
         return None
     return TopologyPlan(mode=mode, level=names.network_layer_label(_layer(job, pools)))
+
+
+def ranks_by_labels(request: JobRequest, pools: Sequence[PoolPlan]) -> bool:
+    """Return whether pods compute the order of their ranks from the labels of their nodes.
+
+    Where Kueue places by topology it does so in the order of the pods' indexes.
+
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.20.7/pkg/controller/tas/topology_ungater.go
+
+    Args:
+        request: The job.
+        pools: The pools that it may run on.
+    """
+    job, queue = request.job, request.cluster_queue
+    if not isinstance(job, config.TrainingJob) or job.nodes < FEWEST_ORDERED:
+        return False
+    if request.backend != "static" or request.engine == "none" or job.script is None:
+        return False
+    by_scheduler = queue is not None and queue.topology
+    asked = request.cluster.scheduling.rendezvous.ranks == "topology"
+    return asked and not by_scheduler and len(placed(pools)) == len(pools)
 
 
 def is_required(job: config.TrainingJob) -> bool:

@@ -146,6 +146,7 @@ class ClusterPlan:
         kueue: Queueing by Kueue, with JobSet, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.
         etcd: Rendezvous server, if asked for.
+        node_readers: Namespaces whose pods may read nodes, to have ranks in the network's order.
         observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
         agreed_limits: Quotas that AWS has raised above what it publishes.
@@ -201,6 +202,7 @@ class ClusterPlan:
     kueue: KueuePlan | None
     placement: PlacementPlan | None
     etcd: EtcdPlan | None
+    node_readers: tuple[str, ...]
     observability: ObservabilityPlan | None
     backend: BackendPlan | None
     agreed_limits: tuple[AgreedLimit, ...]

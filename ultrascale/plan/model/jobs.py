@@ -182,6 +182,7 @@ class PodPlan:
         scratch: Local NVMe; None where it has none.
         init: Command that runs before the program, in the same image; empty without.
         scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
+        reads_node: Whether it may read the labels of nodes from the API server.
         security: Rights of its processes.
     """
 
@@ -205,6 +206,7 @@ class PodPlan:
     scratch: ScratchPlan | None = None
     init: tuple[str, ...] = ()
     scheduler: str | None = None
+    reads_node: bool = False
     security: SecurityPlan = field(default_factory=SecurityPlan)
 
 

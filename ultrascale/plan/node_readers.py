@@ -1,0 +1,34 @@
+"""Namespaces whose pods may read their Nodes, to have ranks in the order of the network."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.plan.model import KueuePlan, NamespacePlan, PoolPlan
+from ultrascale.plan.placement import placed
+
+FEWEST_ORDERED = 3
+"""Fewest nodes whose order says anything: the first pod of two is rank 0 in any."""
+
+
+def plan_node_readers(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    kueue: KueuePlan | None,
+    namespaces: Sequence[NamespacePlan],
+) -> tuple[str, ...]:
+    """Return the namespaces whose pods may read nodes; none where no job of theirs does.
+
+    Args:
+        cluster: The cluster file.
+        pools: Plans of its pools.
+        kueue: Queues of Kueue; None where it does not run.
+        namespaces: Namespaces that the platform makes.
+    """
+    scheduling = cluster.scheduling
+    by_scheduler = kueue is not None and all(queue.topology for queue in kueue.queues)
+    if scheduling.rendezvous.ranks != "topology" or scheduling.engine == "none" or by_scheduler:
+        return ()
+    accelerated = [pool for pool in pools if pool.accelerator is not None]
+    if not any(pool.max_nodes >= FEWEST_ORDERED for pool in placed(accelerated)):
+        return ()
+    return tuple(namespace.name for namespace in namespaces if namespace.training)
