@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ultrascale.fabric.rounds import Pair, Search, in_order, most_rounds
@@ -20,12 +20,24 @@ def searched(nodes: list[str], bad: set[str], slow: Collection[Pair] = ()) -> Se
     return search
 
 
-@given(data=st.data(), count=st.integers(2, 300))
+def numbered(count: int) -> list[str]:
+    return [f"n{number:03}" for number in range(count)]
+
+
+@st.composite
+def up_to_a_third(draw: st.DrawFn) -> tuple[int, set[str]]:
+    count = draw(st.integers(2, 300))
+    return count, draw(st.sets(st.sampled_from(numbered(count)), max_size=count // 3))
+
+
+# One node of three is bad, and no pair of the first round passes.
+@example(planted=(3, {"n000"}))
+@given(planted=up_to_a_third())
 def test_up_to_a_third_of_bad_nodes_is_found_within_log2_n_plus_2_rounds(
-    data: st.DataObject, count: int
+    planted: tuple[int, set[str]],
 ) -> None:
-    nodes = [f"n{number:03}" for number in range(count)]
-    bad = data.draw(st.sets(st.sampled_from(nodes), max_size=count // 3))
+    count, bad = planted
+    nodes = numbered(count)
     search = searched(nodes, bad)
     assert search.bad == bad
     assert search.good == set(nodes) - bad
@@ -35,12 +47,22 @@ def test_up_to_a_third_of_bad_nodes_is_found_within_log2_n_plus_2_rounds(
 
 @given(data=st.data(), count=st.integers(1, 60))
 def test_no_good_node_is_ever_called_bad_however_many_are(data: st.DataObject, count: int) -> None:
-    nodes = [f"n{number:03}" for number in range(count)]
+    nodes = numbered(count)
     bad = data.draw(st.sets(st.sampled_from(nodes)))
     search = searched(nodes, bad)
     assert search.bad <= bad
     assert search.good <= set(nodes) - bad
     assert search.rounds <= most_rounds(count)
+
+
+@pytest.mark.parametrize("count", range(2, 8))
+def test_nodes_that_always_fail_get_another_partner_each_round(count: int) -> None:
+    search = Search(nodes=numbered(count))
+    met: list[frozenset[str]] = []
+    while pairs := search.next_round():
+        met += map(frozenset, pairs)
+        search.record(dict.fromkeys(pairs, False))
+    assert len(met) == len(set(met))
 
 
 def test_two_nodes_cannot_tell_which_of_them_is_bad() -> None:

@@ -49,12 +49,10 @@ class Search:
         if self.rounds >= most_rounds(len(self.nodes)):
             return []
         suspects = self.suspects
-        if self.rounds == 0:
-            return [*zip(suspects[::2], suspects[1::2], strict=False)]
         if not suspects:
             return self._across([node for node in self.nodes if node in self.good])
         if not self.good:
-            # All pairs failed: each node gets another partner than in the rounds before.
+            # Neighbours first. While all pairs fail, each node gets another partner.
             return _rotated(suspects, self.rounds)
         beside = self._beside(suspects)
         busy = {node for pair in beside for node in pair}
@@ -108,12 +106,16 @@ _LEAST_TO_CROSS = 4
 def _rotated(nodes: Sequence[str], round_number: int) -> list[Pair]:
     """Return the pairs of one round in which each node meets another than in rounds before.
 
+    Round 0 pairs neighbours. There are none after the round in which the last two nodes have met.
+
     Source: https://en.wikipedia.org/wiki/Round-robin_tournament#Circle_method
     """
-    ring = [*nodes, *([""] if len(nodes) % 2 else [])]
-    fixed, turning = ring[0], ring[1:]
-    shift = round_number % len(turning)
-    turned = [fixed, *turning[shift:], *turning[:shift]]
+    even = [*nodes, *([""] if len(nodes) % 2 else [])]
+    # The circle method pairs the first with the last, the second with the last but one, and so on.
+    fixed, *turning = [*even[::2], *reversed(even[1::2])]
+    if round_number >= len(turning):
+        return []
+    turned = [fixed, *turning[round_number:], *turning[:round_number]]
     half = len(turned) // 2
     pairs = zip(turned[:half], reversed(turned[half:]), strict=True)
     return [(one, other) for one, other in pairs if one and other]
