@@ -107,6 +107,26 @@ def test_processes_get_as_long_for_a_last_checkpoint_as_the_pod_leaves_them(
     assert "--shutdown-timeout=80" in script
 
 
+def test_a_program_that_stops_to_report_progress_is_restarted(operated: JobCluster) -> None:
+    """A process hangs by a rule that it has matched once: rank 0 alone prints progress."""
+    changes = {"script": "ultrascale_training.titan"}
+    [workload] = sent(operated, **changes).objects
+    policy: Any = workload["spec"]["runPolicy"]
+    [rule] = policy["logMonitoringConfiguration"]
+
+    assert findings(sent(operated, **changes)) == []
+    assert rule["expectedRecurringFrequencyInSeconds"] == 1800
+    assert re.match(rule["logPattern"], "progress step=120/1000 loss=2.31")
+    # Other processes never print it: they would hang from the start.
+    assert "expectedStartCutOffInSeconds" not in rule
+
+
+def test_nobody_knows_what_a_program_of_the_users_prints(operated: JobCluster) -> None:
+    [workload] = sent(operated).objects
+
+    assert "logMonitoringConfiguration" not in str(workload)
+
+
 def test_an_image_without_the_agent_says_what_it_lacks(operated: JobCluster) -> None:
     (template,) = pod_templates(sent(operated))
 

@@ -100,6 +100,16 @@ _HYPERPOD_JOB = CrdSet(
                     activeDeadlineSeconds=_INTEGER,
                     cleanPodPolicy={"enum": ["All", "OnlyComplete", "None"]},
                     jobMaxRetryCount=_INTEGER,
+                    logMonitoringConfiguration={
+                        "type": "array",
+                        "items": _structural(
+                            name={"type": "string"},
+                            logPattern={"type": "string"},
+                            stopPattern={"type": "string"},
+                            expectedStartCutOffInSeconds=_INTEGER,
+                            expectedRecurringFrequencyInSeconds=_INTEGER,
+                        ),
+                    },
                     restartPolicy={
                         **_structural(
                             evalPeriodSeconds=_INTEGER,

@@ -41,6 +41,14 @@ GRACEFUL_SHUTDOWN_SECONDS = 600
 SCALING_SECONDS = 60
 FAULTY_SCALE_DOWN_SECONDS = 30
 
+# The agent of each pod reads what its processes print. A rule that has matched once in a process
+# and then no more for this time calls that process hung, and the operator restarts; processes that
+# never match are left alone. A step, a validation and a checkpoint are shorter.
+# Source: https://pypi.org/project/hyperpod-elastic-agent/1.1.3/ (logagent/log_agent.py)
+HANG_SECONDS = 1800
+PROGRESS_PATTERN = r".*progress step=\d+.*"
+"""Line that our programs print on rank 0 once a log interval."""
+
 # Types whose nodes task governance places by AWS's network.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
 PLACED_TYPES = frozenset(

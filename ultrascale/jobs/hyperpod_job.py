@@ -64,8 +64,20 @@ def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
         },
         # By itself it takes the job away as soon as it has ended.
         "ttlSecondsAfterFinished": plan.ttl_seconds_after_finished,
+        **_log_rules(operator),
         **deadline(plan),
     }
+
+
+def _log_rules(operator: OperatorPlan) -> dict[str, Json]:
+    if (hang := operator.hang) is None:
+        return {}
+    rule = {
+        "name": hang.name,
+        "logPattern": hang.pattern,
+        "expectedRecurringFrequencyInSeconds": hang.seconds,
+    }
+    return {"logMonitoringConfiguration": [rule]}
 
 
 def _elastic(elastic: ElasticPlan) -> dict[str, Json]:

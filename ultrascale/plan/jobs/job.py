@@ -39,6 +39,7 @@ from ultrascale.plan.model.jobs import (
     ArrayPlan,
     Controller,
     ElasticPlan,
+    HangRulePlan,
     LocalQueuePlan,
     OperatorPlan,
     PodPlan,
@@ -485,6 +486,13 @@ def _operator(
         process_restarts=of_processes,
         most_restarts=of_processes * (of_job + 1) + of_job,
         period_seconds=training_operator.RESTART_PERIOD_SECONDS,
+        hang=HangRulePlan(
+            name="Hang",
+            pattern=training_operator.PROGRESS_PATTERN,
+            seconds=training_operator.HANG_SECONDS,
+        )
+        if job.script in output.PROGRAMS
+        else None,
         elastic=None
         if job.min_nodes is None
         else ElasticPlan(

@@ -37,7 +37,8 @@ _TRACES_FOLDER = "flight-recorder"
 _LOCAL_TRACES = f"/tmp/{_TRACES_FOLDER}"
 _S3 = "s3://"
 # Our programs, and their options for it: what those of another program mean, nobody knows.
-_PROGRAMS = frozenset({"ultrascale_training.pretrain", "ultrascale_training.titan"})
+PROGRAMS = frozenset({"ultrascale_training.pretrain", "ultrascale_training.titan"})
+"""Programs of ours, which read the place and print a line of progress."""
 _OPTIONS = ("--output-dir", "--output_dir")
 
 Place = tuple[str, str]
@@ -93,7 +94,7 @@ def notes_of(request: JobRequest) -> Iterator[str]:
     if output is None or output.source != "s3":
         return
     job = request.job
-    ours = isinstance(job, config.TrainingJob) and job.script in _PROGRAMS
+    ours = isinstance(job, config.TrainingJob) and job.script in PROGRAMS
     if not ours:
         yield (
             f"Its output belongs into {shown(output)}, which ${OUTPUT} names: the program has to "
@@ -146,7 +147,7 @@ def _traces(output: OutputPlan) -> str:
 
 def _stated(job: config.TrainingJob) -> Place | None:
     """Return the place that a job states, first by an argument of a program of ours."""
-    if job.script in _PROGRAMS:
+    if job.script in PROGRAMS:
         for number, word in enumerate(job.args):
             name, equals, value = word.partition("=")
             if name not in _OPTIONS:

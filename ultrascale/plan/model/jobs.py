@@ -357,6 +357,21 @@ class ElasticPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HangRulePlan:
+    """Rule by which HyperPod's training operator finds processes that hang.
+
+    Attributes:
+        name: Its name.
+        pattern: Regular expression of lines that a process prints again and again.
+        seconds: Time without such a line, once there was one, after which it hangs.
+    """
+
+    name: str
+    pattern: str
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPlan:
     """A job's part that is for HyperPod's training operator.
 
@@ -367,6 +382,7 @@ class OperatorPlan:
         most_restarts: Restarts of both kinds.
         period_seconds: Window in which both are counted.
         elastic: How it scales; None: it needs all of its pods.
+        hang: How it finds a hang; None where nobody knows what the program prints.
     """
 
     processes: int
@@ -375,6 +391,7 @@ class OperatorPlan:
     most_restarts: int
     period_seconds: int
     elastic: ElasticPlan | None
+    hang: HangRulePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
