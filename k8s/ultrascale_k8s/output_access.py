@@ -11,7 +11,7 @@ from ultrascale_k8s._pods import metadata
 
 
 class OutputAccessChart(cdk8s.Chart):
-    """Defines the service account and the ConfigMap of each job namespace.
+    """Defines the service account of each job namespace, and a ConfigMap for each bucket.
 
     A pod of the service account gets credentials by EKS Pod Identity, and none for the API server.
     """
@@ -24,7 +24,7 @@ class OutputAccessChart(cdk8s.Chart):
         Args:
             scope: The cdk8s app.
             id: Id of the chart, and name of its file.
-            plan: Names of both, and the buckets.
+            plan: Name of the service account, and the buckets.
             namespaces: Namespaces of jobs.
         """
         super().__init__(scope, id, disable_resource_name_hashes=True)
@@ -35,9 +35,12 @@ class OutputAccessChart(cdk8s.Chart):
                 metadata=metadata(plan.service_account, namespace=namespace),
                 automount_service_account_token=False,
             )
-            kube.KubeConfigMap(
-                self,
-                f"{namespace}-buckets",
-                metadata=metadata(plan.config_map, namespace=namespace),
-                data=dict(plan.bucket_names),
-            )
+            for bucket in plan.bucket_names:
+                kube.KubeConfigMap(
+                    self,
+                    f"{namespace}-{bucket.config_map}",
+                    metadata=metadata(bucket.config_map, namespace=namespace),
+                    data={bucket.key: bucket.bucket_name},
+                    # The kubelet of each node would watch one that can change.
+                    immutable=True,
+                )

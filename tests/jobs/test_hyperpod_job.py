@@ -110,9 +110,7 @@ def test_processes_get_as_long_for_a_last_checkpoint_as_the_pod_leaves_them(
 def test_a_program_that_stops_to_report_progress_is_restarted(operated: JobCluster) -> None:
     """A process hangs by a rule that it has matched once: rank 0 alone prints progress."""
     changes = {"script": "ultrascale_training.titan"}
-    [workload] = sent(operated, **changes).objects
-    policy: Any = workload["spec"]["runPolicy"]
-    [rule] = policy["logMonitoringConfiguration"]
+    [rule] = spec_of(sent(operated, **changes))["runPolicy"]["logMonitoringConfiguration"]
 
     assert findings(sent(operated, **changes)) == []
     assert rule["expectedRecurringFrequencyInSeconds"] == 1800

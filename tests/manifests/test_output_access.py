@@ -4,6 +4,7 @@ from typing import Any
 
 import cdk8s
 
+from tests.support.chart_rules import scale_findings
 from tests.support.jobs import HYBRID
 from tests.support.kubernetes_schemas import findings
 from tests.support.pools import make_cluster
@@ -44,7 +45,8 @@ def test_every_namespace_of_jobs_has_them() -> None:
         for namespace in ("training", "research")
         for kind, name in (
             ("ServiceAccount", "training-output"),
-            ("ConfigMap", "ultrascale-buckets"),
+            ("ConfigMap", "ultrascale-bucket-datasets"),
+            ("ConfigMap", "ultrascale-bucket-checkpoints"),
         )
     }
 
@@ -56,9 +58,21 @@ def test_pods_get_no_token_of_the_api_server() -> None:
 
 
 def test_each_name_is_replaced_by_that_which_s3_makes_up() -> None:
-    [names, _] = [each["data"] for each in documents() if each["kind"] == "ConfigMap"]
+    found = {
+        each["metadata"]["name"]: each["data"]
+        for each in documents()
+        if each["kind"] == "ConfigMap"
+    }
 
-    assert names == {"datasets": "${BUCKET_DATASETS}", "checkpoints": "${BUCKET_CHECKPOINTS}"}
+    assert found == {
+        "ultrascale-bucket-datasets": {"name": "${BUCKET_DATASETS}"},
+        "ultrascale-bucket-checkpoints": {"name": "${BUCKET_CHECKPOINTS}"},
+    }
+
+
+def test_no_kubelet_watches_the_names_of_buckets() -> None:
+    """Nor does a bucket that is added to the file change an object that nobody may change."""
+    assert [*scale_findings(documents())] == []
 
 
 def test_namespaces_of_teams_get_theirs_with_the_teams_own_objects() -> None:

@@ -90,10 +90,20 @@ CHECKPOINTS_BUCKET = "checkpoints"
 """Bucket of the cluster file into which jobs without a file system write their checkpoints."""
 OUTPUT_ACCOUNT = "training-output"
 """Service account of each job namespace whose pods may write to that bucket."""
-BUCKETS_CONFIG = "ultrascale-buckets"
-"""ConfigMap of each job namespace with S3's name of each bucket of the cluster file."""
+BUCKET_NAME_KEY = "name"
+"""Key of the ConfigMap of a bucket, under which S3's name of the bucket is."""
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
+
+
+def bucket_config(bucket: str) -> str:
+    """Return the name of the ConfigMap that holds S3's name of a bucket, in each job namespace.
+
+    A ConfigMap for each bucket can be immutable, so that no kubelet watches it: S3's name of a
+    bucket stays as long as the bucket is in the cluster file. One for all would change with each
+    bucket that is added.
+    """
+    return f"ultrascale-bucket-{bucket}"
 
 
 def stack(cluster: str, layer: str) -> str:

@@ -7,6 +7,7 @@ from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
 from ultrascale.plan import names, retention
 from ultrascale.plan.model import (
+    BucketNamePlan,
     BucketPlan,
     ClaimPlan,
     DataRepositoryPlan,
@@ -94,8 +95,14 @@ def plan_output_access(cluster: config.Cluster) -> OutputAccessPlan | None:
         bucket=names.CHECKPOINTS_BUCKET,
         namespaces=training_namespaces(cluster),
         service_account=names.OUTPUT_ACCOUNT,
-        config_map=names.BUCKETS_CONFIG,
-        bucket_names={bucket: bucket_placeholder(bucket) for bucket in buckets},
+        bucket_names=tuple(
+            BucketNamePlan(
+                config_map=names.bucket_config(bucket),
+                key=names.BUCKET_NAME_KEY,
+                bucket_name=bucket_placeholder(bucket),
+            )
+            for bucket in buckets
+        ),
     )
 
 

@@ -169,7 +169,7 @@ def test_pods_find_the_bucket_before_the_variable_that_names_it() -> None:
 
     assert env.index("ULTRASCALE_BUCKET") < env.index("ULTRASCALE_OUTPUT")
     assert by_name["ULTRASCALE_BUCKET"]["valueFrom"] == {
-        "configMapKeyRef": {"name": "ultrascale-buckets", "key": "checkpoints"}
+        "configMapKeyRef": {"name": "ultrascale-bucket-checkpoints", "key": "name"}
     }
     assert pod_spec(sent)["serviceAccountName"] == "training-output"
 

@@ -117,7 +117,9 @@ def with_output(pod: PodPlan, job: config.TrainingJob, output: OutputPlan | None
     if output is not None:
         env |= {OUTPUT: output.place, **dict.fromkeys((TRACES, OLDER_TRACES), _traces(output))}
         if output.bucket is not None:
-            settings[BUCKET] = ConfigKeyPlan(name=names.BUCKETS_CONFIG, key=output.bucket)
+            settings[BUCKET] = ConfigKeyPlan(
+                name=names.bucket_config(output.bucket), key=names.BUCKET_NAME_KEY
+            )
     account = pod.service_account
     if output is not None and output.bucket is not None:
         account = account or names.OUTPUT_ACCOUNT
@@ -174,7 +176,9 @@ def _at(request: JobRequest, place: str) -> OutputPlan:
 
 
 def _default(request: JobRequest) -> OutputPlan | None:
-    mounts = {mount: _source(request, mount) for mount in _writable(request)}
+    mounts: dict[MountPlan, OutputSource] = {
+        mount: _source(request, mount) for mount in _writable(request)
+    }
     found = next((mount for mount, source in mounts.items() if source != "bucket"), None)
     has_bucket = names.CHECKPOINTS_BUCKET in request.cluster.storage.bucket_names
     if found is None and has_bucket:

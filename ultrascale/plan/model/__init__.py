@@ -153,6 +153,7 @@ from ultrascale.plan.model.scale import (
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
+    BucketNamePlan,
     BucketPlan,
     ClaimPlan,
     DataRepositoryPlan,
@@ -171,6 +172,7 @@ __all__ = [
     "ApplicationPlan",
     "ArrayPlan",
     "BackendPlan",
+    "BucketNamePlan",
     "BucketPlan",
     "Budget",
     "CallerRightPlan",

@@ -131,6 +131,21 @@ class LustreAccessPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketNamePlan:
+    """The ConfigMap that tells pods S3's name of a bucket.
+
+    Attributes:
+        config_map: Its name.
+        key: Its only key.
+        bucket_name: S3's name of the bucket, as a placeholder.
+    """
+
+    config_map: str
+    key: str
+    bucket_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccessPlan:
     """Access of training pods to the bucket that takes their checkpoints through S3's own API.
 
@@ -138,15 +153,13 @@ class OutputAccessPlan:
         bucket: The bucket, by its name in the cluster file.
         namespaces: Namespaces whose jobs write there.
         service_account: Service account of their pods.
-        config_map: ConfigMap with S3's name of each bucket, by its name in the cluster file.
-        bucket_names: Those names, as placeholders.
+        bucket_names: S3's name of each bucket of the cluster file.
     """
 
     bucket: str
     namespaces: tuple[str, ...]
     service_account: str
-    config_map: str
-    bucket_names: Mapping[str, str]
+    bucket_names: tuple[BucketNamePlan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
