@@ -240,7 +240,7 @@ def test_restarts_grow_with_what_a_fleet_of_that_size_loses(
     job = JOB | {"nodes": nodes, "restarts": restarts, "durable": False}
     sent = prepared(large_cluster(scheduling=VOLCANO), job)
     found = {each["name"]: each.get("value") for each in container(sent)["env"]}
-    [workload] = [each for each in sent.objects if "maxRetry" in str(each)]
+    workload: Any = next(each for each in sent.objects if "maxRetry" in str(each))
 
     assert found["ULTRASCALE_RESTART_BUDGET"] == budget
     assert workload["spec"]["maxRetry"] == count + 1
