@@ -1,14 +1,16 @@
 """Runs of one to six workers that are killed while they save, and resume in another world.
 
-``SOAK=300 pytest -n 0 tests/training/test_checkpoint_kills.py`` kills for 300 generations instead
-of a few; ``FAULT_SEED`` repeats the instants of a failure.
+``SOAK=60 pytest -n 0 -s tests/training/test_checkpoint_kills.py`` kills 60 starts in a directory
+and 60 in S3 instead of three, and tells its figures; ``FAULT_SEED`` repeats the instants of a
+failure.
 """
 
 import os
 import random
 import signal
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,26 +18,37 @@ import pytest
 
 from tests.support import forked
 from tests.support.etcd_server import free_ports
+from tests.support.no_torch import NO_TORCH
+from tests.support.s3_server import BUCKET, running_s3
 from tests.support.training_job import ENVIRONMENT
+
+pytest.importorskip("torch", reason=NO_TORCH)
+
+from ultrascale_training.checkpoints import Store, open_store
+from ultrascale_training.checkpoints.stores import step_of
 
 pytestmark = pytest.mark.training
 LAYOUTS = ("fsdp", "ddp", "tp")
 PATIENCE_SECONDS = 60.0
 SOAK = int(os.environ.get("SOAK", "0"))
+EVERY_SECOND = 2
 
 
 class Generation:
     """The workers of one start of the run."""
 
-    def __init__(self, folder: Path, number: int, *, world: int, layout: str) -> None:
+    def __init__(
+        self, folder: Path, location: str, *, world: int, layout: str, variables: Mapping[str, str]
+    ) -> None:
         port = str(free_ports(1)[0])
-        self.outputs = [folder / f"g{number}-{rank}.log" for rank in range(world)]
+        self.outputs = [folder / f"{port}-{rank}.log" for rank in range(world)]
         self.workers = [
             forked.start(
                 "tests.support.saving_worker",
-                [str(folder / "checkpoints"), layout, "0.005"],
+                [location, layout, "0.005"],
                 environment={
                     **ENVIRONMENT,
+                    **variables,
                     "MASTER_ADDR": "127.0.0.1",
                     "MASTER_PORT": port,
                     "WORLD_SIZE": str(world),
@@ -57,7 +70,7 @@ class Generation:
                 return int(step.split()[1])
             assert all(worker.poll() is None for worker in self.workers), "\n".join(said)
             time.sleep(0.01)
-        pytest.fail("\n".join(output.read_text() for output in self.outputs))
+        pytest.fail(self.said())
 
     def kill(self, rank: int) -> None:
         """Kill one worker, and a little later the others, as an agent does."""
@@ -72,26 +85,56 @@ class Generation:
 
 
 @contextmanager
-def generation(folder: Path, number: int, *, world: int, layout: str) -> Generator[Generation]:
-    started = Generation(folder, number, world=world, layout=layout)
+def generation(
+    folder: Path, location: str, *, world: int, layout: str, variables: Mapping[str, str]
+) -> Generator[Generation]:
+    started = Generation(folder, location, world=world, layout=layout, variables=variables)
     try:
         yield started
     finally:
         started.kill(0)
 
 
-def newest(checkpoints: Path) -> Path:
-    return max(checkpoints.glob("step-*"), key=lambda path: path.name)
+def flip_one_bit(content: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(content)
+    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
 
 
-def flip_one_bit(checkpoint: Path, chance: random.Random) -> Path:
-    """Flip a bit of a file that has one, as a disk or a cable does in silence."""
-    files = sorted(path for path in checkpoint.iterdir() if path.stat().st_size)
-    damaged = chance.choice(files)
-    content = bytearray(damaged.read_bytes())
-    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    damaged.write_bytes(content)
-    return damaged
+def zero_the_tail(content: bytes, chance: random.Random) -> bytes:
+    # A tensor's own end may be zeros already; half of a file is not.
+    kept = chance.randrange(len(content) // 2)
+    return content[:kept] + bytes(len(content) - kept)
+
+
+def cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content))]
+
+
+def empty(_content: bytes, _chance: random.Random) -> bytes:
+    return b""
+
+
+MANIFEST = "checkpoint.json"
+Change = Callable[[bytes, random.Random], bytes]
+DAMAGES: dict[str, tuple[str, Change]] = {
+    "a bit flipped": ("", flip_one_bit),
+    "the tail zeroed": ("", zero_the_tail),
+    "a file cut": ("", cut),
+    "the manifest emptied": (MANIFEST, empty),
+}
+
+
+def damage(store: Store, chance: random.Random) -> str:
+    """Change a file of the newest checkpoint in silence, as a disk or a cable does."""
+    kind = chance.choice(list(DAMAGES)) if SOAK else "a bit flipped"
+    ending, changed = DAMAGES[kind]
+    sizes = store.objects.sizes(f"{store.named()[0]}/")
+    name = chance.choice([name for name, size in sizes.items() if size and name.endswith(ending)])
+    content = store.objects.get(name)
+    assert content
+    store.objects.put(name, changed(content, chance))
+    return kind
 
 
 def plan(chance: random.Random) -> Iterator[tuple[int, str]]:
@@ -102,34 +145,63 @@ def plan(chance: random.Random) -> Iterator[tuple[int, str]]:
         yield world, chance.choice(LAYOUTS) if SOAK else LAYOUTS[number]
 
 
-def test_kills_while_saving_and_flipped_bits_never_give_a_wrong_state(tmp_path: Path) -> None:
+@pytest.fixture(
+    params=[
+        "directory",
+        pytest.param(
+            "bucket", marks=pytest.mark.skipif(not SOAK, reason="kills in S3 are a soak: set SOAK")
+        ),
+    ]
+)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Generator[tuple[str, Mapping[str, str]]]:
+    """Location of the checkpoints, and the variables by which workers reach it."""
+    if request.param == "directory":
+        yield str(tmp_path / "checkpoints"), {}
+        return
+    pytest.importorskip("s3torchconnector", reason="no connector for S3 here: run `make training`")
+    with running_s3() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield f"s3://{BUCKET}/checkpoints", server.environment
+
+
+def test_kills_while_saving_and_silent_damage_never_give_a_wrong_state(
+    place: tuple[str, Mapping[str, str]], tmp_path: Path
+) -> None:
     seed = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
     chance = random.Random(seed)
     print(f"instants of this run: FAULT_SEED={seed}")
-    checkpoints = tmp_path / "checkpoints"
-    least, flipped, advances = 0, None, 0
+    location, variables = place
+    store = open_store(location, keep=2)
+    seen: Counter[str] = Counter()
+    least, damaged = 0, None
     for number, (world, layout) in enumerate(plan(chance)):
-        with generation(tmp_path, number, world=world, layout=layout) as running:
+        with generation(
+            tmp_path, location, world=world, layout=layout, variables=variables
+        ) as running:
             step = running.resumed()
             assert step >= least, f"FAULT_SEED={seed}"
-            if flipped is not None:
-                assert step < flipped
-                assert f"step-{flipped:08d} is bad and is set aside" in running.said()
+            if damaged is not None:
+                assert step < step_of(damaged)
+                assert f"{damaged} is bad and is set aside" in running.said()
             # Where two checkpoints stand, damage to the newest costs one of them.
             deadline = time.monotonic() + PATIENCE_SECONDS
-            while (
-                len(list(checkpoints.glob("step-*"))) < 2
-                or newest(checkpoints).name <= f"step-{step:08d}"
-            ):
+            while len(named := store.named()) < 2 or step_of(named[0]) <= step:
                 assert time.monotonic() < deadline, running.said()
                 time.sleep(0.002)
             time.sleep(chance.uniform(0.0, 0.2))
             running.kill(chance.randrange(world))
-        last = int(newest(checkpoints).name.partition("-")[2])
-        advances += last > step
-        flipped, least = None, last
-        if number % 2 == 0:
-            names = sorted(path.name for path in checkpoints.glob("step-*"))
-            flip_one_bit(newest(checkpoints), chance)
-            flipped, least = last, int(names[-2].partition("-")[2])
-    assert advances == (SOAK or 3), f"FAULT_SEED={seed}"
+        newest, before, *_ = store.named()
+        seen[f"{layout} on {world}"] += 1
+        seen["starts"] += 1
+        seen["checkpoints"] += step_of(newest) - step
+        known = {*store.named(), *(each.name for each in store.aside())}
+        seen["killed while one was written"] += not known.issuperset(store.objects.folders())
+        damaged, least = None, step_of(newest)
+        if number % EVERY_SECOND == 0:
+            seen[damage(store, chance)] += 1
+            damaged, least = newest, step_of(before)
+    print(*(f"{what}: {times}" for what, times in sorted(seen.items())), sep="\n")
+    assert seen["starts"] == (SOAK or 3), f"FAULT_SEED={seed}"
