@@ -238,6 +238,11 @@ class Job:
                 pytest.fail(f"{what}: not within {_PATIENCE_SECONDS:.0f} s\n{self.output()}")
             time.sleep(_POLL_SECONDS)
 
+    def said(self) -> list[str]:
+        """Return all lines of all agents and workers so far."""
+        logs = sorted(self._folder.glob("*.log"))
+        return [line for log in logs for line in log.read_text().splitlines()]
+
     def output(self) -> str:
         return "\n".join(
             f"--- {path.name}\n{path.read_text()[-3000:]}"

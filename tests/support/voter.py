@@ -12,7 +12,9 @@ from pathlib import Path
 import torch.distributed as dist
 
 from tests.support.forked import SERVER
-from ultrascale_training.vote import Hang, Place, StopVote, VoteLost
+from ultrascale_training.errors import VoteLost
+from ultrascale_training.hangs import Hang
+from ultrascale_training.vote import Place, StopVote
 
 
 def start(port: int, rank: int, places: list[Place], folder: Path) -> "SERVER.Process":  # type: ignore

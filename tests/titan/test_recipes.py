@@ -93,9 +93,10 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(data: Path, tmp_path: Pat
     arguments = _arguments("qwen3-toy", data, tmp_path, steps=5, checkpoint__interval=1)
     first = worlds.start(2, arguments, tmp_path)
     first.wait_for("progress step=3/5")
-    first.signal(signal.SIGKILL)
-    assert first.wait() == [-signal.SIGKILL] * 2
-    worlds.run(2, arguments, tmp_path, attempt="1")
+    first.signal(signal.SIGKILL, ranks=[1])
+    assert first.wait() == [1, -signal.SIGKILL]
+    second = worlds.run(2, arguments, tmp_path, attempt="1")
+    assert "failed at=" in second.text()
     events = worlds.events(tmp_path)
     resumed = [event["step"] for event in events if event["event"] == "start"][1]
     # The save of the step before is complete when the next one begins.

@@ -3,16 +3,15 @@
 # Checked where torch is installed and where it is not.
 # pyright: reportMissingImports=false
 
+import re
 from pathlib import Path
 
 import pytest
 
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import TrainingError, VoteLost
+from ultrascale_training.failure_lines import fields_of, new_failures
 from ultrascale_training.failures import FailureLog
-
-
-class VoteLost(RuntimeError):  # noqa: N818 - the name of the error that is meant
-    """Another worker is gone."""
+from ultrascale_training.objects import LocalObjects
 
 
 def raised(error: Exception) -> Exception:
@@ -46,6 +45,12 @@ class Worker:
         self._set("TORCHELASTIC_ERROR_FILE", str(report))
         FailureLog(str(self.output), message=self._message).keep(raised(error))
 
+    def next_start(self, capsys: pytest.CaptureFixture[str]) -> list[str]:
+        """Return what the next start says, the time aside."""
+        self._set("RANK", "0")
+        FailureLog(str(self.output)).tell_earlier()
+        return [re.sub(r" at=\S+", "", line) for line in capsys.readouterr().out.splitlines()]
+
     @property
     def message(self) -> str:
         return self._message.read_text()
@@ -65,7 +70,13 @@ def test_first_error_of_a_pod_is_its_message_and_a_file_of_the_output(worker: Wo
     worker.fails(ValueError("a later one"), rank=2)
 
     heading, *rest = worker.message.splitlines()
-    assert heading == "failed restart=0 rank=1 node=ip-10-0-0-7 pod=llm-3"
+    state, fields = fields_of(heading)
+    assert state == "failed"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", fields["at"])
+    assert {**fields, "at": ""} == {
+        **{"at": "", "node": "ip-10-0-0-7", "pod": "llm-3", "rank": "1", "restart": "0"},
+        "error": "ValueError: a bad value",
+    }
     assert rest[-1] == "ValueError: a bad value"
     assert any("in raised" in line for line in rest)
     assert worker.files == [worker.message]
@@ -88,7 +99,8 @@ def test_message_is_that_of_the_newest_start_in_the_pod(worker: Worker) -> None:
 
     worker.fails(VoteLost("after"), restart=1)
 
-    assert worker.message.startswith("follows restart=1")
+    assert worker.message.startswith("follows ")
+    assert " restart=1 " in worker.message
     assert "before" not in worker.message
 
 
@@ -96,7 +108,7 @@ def test_message_is_cut_to_what_kubernetes_keeps_and_has_the_end(worker: Worker)
     worker.fails(ValueError("x" * 5000 + " the end"))
 
     assert len(worker.message.encode()) <= 4096
-    assert worker.message.startswith("failed restart=0")
+    assert worker.message.startswith("failed at=")
     assert worker.message.endswith(" the end\n")
 
 
@@ -127,3 +139,64 @@ def test_output_that_cannot_be_written_does_not_hide_the_error(worker: Worker) -
     worker.fails(ValueError("the cause"))
 
     assert "ValueError: the cause" in worker.message
+
+
+def test_next_start_tells_once_what_ended_the_one_before(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.fails(RuntimeError('a "quoted"\nerror in C:\\temp'), rank=24)
+
+    assert worker.next_start(capsys) == [
+        "failed node=ip-10-0-0-7 pod=llm-3 rank=24 restart=0 "
+        r'error="RuntimeError: a \"quoted\" error in C:\\temp"'
+    ]
+    assert worker.next_start(capsys) == []
+
+    worker.restart(1)
+    worker.fails(ValueError("another one"), rank=3, restart=1)
+
+    (line,) = worker.next_start(capsys)
+    assert "ValueError: another one" in line
+
+
+def test_worker_that_is_killed_is_named_by_those_that_lose_it(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It leaves no traceback: the kernel killed it, or its node is gone."""
+    told = "worker 9 on node ip-10-0-0-8 has gone"
+    for rank in (1, 2):
+        worker.fails(VoteLost(told, rank=9, node="ip-10-0-0-8"), rank=rank)
+    worker.fails(VoteLost(told), rank=3)
+
+    assert worker.next_start(capsys) == [f'failed node=ip-10-0-0-8 rank=9 restart=0 error="{told}"']
+
+
+def test_cause_comes_first_and_what_follows_from_it_is_left_out(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.fails(VoteLost("worker 9 has gone", rank=9, node="ip-10-0-0-8"), rank=1)
+    worker.fails(ValueError("the cause"), rank=9)
+    worker.fails(VoteLost("worker 7 has gone", rank=7, node="ip-10-0-0-9"), rank=2)
+
+    told = [fields_of(line)[1]["error"] for line in worker.next_start(capsys)]
+    assert told == ["ValueError: the cause", "worker 7 has gone"]
+
+
+def test_thousands_of_failures_are_eight_lines(tmp_path: Path) -> None:
+    records = LocalObjects(tmp_path)
+    for rank in range(100):
+        text = f'failed at=2026-11-23T12:00:00Z node=n rank={rank} error="E: {rank}"\nmore\n'
+        records.put(f"failures/20261123T120000-error-rank-{rank:03}.txt", text.encode())
+
+    assert len(new_failures(records)) == 8
+    assert new_failures(records) == []
+
+
+def test_output_that_cannot_be_read_does_not_hold_up_a_start(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.output.mkdir()
+    (worker.output / "failures.json").write_text("not JSON")
+    worker.fails(ValueError("a bad value"))
+
+    assert worker.next_start(capsys) == []

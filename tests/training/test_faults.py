@@ -121,6 +121,8 @@ def test_a_job_goes_on_through_lost_workers_notices_joins_and_a_lost_store(
         wait_for_steps(first, output, after=before, steps=disturbance.steps())
         assert last_start(output)["world"] == 3
         assert_resumed(output, every=flags.checkpoint_every)
+        told = [line for line in first.said() if line.startswith("failed at=")]
+        assert any("has gone" in line or "Connection" in line for line in told), first.output()
         before = starts(output)
         first.terminate("n1")
 

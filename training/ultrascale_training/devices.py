@@ -84,6 +84,7 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     Raises:
         TrainingError: The device is not there.
     """
+    connect_on_demand()
     if name == "auto":
         name = _found()
     if name == "neuron-xla":
@@ -99,6 +100,15 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     torch.cuda.set_device(device)
     _join("cpu:gloo,cuda:nccl", timeout)
     return EagerDevice(device)
+
+
+def connect_on_demand() -> None:
+    """Let gloo connect two workers when they first have something for each other.
+
+    Otherwise each new group connects each worker with each other one. Source:
+    https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
+    """
+    os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
 
 
 def host_group(timeout: timedelta, ranks: Sequence[int] | None = None) -> dist.ProcessGroup:

@@ -1,5 +1,19 @@
-"""Errors that a user can solve."""
+"""Errors that a user can solve, and errors that follow from another worker's."""
 
 
 class TrainingError(Exception):
     """A mistake in arguments, data or set-up; each line of the message says what to change."""
+
+
+class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
+    """Another worker has gone, or does not answer; this worker cannot go on without it.
+
+    Args:
+        told: Says so.
+        rank: Worker whose connection to this one has ended; None where this worker was told.
+        node: That worker's node.
+    """
+
+    def __init__(self, told: str, *, rank: int | None = None, node: str | None = None) -> None:
+        super().__init__(told)
+        self.rank, self.node = rank, node

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-fa
 
 import faulthandler
 import fcntl
+import logging
 import os
 import signal
 import sys
@@ -18,10 +19,11 @@ from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import TrainingError, VoteLost
+from ultrascale_training.failure_lines import FOLDER, failure_line, fields_of, new_failures
 from ultrascale_training.objects import open_objects
 
-FOLDER = "failures"
+_log = logging.getLogger("ultrascale_training")
 # The kubelet cuts the message of a container there.
 _MESSAGE_BYTES = 4096
 _TERMINATION_LOG = Path("/dev/termination-log")
@@ -30,7 +32,7 @@ _FILES_A_MINUTE, _FILES = 32, 256
 # A worker that cannot reach its output must end all the same, before torchrun kills it.
 _PATIENCE_SECONDS = 20.0
 # Errors that follow from another worker's failure. By name: torch may be what failed to import.
-_FOLLOWING = frozenset({"VoteLost", "DistNetworkError", "DistStoreError"})
+_FOLLOWING = frozenset({"DistNetworkError", "DistStoreError"})
 
 
 class FailureLog:
@@ -74,25 +76,50 @@ class FailureLog:
         """Keep the traceback of ``error``, or the lines of a mistake, of the first to fail here.
 
         An error that follows from another worker's failure is kept in the pod's message alone, and
-        only until the worker that failed first has said why.
+        only until the worker that failed first has said why. A worker that has gone may never say
+        why: whoever has noticed it keeps that.
         """
-        follows = isinstance(error, ConnectionError) or type(error).__name__ in _FOLLOWING
+        follows = isinstance(error, (ConnectionError, VoteLost))
+        follows = follows or type(error).__name__ in _FOLLOWING
         mistake = isinstance(error, TrainingError)
-        lines = [str(error)] if mistake else traceback.format_exception(error)
-        text = f"{_heading('follows' if follows else 'failed')}\n{''.join(lines).rstrip()}\n"
+        why = str(error) if mistake else "".join(traceback.format_exception_only(error))
+        text = why if mistake else "".join(traceback.format_exception(error))
+        text = f"{failure_line('follows' if follows else 'failed', why)}\n{text.rstrip()}\n"
         if os.environ.get("ULTRASCALE_POD"):
             with suppress(OSError):
                 self._say(text, follows=follows)
         leads = os.environ.get("RANK", "0") == "0"
         if not follows and (leads if mistake else _first_of_node("failed")):
             self.write("error", text)
+        if isinstance(error, VoteLost):
+            self._keep_loss(error)
+
+    def _keep_loss(self, lost: VoteLost) -> None:
+        if lost.rank is not None and _first_of_node(f"lost-{lost.rank}"):
+            line = failure_line("failed", str(lost), rank=lost.rank, node=lost.node)
+            self.write("lost", f"{line}\n")
+
+    def tell_earlier(self) -> None:
+        """Print a line for each failure that earlier starts of the run have kept, on rank 0.
+
+        The pods of those starts may be gone, and with them what they wrote.
+        """
+        if self.output is None or os.environ.get("RANK", "0") != "0":
+            return
+        try:
+            for line in new_failures(open_objects(self.output)):
+                print(line, flush=True)
+        except Exception as error:
+            # The run may well go on; where it cannot, its checkpoints say so.
+            _log.warning("failures of earlier starts cannot be read: %s", error)
 
     def keep_stacks(self) -> None:
         """Keep the stacks of all threads of this worker, which others wait for."""
         with tempfile.TemporaryFile() as file:
             faulthandler.dump_traceback(file, all_threads=True)
             file.seek(0)
-            self.write("stacks", f"{_heading('hangs')}\n{file.read().decode(errors='replace')}")
+            stacks = file.read().decode(errors="replace")
+        self.write("stacks", f"{failure_line('hangs', 'others wait for this worker')}\n{stacks}")
 
     def write(self, kind: str, text: str) -> None:
         """Write a file to ``failures/`` of the output, if it can be written in time."""
@@ -120,24 +147,14 @@ class FailureLog:
         descriptor = os.open(self._message, os.O_RDWR)
         with os.fdopen(descriptor, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            before = file.readline().decode(errors="replace").split()
-            own = text.partition("\n")[0].split()
-            if before[1:2] == own[1:2] and (follows or before[0] == own[0]):
+            state, before = fields_of(file.readline().decode(errors="replace"))
+            own, fields = fields_of(text.partition("\n")[0])
+            of_this_start = before.get("restart") == fields["restart"]
+            if of_this_start and (follows or state == own):
                 return
             file.seek(0)
             file.truncate()
             file.write(_cut(text.encode()))
-
-
-def _heading(state: str) -> str:
-    """Return a line such as ``failed restart=0 rank=12 node=ip-10-0-0-7 pod=llm-3``."""
-    environment = os.environ
-    restart = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
-    words = [state, f"restart={restart}", f"rank={environment.get('RANK', '0')}"]
-    for name in ("node", "pod"):
-        value = environment.get(f"ULTRASCALE_{name.upper()}")
-        words += [f"{name}={value}"] if value else []
-    return " ".join(words)
 
 
 def _cut(text: bytes) -> bytes:

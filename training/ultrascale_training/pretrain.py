@@ -32,6 +32,7 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.failures import FailureLog
+from ultrascale_training.hangs import report_hang
 from ultrascale_training.loader import Loader
 from ultrascale_training.model import SIZES, Bert, flops_per_token
 from ultrascale_training.objects import open_objects
@@ -44,7 +45,6 @@ from ultrascale_training.shards import Dataset, Index, read_index
 from ultrascale_training.start import Start
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.training import Worker, collects_graphs, last_step, train
-from ultrascale_training.vote import Hang
 from ultrascale_training.worktime import WorkClock
 
 _log = logging.getLogger("ultrascale_training")
@@ -62,6 +62,8 @@ def main(failures: FailureLog | None = None) -> int:
     stop = StopRequest()
     arguments = command_line.parse()
     failures.output = arguments.records
+    if not collects_graphs():
+        failures.tell_earlier()
     timeout = timedelta(seconds=arguments.timeout_seconds)
     device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
     control = host_group(timeout)
@@ -94,7 +96,7 @@ def main(failures: FailureLog | None = None) -> int:
     ballot = vote.join(
         timeout,
         hang_seconds=arguments.timeout_seconds / 2,
-        on_hang=lambda hang: _report_hang(hang, failures, progress),
+        on_hang=lambda hang: report_hang(hang, failures, progress),
         on_suspected=failures.keep_stacks,
     )
     return train(
@@ -216,14 +218,6 @@ def _begin(arguments: Arguments, start: Start, control: dist.ProcessGroup) -> Re
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
     starting.agree(control, lambda: ledger and ledger.begin(nodes=nodes, step=start.step))
     return ledger
-
-
-def _report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> None:
-    told = hang.told()
-    _log.error("%s", told)
-    if progress is not None:
-        progress.event("hang", vote=hang.vote, suspects=hang.suspects)
-    failures.write("hang", f"{told}\n")
 
 
 def _progress(arguments: Arguments, index: Index, start: Start, device: Device) -> Progress | None:

@@ -189,7 +189,9 @@ def _judged(worker: Worker, step: int, loss: float) -> Exception:
 
 def _save(worker: Worker, step: int) -> None:
     if not collects_graphs() and worker.saver.last_step != step:
-        worker.saver.save(step, _share(worker), worker.about)
+        # It waits for the save before it.
+        with worker.vote.resting():
+            worker.saver.save(step, _share(worker), worker.about)
 
 
 def _share(worker: Worker) -> State:
@@ -217,7 +219,8 @@ def _report_published(worker: Worker) -> None:
 def _leave(worker: Worker, event: Literal["stopped", "done"], step: int) -> None:
     """Wait until the last checkpoint is complete, whoever writes it."""
     worker.loader.close()
-    worker.saver.close()
+    with worker.vote.resting():
+        worker.saver.close()
     # It waits for all: a worker that went earlier would take its node's other workers with it.
     worker.vote.close()
     _report_published(worker)

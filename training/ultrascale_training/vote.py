@@ -20,29 +20,25 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import IntEnum
 from threading import Condition, Thread
 from typing import NamedTuple, cast
 
 import torch.distributed as dist
 
+from ultrascale_training.errors import VoteLost
+from ultrascale_training.hangs import Hang, Suspect
+from ultrascale_training.vote_wire import Frame, Kind, Peer, family, own_address
+
 # Two nodes are 16 apart by one hop, 4,096 by three.
 FANOUT = 16
 # Votes between two reports of the time that each node works.
 REPORT_EVERY = 10
-# Kind, bytes of the payload, number of the vote, a number.
-_HEAD = struct.Struct("!BIQI")
 _TIME = struct.Struct("!IIf")
-_BIGGEST = 1 << 26
 # The longest wait for the answers of workers below, in the search for one that hangs; each level
 # waits for less than the one above it.
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
-
-
-class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
-    """Another worker has gone, or does not answer; this worker cannot go on without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,52 +64,6 @@ class NodeTime(NamedTuple):
     node: int
     rank: int
     seconds: float
-
-
-_REASONS = {
-    "behind": "has not come to the step of the others",
-    "working": "is still computing or reading data, while others wait in a collective",
-    "silent": "does not answer",
-}
-
-
-class Suspect(NamedTuple):
-    """A worker that may be why the others wait.
-
-    Attributes:
-        reason: A key of `_REASONS`.
-    """
-
-    rank: int
-    node: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hang:
-    """A step that takes too long.
-
-    Attributes:
-        vote: Number of the last vote that was complete, from 0; -1 before the first.
-        seconds: Since then.
-        suspects: Empty where each worker answers and waits in a collective.
-    """
-
-    vote: int
-    seconds: float
-    suspects: Sequence[Suspect]
-
-    def told(self) -> str:
-        """Return the hang as lines for people."""
-        lines = [
-            f"no step has ended for {self.seconds:.0f} s: worker {suspect.rank} on node "
-            f"{suspect.node} {_REASONS[suspect.reason]}"
-            for suspect in self.suspects
-        ]
-        return "\n".join(lines) or (
-            f"no step has ended for {self.seconds:.0f} s, and each worker answers: a collective of "
-            "the devices hangs; NCCL's flight recorder tells which"
-        )
 
 
 def join(
@@ -156,63 +106,6 @@ def join(
     )
 
 
-class _Kind(IntEnum):
-    HELLO = 0
-    VOTE = 1
-    ANSWER = 2
-    LOST = 3
-    PROBE = 4
-    SUSPECTS = 5
-    BYE = 6
-
-
-class _Frame(NamedTuple):
-    kind: _Kind
-    vote: int
-    number: int
-    payload: bytes
-
-
-class _Peer:
-    """A connection to a worker above or below this one."""
-
-    def __init__(self, connection: socket.socket, *, rank: int = -1, node: str = "?") -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.connection = connection
-        self.rank, self.node = rank, node
-        self.known = False
-        self.left = False
-        self._received = bytearray()
-
-    def send(self, kind: _Kind, *, index: int = 0, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame; one that cannot be sent is noticed by who reads from the connection."""
-        with suppress(OSError):
-            self.connection.sendall(_HEAD.pack(kind, len(payload), index, number) + payload)
-
-    def receive(self) -> list[_Frame] | None:
-        """Return the frames that have come, None at the end of the connection."""
-        try:
-            received = self.connection.recv(1 << 16)
-        except OSError:
-            return None
-        if not received:
-            return None
-        self._received += received
-        frames: list[_Frame] = []
-        while len(self._received) >= _HEAD.size:
-            kind, length, index, number = _HEAD.unpack_from(self._received)
-            if length > _BIGGEST or kind >= len(_Kind):
-                return None
-            end = _HEAD.size + length
-            if len(self._received) < end:
-                break
-            frames.append(
-                _Frame(_Kind(kind), index, number, bytes(self._received[_HEAD.size : end]))
-            )
-            del self._received[:end]
-        return frames
-
-
 class _Tally:
     """The votes of one step that have come to a worker."""
 
@@ -249,7 +142,7 @@ class StopVote:
         place: Of this worker; None where each worker is taken for a node of its own.
         lag: Votes between a vote and its answer; 0 makes `cast` wait for all workers.
         hang_seconds: Time without a complete vote after which the first worker looks for the
-            cause; None never does.
+            cause; None never does. It may be changed at any time.
         on_hang: Takes the cause, on the first worker, in a thread of the vote.
         on_suspected: Called on a worker that finds itself suspected, in a thread of the vote.
         address: At which other workers reach this one; None takes the one that leads to
@@ -274,7 +167,8 @@ class StopVote:
         self._rank, self._place = rank, place
         self._timeout = timeout.total_seconds()
         self._lag = lag
-        self._hang_seconds, self._on_hang = hang_seconds, on_hang
+        self.hang_seconds, self._on_hang = hang_seconds, on_hang
+        self._resting = False
         self._on_suspected = on_suspected
         self._store = store
         self._name = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
@@ -283,7 +177,7 @@ class StopVote:
         self._answers: dict[int, bool] = {}
         self._casts = 0
         self._complete, self._complete_at = -1, time.monotonic()
-        self._lost: str | None = None
+        self._lost: VoteLost | None = None
         self._probe: _Probe | None = None
         self._probed = -2
         self._leaving = self._done = False
@@ -291,10 +185,10 @@ class StopVote:
         self._seconds = 0.0
         self._node_times: Sequence[NodeTime] = ()
         self._expected, self._parent = 0, None
-        self._children: list[_Peer] = []
+        self._children: list[Peer] = []
         self._thread: Thread | None = None
         if world > 1:
-            self._meet(address or _own_address())
+            self._meet(address or own_address())
 
     def cast(self, stop: bool) -> bool:
         """Vote, and return whether any worker had voted to stop `lag` votes ago.
@@ -335,6 +229,17 @@ class StopVote:
             self._working_since = None
             if timed:
                 self._seconds += time.monotonic() - start
+
+    @contextmanager
+    def resting(self) -> Generator[None]:
+        """Mark work between two votes that may take long, such as a validation: it is no hang."""
+        self._resting = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._complete_at = time.monotonic()
+                self._resting = False
 
     def add(self, seconds: float) -> None:
         """Count time that this worker has worked since the last vote."""
@@ -379,12 +284,12 @@ class StopVote:
             self._answer(index, tally.wishes)
         else:
             payload = b"".join(_TIME.pack(*each) for each in merged)
-            self._parent.send(_Kind.VOTE, index=index, number=tally.wishes, payload=payload)
+            self._parent.send(Kind.VOTE, index=index, number=tally.wishes, payload=payload)
 
     def _answer(self, index: int, wishes: int) -> None:
         # Others first: this worker may leave as soon as it knows.
         for child in self._children:
-            child.send(_Kind.ANSWER, index=index, number=wishes)
+            child.send(Kind.ANSWER, index=index, number=wishes)
         self._answers[index] = wishes > 0
         self._complete, self._complete_at = index, time.monotonic()
         self._changed.notify_all()
@@ -393,7 +298,7 @@ class StopVote:
         deadline = time.monotonic() + self._timeout
         while not reached():
             if self._lost is not None:
-                raise VoteLost(self._lost)
+                raise self._lost
             left = deadline - time.monotonic()
             if left <= 0:
                 raise VoteLost(
@@ -415,7 +320,7 @@ class StopVote:
         token = secrets.token_hex(16)
         if self._expected:
             self._listener = socket.create_server(
-                (address, 0), family=_family(address), backlog=self._expected
+                (address, 0), family=family(address), backlog=self._expected
             )
             self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._token = token.encode()
@@ -428,15 +333,15 @@ class StopVote:
             host, port, token, rank, name = json.loads(self._store.get(str(above)))
             connection = socket.create_connection((host, port), timeout=self._timeout)
             connection.settimeout(None)
-            self._parent = _Peer(connection, rank=rank, node=name)
+            self._parent = Peer(connection, rank=rank, node=name)
             self._parent.known = True
             hello = json.dumps([token, self._name]).encode()
-            self._parent.send(_Kind.HELLO, number=self._rank, payload=hello)
+            self._parent.send(Kind.HELLO, number=self._rank, payload=hello)
             self._register(self._parent)
         self._thread = Thread(target=self._serve, name="vote", daemon=True)
         self._thread.start()
 
-    def _register(self, peer: _Peer) -> None:
+    def _register(self, peer: Peer) -> None:
         self._selector.register(peer.connection, selectors.EVENT_READ, peer)
 
     def _serve(self) -> None:
@@ -446,7 +351,7 @@ class StopVote:
                 if self._probe is not None:
                     pause = max(0.0, min(pause, self._probe.deadline - time.monotonic()))
                 for key, _ in self._selector.select(pause):
-                    if isinstance(key.data, _Peer):
+                    if isinstance(key.data, Peer):
                         self._read(key.data)
                     else:
                         key.data()
@@ -454,7 +359,7 @@ class StopVote:
                     self._look_for_hang()
         except Exception as error:
             with self._changed:
-                self._lose(f"the vote of worker {self._rank} failed: {error!r}")
+                self._lose(VoteLost(f"the vote of worker {self._rank} failed: {error!r}"))
         # What has failed is told to all neighbours by now; each of them tells its own.
         for key in list(self._selector.get_map().values()):
             cast(socket.socket, key.fileobj).close()
@@ -463,16 +368,17 @@ class StopVote:
     def _accept(self) -> None:
         assert self._listener is not None
         with suppress(OSError):
-            self._register(_Peer(self._listener.accept()[0]))
+            self._register(Peer(self._listener.accept()[0]))
 
-    def _read(self, peer: _Peer) -> None:
+    def _read(self, peer: Peer) -> None:
         frames = peer.receive()
         with self._changed:
             if frames is None:
                 self._selector.unregister(peer.connection)
                 peer.connection.close()
                 if peer.known and not peer.left:
-                    self._lose(f"worker {peer.rank} on node {peer.node} has gone")
+                    told = f"worker {peer.rank} on node {peer.node} has gone"
+                    self._lose(VoteLost(told, rank=peer.rank, node=peer.node))
                 return
             for frame in frames:
                 if not peer.known:
@@ -480,43 +386,43 @@ class StopVote:
                 else:
                     self._take(peer, frame)
 
-    def _greet(self, peer: _Peer, frame: _Frame) -> None:
+    def _greet(self, peer: Peer, frame: Frame) -> None:
         """Take a connection for that of a worker only if it knows what the store says."""
         with suppress(ValueError):
-            token, name = json.loads(frame.payload) if frame.kind == _Kind.HELLO else ("", "")
+            token, name = json.loads(frame.payload) if frame.kind == Kind.HELLO else ("", "")
             if hmac.compare_digest(str(token).encode(), self._token):
                 peer.rank, peer.node, peer.known = frame.number, str(name), True
                 self._children.append(peer)
 
-    def _take(self, peer: _Peer, frame: _Frame) -> None:
+    def _take(self, peer: Peer, frame: Frame) -> None:
         match frame.kind:
-            case _Kind.VOTE:
+            case Kind.VOTE:
                 times = [NodeTime(*each) for each in _TIME.iter_unpack(frame.payload)]
                 self._count(frame.vote, frame.number, times)
-            case _Kind.ANSWER:
+            case Kind.ANSWER:
                 self._answer(frame.vote, frame.number)
-            case _Kind.LOST:
-                self._lose(frame.payload.decode())
-            case _Kind.PROBE:
+            case Kind.LOST:
+                self._lose(VoteLost(frame.payload.decode()))
+            case Kind.PROBE:
                 self._begin_probe(frame.vote, seconds=frame.number / 1000)
-            case _Kind.SUSPECTS:
+            case Kind.SUSPECTS:
                 if self._probe is not None:
                     self._probe.answered.add(peer.rank)
                     self._probe.suspects += [Suspect(*each) for each in json.loads(frame.payload)]
-            case _Kind.BYE:
+            case Kind.BYE:
                 peer.left = True
                 if peer is self._parent:
                     self._finish()
                 else:
                     self._leave_upwards()
-            case _Kind.HELLO:
+            case Kind.HELLO:
                 pass
 
-    def _lose(self, told: str) -> None:
+    def _lose(self, lost: VoteLost) -> None:
         if self._lost is None and not self._done:
-            self._lost = told
+            self._lost = lost
             for peer in [*self._children, *([self._parent] if self._parent else [])]:
-                peer.send(_Kind.LOST, payload=told.encode())
+                peer.send(Kind.LOST, payload=str(lost).encode())
             self._changed.notify_all()
 
     def _leave_upwards(self) -> None:
@@ -524,11 +430,11 @@ class StopVote:
             if self._parent is None:
                 self._finish()
             else:
-                self._parent.send(_Kind.BYE)
+                self._parent.send(Kind.BYE)
 
     def _finish(self) -> None:
         for child in self._children:
-            child.send(_Kind.BYE)
+            child.send(Kind.BYE)
         self._done = True
         self._changed.notify_all()
 
@@ -537,15 +443,16 @@ class StopVote:
         waited = now - self._complete_at
         if (
             self._parent is None
-            and self._hang_seconds is not None
+            and self.hang_seconds is not None
             and self._probe is None
             and self._casts > 0
             and not self._leaving
-            and waited > self._hang_seconds
+            and not self._resting
+            and waited > self.hang_seconds
             and self._probed != self._complete
         ):
             self._probed = self._complete
-            patience = min(_PROBE_SECONDS, self._hang_seconds)
+            patience = min(_PROBE_SECONDS, self.hang_seconds)
             self._begin_probe(max(self._tallies, default=-1) + 1, seconds=patience)
         probe = self._probe
         if probe is None:
@@ -556,7 +463,7 @@ class StopVote:
         self._probe = None
         probe.suspects += [Suspect(child.rank, child.node, "silent") for child in missing]
         if self._parent is not None:
-            self._parent.send(_Kind.SUSPECTS, payload=json.dumps(probe.suspects[:64]).encode())
+            self._parent.send(Kind.SUSPECTS, payload=json.dumps(probe.suspects[:64]).encode())
         elif self._on_hang is not None:
             self._on_hang(Hang(vote=self._complete, seconds=waited, suspects=probe.suspects))
 
@@ -570,20 +477,6 @@ class StopVote:
         self._probe = _Probe(deadline=time.monotonic() + seconds, suspects=suspects)
         for child in self._children:
             below = int(1000 * seconds * _PROBE_SHARE)
-            child.send(_Kind.PROBE, index=reached, number=below)
+            child.send(Kind.PROBE, index=reached, number=below)
         if suspects and self._on_suspected is not None:
             self._on_suspected()
-
-
-def _own_address() -> str:
-    """Return the address of this machine on the way to the first worker."""
-    master = os.environ.get("MASTER_ADDR", "localhost")
-    family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
-    # A datagram socket that connects sends nothing; it only picks a route.
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(address)
-        return str(probe.getsockname()[0])
-
-
-def _family(address: str) -> int:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

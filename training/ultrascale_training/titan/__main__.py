@@ -8,13 +8,14 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from ultrascale_training import vote
+from ultrascale_training import devices, vote
 from ultrascale_training.failures import FailureLog
+from ultrascale_training.hangs import report_hang
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.titan import arguments as command_line
 
+# For the end of the first step, before which a large model is compiled.
 _TIMEOUT = timedelta(minutes=30)
-_HANG_SECONDS = 600.0
 
 
 @record
@@ -28,6 +29,8 @@ def main(failures: FailureLog | None = None) -> int:
     stop = StopRequest()
     arguments = command_line.parse()
     failures.output = arguments.output
+    failures.tell_earlier()
+    devices.connect_on_demand()
     # Its import takes ten seconds, and a mistake in the command line needs none of it.
     from ultrascale_training.titan.configuration import configuration
 
@@ -38,8 +41,7 @@ def main(failures: FailureLog | None = None) -> int:
     else:
         ballot = vote.join(
             _TIMEOUT,
-            hang_seconds=_HANG_SECONDS,
-            on_hang=lambda hang: failures.write("hang", f"{hang.told()}\n"),
+            on_hang=lambda hang: report_hang(hang, failures, trainer.reports.progress),
             on_suspected=failures.keep_stacks,
         )
         status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)

@@ -25,6 +25,9 @@ from ultrascale_training.titan.reports import Reports
 from ultrascale_training.vote import StopVote
 
 _log = logging.getLogger("ultrascale_training")
+# Of the time after which a collective fails: by then it is known whom it waits for. In the first
+# step collectives begin late, when the model is compiled.
+_HANG_SHARE, _FIRST_HANG_SHARE = 0.5, 0.9
 _JUDGEMENT = "ultrascale/judgement"
 
 
@@ -102,12 +105,14 @@ class UltrascaleTrainer(Trainer):
         self._begin_ledger()
         batches = _watched(self.batch_generator(self.dataloader), vote)
         stragglers = Stragglers()
+        vote.hang_seconds = config.comm.init_timeout_seconds * _FIRST_HANG_SHARE
         with config.profiler.build(
             global_step=self.step, base_folder=config.dump_folder
         ) as profiler:
             while self.should_continue_training() and (most is None or self.step - first < most):
                 if vote.cast(wish()):
-                    return self._leave("stopped", save=self.step > first)
+                    with vote.resting():
+                        return self._leave("stopped", save=self.step > first)
                 self.step += 1
                 self.gc_handler.run(self.step)
                 try:
@@ -118,16 +123,21 @@ class UltrascaleTrainer(Trainer):
                     break
                 except RuntimeError as error:
                     raise self._judged(error) from None
-                self.saves.save(self.step, last_step=self.step == config.training.steps)
+                with vote.resting():
+                    self.saves.save(self.step, last_step=self.step == config.training.steps)
                 self._report_published()
                 if config.validator.enable and self.validator.should_validate(self.step):
-                    self.validator.validate(self.model_parts, self.step)
+                    with vote.resting():
+                        self.validator.validate(self.model_parts, self.step)
                 profiler.step()
                 stragglers.report(vote, self.reports.progress, self.step)
                 if self.step - first == 1:
                     # Compilation is done, so a collective that takes longer has lost a peer.
-                    self._set_timeouts(timedelta(seconds=config.comm.train_timeout_seconds))
-        return self._leave("done", save=self.step > first)
+                    seconds = config.comm.train_timeout_seconds
+                    self._set_timeouts(timedelta(seconds=seconds))
+                    vote.hang_seconds = seconds * _HANG_SHARE
+        with vote.resting():
+            return self._leave("done", save=self.step > first)
 
     def _begin_reports(self, steps: int) -> None:
         self.reports.begin(self.step, steps=steps, tokens=self.ntokens_seen * self.sharers)

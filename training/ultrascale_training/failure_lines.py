@@ -1,0 +1,98 @@
+"""Lines that tell of failures: at the head of what is kept of each, and at the next start.
+
+A line is in logfmt, such as ``failed at=2026-11-23T12:00:00Z node=ip-10-0-0-7 pod=llm-3 rank=24
+error="RuntimeError: …"``. `ultrascale status` reads them in the log of the first pod, because the
+pod that failed may be gone.
+"""
+
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+
+from ultrascale_training.objects import Objects
+
+FOLDER = "failures"
+# The cause before what follows from it.
+_KINDS = ("error", "hang", "lost")
+_TOLD = "failures.json"
+_MOST_LINES = 8
+# Thousands of workers may have failed; the first of them tell why.
+_MOST_READ = 64
+_LONGEST = 500
+_PLAIN = re.compile(r"[\w.:/-]+")
+
+
+def failure_line(
+    state: str, error: str, *, rank: int | None = None, node: str | None = None
+) -> str:
+    """Return a line about this worker, or about another one that this one has noticed.
+
+    Args:
+        state: First word.
+        error: Why; line breaks are taken out, and a long text is cut.
+        rank: Of another worker.
+        node: Of that worker.
+    """
+    environment = os.environ
+    fields = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    if rank is None:
+        fields["node"] = environment.get("ULTRASCALE_NODE", "")
+        fields["pod"] = environment.get("ULTRASCALE_POD", "")
+        fields["rank"] = environment.get("RANK", "0")
+    else:
+        fields |= {"node": node or "", "rank": str(rank)}
+    fields["restart"] = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    text = " ".join(error.split())
+    fields["error"] = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return _line(state, fields)
+
+
+def fields_of(line: str) -> tuple[str, Mapping[str, str]]:
+    """Return the first word and the fields of a line; nothing of a line that is none."""
+    try:
+        state, *words = shlex.split(line)
+    except ValueError:
+        return "", {}
+    pairs = (word.partition("=") for word in words)
+    return state, {name: value for name, equals, value in pairs if equals}
+
+
+def new_failures(records: Objects) -> Sequence[str]:
+    """Return a line for each failure that was kept since the last call, the causes first.
+
+    Args:
+        records: Output of the run, in which the last call is noted.
+    """
+    noted = records.get(_TOLD)
+    last = str(json.loads(noted)["last"]) if noted else ""
+    new = [name for name in records.names(f"{FOLDER}/") if name > last]
+    if not new:
+        return []
+    records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
+    found: dict[tuple[str, str], Mapping[str, str]] = {}
+    failed: set[str] = set()
+    for kind in _KINDS:
+        for name in [name for name in new if f"-{kind}-" in name][:_MOST_READ]:
+            content = (records.get(name) or b"").decode(errors="replace")
+            _, fields = fields_of(content.partition("\n")[0])
+            rank = fields.get("rank", "")
+            # A worker that has said why it failed has also gone.
+            if "error" in fields and not (kind == "lost" and rank in failed):
+                found.setdefault((rank, fields["error"]), fields)
+                failed.add(rank)
+    return [_line("failed", fields) for fields in [*found.values()][:_MOST_LINES]]
+
+
+def _line(state: str, fields: Mapping[str, str]) -> str:
+    words = [f"{name}={_quoted(value)}" for name, value in fields.items() if value]
+    return " ".join([state, *words])
+
+
+def _quoted(value: str) -> str:
+    if _PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,79 @@
+"""Steps that do not end: who is waited for, and where that is reported."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ultrascale_training.failure_lines import failure_line
+from ultrascale_training.failures import FailureLog
+from ultrascale_training.progress import Progress
+
+_log = logging.getLogger("ultrascale_training")
+_REASONS = {
+    "behind": "has not come to the step of the others",
+    "working": "is still computing or reading data, while others wait in a collective",
+    "silent": "does not answer",
+}
+
+
+class Suspect(NamedTuple):
+    """A worker that may be why the others wait.
+
+    Attributes:
+        reason: A key of `_REASONS`.
+    """
+
+    rank: int
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hang:
+    """A step that takes too long.
+
+    Attributes:
+        vote: Number of the last vote that was complete, from 0; -1 before the first.
+        seconds: Since then.
+        suspects: Empty where each worker answers and waits in a collective.
+    """
+
+    vote: int
+    seconds: float
+    suspects: Sequence[Suspect]
+
+    def told(self) -> str:
+        """Return the hang as lines for people."""
+        lines = [self.told_of(suspect) for suspect in self.suspects]
+        return "\n".join(lines) or (
+            f"no step has ended for {self.seconds:.0f} s, and each worker answers: a collective of "
+            "the devices hangs; NCCL's flight recorder tells which"
+        )
+
+    def told_of(self, suspect: Suspect) -> str:
+        """Return the line about one of the suspects."""
+        return (
+            f"no step has ended for {self.seconds:.0f} s: worker {suspect.rank} on node "
+            f"{suspect.node} {_REASONS[suspect.reason]}"
+        )
+
+
+def report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> None:
+    """Report a hang to the log, to the metrics, and to what is kept of failures.
+
+    Args:
+        hang: As the first worker has found it.
+        failures: Keeps it, so that the next start and `ultrascale status` tell of it.
+        progress: Of the run; None where there is none yet.
+    """
+    _log.error("%s", hang.told())
+    if progress is not None:
+        suspects = [suspect._asdict() for suspect in hang.suspects]
+        progress.event("hang", vote=hang.vote, seconds=round(hang.seconds, 1), suspects=suspects)
+    first = next(iter(hang.suspects), None)
+    if first is None:
+        head = failure_line("hangs", hang.told())
+    else:
+        head = failure_line("hangs", hang.told_of(first), rank=first.rank, node=first.node)
+    failures.write("hang", f"{head}\n{hang.told()}\n")
