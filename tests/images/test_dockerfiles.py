@@ -118,7 +118,7 @@ def test_the_image_has_what_the_training_program_asks_for(name: str) -> None:
     extras: dict[str, list[str]] = project["optional-dependencies"]
     if name != "nvidia":
         # TorchTitan trains on GPUs. The fork for Neuron needs another torch than that image has.
-        del extras["titan"]
+        del extras["titan"], extras["hyperpod"]
     asked = [*project["dependencies"], *(each for extra in extras.values() for each in extra)]
     pins = requirements(ROOT / f"images/{name}/requirements.txt")
 

@@ -1,9 +1,9 @@
 """One worker of a run that only saves: all numbers of a checkpoint are its step.
 
 ``python -m tests.support.saving_worker STORE LAYOUT PAUSE_SECONDS`` goes on from the newest sound
-checkpoint, which must hold nothing but its step, and saves every later step until it is killed. It
-prints ``resumes STEP`` when it has loaded, or ends with status 3 and ``wrong`` if it loaded
-anything else.
+checkpoint, which must hold nothing but its step, and saves every later step until it is killed; of
+``DURABLE_EVERY`` steps, all but one only to the memory of HyperPod's nodes. It prints ``resumes
+STEP`` when it has loaded, or ends with status 3 and ``wrong`` if it loaded anything else.
 """
 
 # Checked where torch is installed and where it is not.
@@ -70,7 +70,8 @@ def main() -> int:
     place, layout, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-    store = open_store(place, keep=2)
+    durable_every = int(os.environ.get("DURABLE_EVERY", "1"))
+    store = open_store(place, keep=2, memory=durable_every > 1)
     group = dist.group.WORLD
     assert group is not None
     if dist.get_rank() == 0:
@@ -92,7 +93,8 @@ def main() -> int:
     for now in itertools.count(step + 1):
         for value in tensors.values():
             local(value).fill_(now)
-        saver.save(now, share(tensors, layout), {})
+        durable = now % durable_every == 0
+        saver.save(now, share(tensors, layout), {}, durable=durable)
         time.sleep(pause)
     return 0
 

@@ -1,8 +1,8 @@
 """Runs of one to six workers that are killed while they save, and resume in another world.
 
-``SOAK=60 pytest -n 0 -s tests/training/test_checkpoint_kills.py`` kills 60 starts in a directory
-and 60 in S3 instead of three, and tells its figures; ``FAULT_SEED`` repeats the instants of a
-failure.
+``SOAK=60 pytest -n 0 -s tests/training/test_checkpoint_kills.py`` kills 60 starts in a directory,
+60 in S3 and 60 with the memory of HyperPod's nodes instead of three, and tells its figures;
+``FAULT_SEED`` repeats the instants of a failure.
 """
 
 import os
@@ -12,12 +12,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support import forked
 from tests.support.etcd_server import free_ports
+from tests.support.memory_service import running_memory_service
 from tests.support.no_torch import NO_TORCH
 from tests.support.s3_server import BUCKET, running_s3
 from tests.support.training_job import ENVIRONMENT
@@ -34,21 +36,28 @@ SOAK = int(os.environ.get("SOAK", "0"))
 EVERY_SECOND = 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the checkpoints go, and the variables by which workers reach it."""
+
+    location: str
+    variables: Mapping[str, str]
+    memory: bool = False
+
+
 class Generation:
     """The workers of one start of the run."""
 
-    def __init__(
-        self, folder: Path, location: str, *, world: int, layout: str, variables: Mapping[str, str]
-    ) -> None:
+    def __init__(self, folder: Path, place: Place, *, world: int, layout: str) -> None:
         port = str(free_ports(1)[0])
         self.outputs = [folder / f"{port}-{rank}.log" for rank in range(world)]
         self.workers = [
             forked.start(
                 "tests.support.saving_worker",
-                [location, layout, "0.005"],
+                [place.location, layout, "0.005"],
                 environment={
                     **ENVIRONMENT,
-                    **variables,
+                    **place.variables,
                     "MASTER_ADDR": "127.0.0.1",
                     "MASTER_PORT": port,
                     "WORLD_SIZE": str(world),
@@ -85,10 +94,8 @@ class Generation:
 
 
 @contextmanager
-def generation(
-    folder: Path, location: str, *, world: int, layout: str, variables: Mapping[str, str]
-) -> Generator[Generation]:
-    started = Generation(folder, location, world=world, layout=layout, variables=variables)
+def generation(folder: Path, place: Place, *, world: int, layout: str) -> Generator[Generation]:
+    started = Generation(folder, place, world=world, layout=layout)
     try:
         yield started
     finally:
@@ -145,42 +152,43 @@ def plan(chance: random.Random) -> Iterator[tuple[int, str]]:
         yield world, chance.choice(LAYOUTS) if SOAK else LAYOUTS[number]
 
 
+SOAKED = pytest.mark.skipif(not SOAK, reason="kills elsewhere than on a disk are a soak: set SOAK")
+
+
 @pytest.fixture(
-    params=[
-        "directory",
-        pytest.param(
-            "bucket", marks=pytest.mark.skipif(not SOAK, reason="kills in S3 are a soak: set SOAK")
-        ),
-    ]
+    params=["directory", *(pytest.param(name, marks=SOAKED) for name in ("bucket", "memory"))]
 )
 def place(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Generator[tuple[str, Mapping[str, str]]]:
-    """Location of the checkpoints, and the variables by which workers reach it."""
-    if request.param == "directory":
-        yield str(tmp_path / "checkpoints"), {}
-        return
-    pytest.importorskip("s3torchconnector", reason="no connector for S3 here: run `make training`")
-    with running_s3() as server:
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        yield f"s3://{BUCKET}/checkpoints", server.environment
+) -> Generator[Place]:
+    location = str(tmp_path / "checkpoints")
+    if request.param == "bucket":
+        pytest.importorskip("s3torchconnector")
+        with running_s3() as server:
+            for name, value in server.environment.items():
+                monkeypatch.setenv(name, value)
+            yield Place(location=f"s3://{BUCKET}/checkpoints", variables=server.environment)
+    elif request.param == "memory":
+        pytest.importorskip("amzn_sagemaker_checkpointing")
+        with running_memory_service() as service:
+            monkeypatch.setenv("ULTRASCALE_MEMORY_URL", service.url)
+            reached = {"ULTRASCALE_MEMORY_URL": service.url, "DURABLE_EVERY": "4"}
+            yield Place(location=location, variables=reached, memory=True)
+    else:
+        yield Place(location=location, variables={})
 
 
 def test_kills_while_saving_and_silent_damage_never_give_a_wrong_state(
-    place: tuple[str, Mapping[str, str]], tmp_path: Path
+    place: Place, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("FAULT_SEED", random.SystemRandom().randrange(1 << 32)))
     chance = random.Random(seed)
     print(f"instants of this run: FAULT_SEED={seed}")
-    location, variables = place
-    store = open_store(location, keep=2)
+    store = open_store(place.location, keep=2, memory=place.memory)
     seen: Counter[str] = Counter()
     least, damaged = 0, None
     for number, (world, layout) in enumerate(plan(chance)):
-        with generation(
-            tmp_path, location, world=world, layout=layout, variables=variables
-        ) as running:
+        with generation(tmp_path, place, world=world, layout=layout) as running:
             step = running.resumed()
             assert step >= least, f"FAULT_SEED={seed}"
             if damaged is not None:

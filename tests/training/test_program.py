@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.memory_service import running_memory_service
 from tests.support.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
@@ -463,6 +464,24 @@ def test_disk_that_fills_up_while_a_checkpoint_is_written_leaves_the_ones_before
 
     (kept,) = (tmp_path / "checkpoints").iterdir()
     assert kept.name == f"step-{flags.checkpoint_every:08d}"
+
+
+def test_run_goes_on_from_the_memory_of_nodes_where_that_is_newer_than_the_disk(
+    run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("amzn_sagemaker_checkpointing", reason="run `make training`")
+    output = tmp_path / "output"
+    with running_memory_service() as service:
+        monkeypatch.setenv("ULTRASCALE_MEMORY_URL", service.url)
+        arguments = flags.of(output, "--memory-every", 2)
+        assert run([*arguments, "--steps-this-run", "9"]) == 0
+        # As if it had been killed before the last save.
+        shutil.rmtree(output / "checkpoints" / "step-00000009")
+        assert run(arguments) == 0
+
+    assert [each["step"] for each in named(output, "start")] == [0, 8]
+    # Of the step that was computed twice, both losses are the same.
+    assert list(curve(output)) == list(range(1, flags.steps + 1))
 
 
 def test_other_data_is_refused_on_resume_unless_it_is_accepted(

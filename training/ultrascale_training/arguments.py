@@ -48,6 +48,7 @@ class Arguments:
     checkpoint_dir: str
     records: str
     checkpoint_every: int
+    memory_every: int
     keep: int
     save_async: bool
     resume: str
@@ -240,6 +241,12 @@ def _add_machine(parser: _Parser) -> None:
 
 def _add_checkpoints(parser: _Parser) -> None:
     parser.flag("checkpoint-every", type=_COUNT, default=100, help="steps between checkpoints")
+    parser.flag(
+        "memory-every",
+        type=_INDEX,
+        default=0,
+        help="steps between checkpoints in the memory of HyperPod's nodes (default: none)",
+    )
     parser.flag("keep", type=_COUNT, default=2, help="checkpoints that are kept")
     parser.flag("save-async", action=argparse.BooleanOptionalAction, default=True)
     parser.flag("resume", default="auto", help="auto, never, or the path of a checkpoint")

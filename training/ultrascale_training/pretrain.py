@@ -67,7 +67,9 @@ def main(failures: FailureLog | None = None) -> int:
     timeout = timedelta(seconds=arguments.timeout_seconds)
     device = connect(arguments.device, bf16=arguments.bf16, timeout=timeout)
     control = host_group(timeout)
-    store = open_store(arguments.checkpoint_dir, keep=arguments.keep)
+    store = open_store(
+        arguments.checkpoint_dir, keep=arguments.keep, memory=arguments.memory_every > 0
+    )
     index = starting.agree(control, lambda: _index(arguments))
     start = _start(arguments, index, store, control)
     ledger = _begin(arguments, start, control)

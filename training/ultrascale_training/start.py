@@ -47,6 +47,11 @@ class Start:
     name: str
     fingerprint: Fingerprint
 
+    @property
+    def durable(self) -> bool:
+        """Whether the state at ``step`` outlives the nodes already."""
+        return self.checkpoint is None or self.checkpoint.durable
+
 
 def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
     """Return on every worker what ``decide`` returned on the first.
@@ -94,8 +99,8 @@ def resume_from(
             see the output directory of the first.
     """
     agree(group, lambda: store.prepare(clean=not collecting))
-    if isinstance(store, DirectoryStore):
-        check_shared(store, group, name=name)
+    if isinstance(store.durable, DirectoryStore):
+        check_shared(store.durable, group, name=name)
     if collecting:
         return None
     found = newest_sound(store, group)

@@ -100,7 +100,7 @@ def train(worker: Worker) -> int:
         with worker.vote.working():
             part = worker.loader.next()
         if worker.vote.cast(worker.stop.requested):
-            if step > worker.start.step:
+            if step > worker.start.step or not worker.start.durable:
                 _save(worker, step)
             _leave(worker, "stopped", step)
             return STOPPED_EARLY
@@ -109,11 +109,12 @@ def train(worker: Worker) -> int:
         scalars = _compute(worker, part)
         step += 1
         save = step % arguments.checkpoint_every == 0 or step == last
-        if save or step % arguments.log_every == 0:
+        passing = arguments.memory_every > 0 and step % arguments.memory_every == 0
+        if save or passing or step % arguments.log_every == 0:
             _report(worker, step, scalars, steps=step - reported)
             reported = step
-        if save:
-            _save(worker, step)
+        if save or passing:
+            _save(worker, step, durable=save)
         worker.saver.check()
         _report_published(worker)
         stragglers.report(worker.vote, worker.progress, step)
@@ -187,11 +188,11 @@ def _judged(worker: Worker, step: int, loss: float) -> Exception:
     return box[0]
 
 
-def _save(worker: Worker, step: int) -> None:
+def _save(worker: Worker, step: int, *, durable: bool = True) -> None:
     if not collects_graphs() and worker.saver.last_step != step:
         # It waits for the save before it.
         with worker.vote.resting():
-            worker.saver.save(step, _share(worker), worker.about)
+            worker.saver.save(step, _share(worker), worker.about, durable=durable)
 
 
 def _share(worker: Worker) -> State:

@@ -7,23 +7,15 @@ https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html#ConsistencyMo
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from torch.distributed.checkpoint import StorageReader, StorageWriter
 
-from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest, encode
-from ultrascale_training.checkpoints.stores import (
-    BAD_NOTE,
-    Cause,
-    Checkpoint,
-    SetAside,
-    Store,
-    bad_note,
-    read_bad_note,
-    step_of,
-)
+from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest
+from ultrascale_training.checkpoints.noted import NotedStore
+from ultrascale_training.checkpoints.stores import Checkpoint
 from ultrascale_training.checkpoints.writer import CheckpointWriter
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import BucketObjects
@@ -33,7 +25,7 @@ _NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
 _DELETIONS_AT_ONCE = 32
 
 
-class BucketStore(Store):
+class BucketStore(NotedStore):
     """The checkpoints of one run below ``s3://bucket/prefix``.
 
     Args:
@@ -43,7 +35,7 @@ class BucketStore(Store):
 
     def __init__(self, location: str, *, keep: int) -> None:
         self._bucket = BucketObjects(location)
-        super().__init__(self._bucket, keep=keep)
+        super().__init__(self._bucket, keep=keep, names=_NAME)
 
     def prepare(self, *, clean: bool = True) -> None:
         """Write, read and delete an object and, if ``clean``, delete incomplete checkpoints.
@@ -56,7 +48,7 @@ class BucketStore(Store):
             self.objects.put(tried, b"1")
             self.objects.get(tried)
             self.objects.delete(tried)
-            folders = self.objects.folders()
+            folders = self.folders()
         except Exception as error:  # the connector has one error for everything
             raise TrainingError(
                 f"{self.location}: the first worker cannot write, list, read and delete objects "
@@ -65,7 +57,7 @@ class BucketStore(Store):
             ) from None
         if clean:
             for name in folders:
-                if _NAME.fullmatch(name) and not self._is_published(name):
+                if not self.is_published(name):
                     self.delete(name)
 
     def check_room(self, size: int) -> None:
@@ -104,47 +96,12 @@ class BucketStore(Store):
         """Delete what a save that failed has written."""
         self.delete(_name(step, attempt))
 
-    def publish(self, name: str, manifest: Manifest) -> None:
-        """Make the checkpoint ``name``, whose objects have all been written, the newest one."""
-        self.objects.put(f"{name}/{MANIFEST}", encode(manifest))
-        for other in self.named():
-            if step_of(other) == manifest.step and other != name:
-                self.delete(other)
-        self.make_way()
-
-    def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
-        """Put a note beside the manifest of a checkpoint."""
-        self.objects.put(f"{name}/{BAD_NOTE}", bad_note(cause, reason))
-
-    def named(self) -> Sequence[str]:
-        """Return the names of the checkpoints that may be loaded, the newest first."""
-        found = [
-            name
-            for name in self.objects.folders()
-            if _NAME.fullmatch(name) and self._is_published(name) and not self._is_aside(name)
-        ]
-        return sorted(found, key=step_of, reverse=True)
-
-    def aside(self) -> Sequence[SetAside]:
-        """Return what has been set aside."""
-        return [
-            read_bad_note(name, self.objects.get(f"{name}/{BAD_NOTE}"))
-            for name in sorted(self.objects.folders())
-            if _NAME.fullmatch(name) and self._is_aside(name)
-        ]
-
     def delete(self, name: str) -> None:
         """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
         self.objects.delete(f"{name}/{MANIFEST}")
         with ThreadPoolExecutor(_DELETIONS_AT_ONCE) as threads:
             # The list makes an error of any of them one of this call.
             list(threads.map(self.objects.delete, self.objects.names(f"{name}/")))
-
-    def _is_published(self, name: str) -> bool:
-        return bool(self.objects.names(f"{name}/{MANIFEST}"))
-
-    def _is_aside(self, name: str) -> bool:
-        return bool(self.objects.names(f"{name}/{BAD_NOTE}"))
 
     def _files(self, reader: Any = None) -> Any:  # noqa: ANN401 - the connector has loose types
         from s3torchconnector.dcp import S3FileSystem
@@ -158,7 +115,7 @@ class _Destination:
     def __init__(self, store: BucketStore, name: str) -> None:
         self._store, self._name = store, name
 
-    def begin(self, size: int) -> None:
+    def begin(self, size: int, *, writers: int) -> None:
         """Do nothing: a prefix need not be made."""
 
     def publish(self, manifest: Manifest) -> None:

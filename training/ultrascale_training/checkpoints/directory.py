@@ -189,7 +189,7 @@ class _Destination:
     def __init__(self, store: DirectoryStore, partial: Path, step: int) -> None:
         self._store, self._partial, self._step = store, partial, step
 
-    def begin(self, size: int) -> None:
+    def begin(self, size: int, *, writers: int) -> None:
         self._store.check_room(size)
         self._partial.mkdir()
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.staging import AsyncStager
 
+from ultrascale_training.checkpoints.memory import MemoryLostError
 from ultrascale_training.checkpoints.stores import Store
 from ultrascale_training.errors import TrainingError
 
@@ -48,9 +49,9 @@ class Saver:
         device: Type of the device that holds the state.
 
     Attributes:
-        published: Steps whose checkpoints this worker has published and nobody has asked for yet;
-            only the first worker publishes.
-        last_step: Step of the last save, -1 before the first.
+        published: Steps whose durable checkpoints this worker has published and nobody has asked
+            for yet; only the first worker publishes.
+        last_step: Step of the last durable save, -1 before the first.
     """
 
     def __init__(
@@ -70,25 +71,51 @@ class Saver:
         self._stager = _stager(device)
         self._pending: Future[Any] | None = None
         self._saving = -1
+        self._durable = True
+        self._memory_lost = False
         self.published: list[int] = []
         self.last_step = -1
 
-    def save(self, step: int, state: Mapping[str, Any], about: Mapping[str, object]) -> None:
+    def save(
+        self,
+        step: int,
+        state: Mapping[str, Any],
+        about: Mapping[str, object],
+        *,
+        durable: bool = True,
+    ) -> None:
         """Save the state after ``step`` steps; waits for the save before this one.
+
+        Args:
+            step: Steps that are done.
+            state: Tensors by name, and what else torch can save.
+            about: Notes of the run; JSON.
+            durable: Where the nodes' memory is enough, it is used if the store has it; otherwise
+                nothing is saved.
 
         Raises:
             TrainingError: This save, or in the background the one before, found no room.
             CheckpointException: It failed in another way.
         """
         self.wait()
-        self.last_step = self._saving = step
+        made = self._store.writer if durable else self._store.passing_writer
+        if durable:
+            self._memory_lost = False
+        elif self._memory_lost:
+            return
+        writer = made(step, attempt=self._attempt, about=about)
+        if writer is None:
+            return
+        self._durable, self._saving = durable, step
+        if durable:
+            self.last_step = step
         if self._group is None:
             return
         self._pending = cast(
             Future[Any],
             dcp.async_save(
                 dict(state),
-                storage_writer=self._store.writer(step, attempt=self._attempt, about=about),
+                storage_writer=writer,
                 process_group=self._group,
                 async_stager=self._stager,
             ),
@@ -109,10 +136,17 @@ class Saver:
         try:
             pending.result()
         except CheckpointException as error:
+            lost = _lost(error)
+            if lost is not None:
+                # Every worker has heard of it, so none of them tries again before the next one.
+                self._memory_lost = True
+                if self._leads:
+                    _log.warning("%s; no such checkpoint before the next durable one", lost)
+                return
             if self._leads:
                 self._store.discard(self._saving, attempt=self._attempt)
             raise explained(error) from error
-        if self._leads:
+        if self._leads and self._durable:
             self.published.append(self._saving)
 
     def check(self) -> None:
@@ -124,6 +158,14 @@ class Saver:
         """Wait for the last save, and give up the memory that holds copies."""
         self.wait()
         self._stager.close()
+
+
+def _lost(error: CheckpointException) -> MemoryLostError | None:
+    """Return what the nodes' memory failed in, None where something else failed."""
+    for cause, _ in error.failures.values():
+        if isinstance(cause, MemoryLostError):
+            return cause
+    return None
 
 
 def explained(error: CheckpointException) -> BaseException:

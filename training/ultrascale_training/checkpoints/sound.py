@@ -16,8 +16,10 @@ from ultrascale_training.checkpoints.bucket import BucketStore
 from ultrascale_training.checkpoints.directory import DirectoryStore
 from ultrascale_training.checkpoints.hashing import sum_of
 from ultrascale_training.checkpoints.manifest import MANIFEST, DamagedManifestError
+from ultrascale_training.checkpoints.memory import MemoryLostError, MemoryStore
 from ultrascale_training.checkpoints.saver import State
-from ultrascale_training.checkpoints.stores import Checkpoint, Store
+from ultrascale_training.checkpoints.stores import IN_MEMORY, Checkpoint, Store
+from ultrascale_training.checkpoints.tiers import TieredStore
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import is_bucket
 
@@ -26,19 +28,22 @@ _WRITER = re.compile(r"(?:.*/)?__(\d+)_")
 Value = TypeVar("Value")
 
 
-def open_store(location: str | os.PathLike[str], *, keep: int) -> Store:
+def open_store(location: str | os.PathLike[str], *, keep: int, memory: bool = False) -> Store:
     """Return the checkpoints in a directory or below ``s3://bucket/prefix``.
 
     Args:
         location: Place of the checkpoints.
         keep: Newest checkpoints that stay when another is published.
+        memory: Have checkpoints in the memory of HyperPod's nodes as well.
 
     Raises:
-        TrainingError: The location is malformed, or the connector for S3 is not installed.
+        TrainingError: The location is malformed, or a library for S3 or HyperPod is not installed.
     """
     if is_bucket(location):
-        return BucketStore(os.fspath(location), keep=keep)
-    return DirectoryStore(Path(location), keep=keep)
+        store: Store = BucketStore(os.fspath(location), keep=keep)
+    else:
+        store = DirectoryStore(Path(location), keep=keep)
+    return TieredStore(store, MemoryStore(store.objects, keep=keep)) if memory else store
 
 
 def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
@@ -168,7 +173,7 @@ def _next(store: Store, tried: Sequence[str]) -> Checkpoint | str:
 def _store_of(location: str) -> tuple[Store, str]:
     """Return the store of a checkpoint, and the checkpoint's name in it."""
     folder, _, name = location.rstrip("/").rpartition("/")
-    return open_store(folder or ".", keep=1), name
+    return open_store(folder or ".", keep=1, memory=name.startswith(IN_MEMORY)), name
 
 
 def _set_aside(store: Store, name: str, reason: str) -> None:
@@ -199,9 +204,9 @@ def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> s
         if _reader_of(name, number) % world != rank:
             continue
         try:
-            with store.objects.open(f"{checkpoint.name}/{name}") as stream:
+            with store.open_file(checkpoint, name) as stream:
                 read = sum_of(stream)
-        except OSError as error:
+        except (OSError, MemoryLostError) as error:
             return f"{name} cannot be read: {error}"
         if read != written:
             return (

@@ -4,8 +4,9 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from torch.distributed.checkpoint import StorageReader, StorageWriter
 
@@ -19,6 +20,8 @@ from ultrascale_training.objects import Objects
 
 _log = logging.getLogger("ultrascale_training")
 BAD_NOTE = "bad.json"
+IN_MEMORY = "memory-"
+"""Begins the name of a checkpoint that only the nodes' memory holds."""
 Cause = str
 """``damage`` or ``nan``: why a checkpoint was set aside."""
 
@@ -40,6 +43,11 @@ class Checkpoint:
     step: int
     about: Mapping[str, Any]
     files: Mapping[str, FileSum]
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives the nodes."""
+        return not self.name.startswith(IN_MEMORY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +77,11 @@ class Store(ABC):
         """Place of the checkpoints."""
         return self.objects.location
 
+    @property
+    def durable(self) -> "Store":
+        """Place that outlives the nodes: itself, where there is no other."""
+        return self
+
     @abstractmethod
     def prepare(self, *, clean: bool = True) -> None:
         """Try the place and, if ``clean``, delete what killed writers left in it.
@@ -95,6 +108,16 @@ class Store(ABC):
             attempt: Unique to this start of the run, the same on all its workers.
             about: Notes of the run; JSON.
         """
+
+    def passing_writer(
+        self, step: int, *, attempt: str, about: Mapping[str, Any]
+    ) -> StorageWriter | None:
+        """Return the writer of a checkpoint that need not outlive the nodes.
+
+        Returns:
+            None where there is no faster place for it.
+        """
+        return None
 
     @abstractmethod
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
@@ -152,6 +175,14 @@ class Store(ABC):
             else:
                 return found
         return None
+
+    def open_file(self, checkpoint: Checkpoint, name: str) -> AbstractContextManager[IO[bytes]]:
+        """Open a file of a checkpoint for reading.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+        return self.objects.open(f"{checkpoint.name}/{name}")
 
     def check_sizes(self, checkpoint: Checkpoint) -> None:
         """Check that every file of a checkpoint is there, as long as it was written.

@@ -25,8 +25,12 @@ from ultrascale_training.checkpoints.manifest import FileSum, Manifest
 class Destination(Protocol):
     """Place where one checkpoint is written."""
 
-    def begin(self, size: int) -> None:
-        """Make room for ``size`` bytes, on the coordinator, before anybody writes.
+    def begin(self, size: int, *, writers: int) -> None:
+        """Make room on the coordinator, before anybody writes.
+
+        Args:
+            size: Bytes of all tensors.
+            writers: Workers that write a part.
 
         Raises:
             TrainingError: There is not enough.
@@ -86,7 +90,7 @@ class CheckpointWriter(StorageWriter):
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
         """Make room, then let every worker write."""
-        self._destination.begin(planned_bytes(plans))
+        self._destination.begin(planned_bytes(plans), writers=len(plans))
         return self._inner.prepare_global_plan(plans)
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:

@@ -40,6 +40,7 @@ class Arguments:
     validation: Path | None
     output: str
     keep: int
+    memory_every: int
     steps_this_run: int | None
     seed: int
     recompute: Recompute | None
@@ -81,6 +82,8 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         mistakes.append(
             f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
         )
+    if values.memory_every < 0:
+        mistakes.append(f"--memory-every: must be 0 or more steps, got {values.memory_every}")
     if values.steps_this_run is not None and values.steps_this_run < 1:
         mistakes.append(f"--steps-this-run: must be positive, got {values.steps_this_run}")
     if values.lora_rank < 1:
@@ -104,6 +107,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         validation=values.validation_data,
         output=values.output_dir,
         keep=values.keep,
+        memory_every=values.memory_every,
         steps_this_run=values.steps_this_run,
         seed=values.seed,
         recompute=values.activation_checkpoint,
@@ -130,6 +134,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--validation-data", type=Path, help="folder of token files to validate with")
     add("--output-dir", default=os.environ.get("ULTRASCALE_OUTPUT"), help="of checkpoints, metrics")
     add("--keep", type=int, default=3, help="checkpoints to keep (default 3)")
+    add(
+        "--memory-every",
+        type=int,
+        default=0,
+        help="steps between checkpoints in the memory of HyperPod's nodes (default: none)",
+    )
     add("--steps-this-run", type=int, help="stop and save after so many steps")
     add("--seed", type=int, default=0, help="of weights and order of data (default 0)")
     add("--activation-checkpoint", choices=("none", "selective", "full"), help="recomputation")

@@ -80,6 +80,9 @@ class Checkpointer(BaseCheckpointManager):
         keep: int = 3
         """Newest checkpoints that stay."""
 
+        memory_every: int = 0
+        """Steps between checkpoints in the memory of HyperPod's nodes; 0 for none."""
+
         load: str | None = None
         """Weights to begin with: a folder of Hugging Face, or a checkpoint of ours."""
 
@@ -106,12 +109,15 @@ class Checkpointer(BaseCheckpointManager):
         self._adapter = sd_adapter
         self._run = cast(Run, states[TRAIN_STATE])
         self._group = host_group(_TIMEOUT)
-        self._store = checkpoints.open_store(f"{config.store}/checkpoints", keep=config.keep)
+        self._store = checkpoints.open_store(
+            f"{config.store}/checkpoints", keep=config.keep, memory=config.memory_every > 0
+        )
         self._attempt = agree(self._group, lambda: uuid.uuid4().hex[:12])
         self._saver = Saver(
             self._store, group=self._group, attempt=self._attempt, device=utils.device_type
         )
         self._guard = NanGuard(self._store, None)
+        self.durable = True
 
     @property
     def published(self) -> list[int]:
@@ -162,8 +168,8 @@ class Checkpointer(BaseCheckpointManager):
     def _load(self, step: int = -1) -> bool:
         store = self._store
         agree(self._group, lambda: store.prepare(clean=not self._config.load_only))
-        if isinstance(store, DirectoryStore):
-            check_shared(store, self._group, name=self._attempt)
+        if isinstance(store.durable, DirectoryStore):
+            check_shared(store.durable, self._group, name=self._attempt)
         if not self._config.load_only:
             size = checkpoints.state_bytes(self._state())
             agree(self._group, lambda: store.check_room(size))
@@ -172,6 +178,7 @@ class Checkpointer(BaseCheckpointManager):
             self._check_same(found)
             self._resume(found)
             self._guard = NanGuard(store, found)
+            self.durable = found.durable
             return True
         if self._config.load is not None:
             self._begin_with(self._config.load)
@@ -233,8 +240,10 @@ class Checkpointer(BaseCheckpointManager):
 
     def _save(self, curr_step: int, last_step: bool = False) -> bool:
         self._saver.check()
+        every = self._config.memory_every
         due = last_step or curr_step % self._config.interval == 0
-        if self._config.load_only or not due or self._saver.last_step == curr_step:
+        passing = every > 0 and curr_step % every == 0
+        if self._config.load_only or not (due or passing) or self._saver.last_step == curr_step:
             return False
         about = {
             "identity": dict(self._run.identity),
@@ -243,7 +252,7 @@ class Checkpointer(BaseCheckpointManager):
             "loader": self._loader.state_dict(),
             "tokens": self._run.ntokens_seen * self._run.sharers,
         }
-        self._saver.save(curr_step, self._state(), about)
+        self._saver.save(curr_step, self._state(), about, durable=due)
         return True
 
     def _maybe_wait_for_staging(self) -> None:

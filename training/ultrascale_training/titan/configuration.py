@@ -68,6 +68,7 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
             interval=base.checkpoint.interval,
             store=arguments.output,
             keep=arguments.keep,
+            memory_every=arguments.memory_every,
             load=arguments.load,
             load_only=arguments.recipe.evaluate,
             accept_new_data=arguments.accept_new_data,

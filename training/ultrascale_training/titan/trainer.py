@@ -111,8 +111,9 @@ class UltrascaleTrainer(Trainer):
         ) as profiler:
             while self.should_continue_training() and (most is None or self.step - first < most):
                 if vote.cast(wish()):
+                    save = self.step > first or not self.saves.durable
                     with vote.resting():
-                        return self._leave("stopped", save=self.step > first)
+                        return self._leave("stopped", save=save)
                 self.step += 1
                 self.gc_handler.run(self.step)
                 try:

@@ -1,0 +1,305 @@
+"""Checkpoints in the memory of HyperPod's nodes, between two that are written to a durable place.
+
+HyperPod's managed tiered checkpointing runs a service on every node that holds the newest steps of
+a namespace, replicated to other nodes; AWS's library has the client. Each start of a run has a
+namespace of its own, because a namespace has a fixed number of writers. What the service does not
+have is beside the durable checkpoints: the manifest with the SHA-256 of each part, so that a
+checkpoint of memory is complete, verified and given up by the same rules as any other. Sources:
+https://docs.aws.amazon.com/sagemaker/latest/dg/managed-tier-checkpointing.html
+https://pypi.org/project/amzn-sagemaker-checkpointing/1.1.3/
+"""
+
+import functools
+import io
+import logging
+import os
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+from torch.distributed.checkpoint import (
+    FileSystemReader,
+    FileSystemWriter,
+    StorageReader,
+    StorageWriter,
+)
+from torch.distributed.checkpoint.filesystem import FileSystemBase
+
+from ultrascale_training.checkpoints.hashing import AnyPath
+from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest
+from ultrascale_training.checkpoints.noted import NotedStore
+from ultrascale_training.checkpoints.stores import IN_MEMORY, Checkpoint
+from ultrascale_training.checkpoints.writer import CheckpointWriter
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.objects import Objects
+
+_log = logging.getLogger("ultrascale_training")
+_PREFIX = f"{IN_MEMORY}step-"
+_NAME = re.compile(rf"{_PREFIX}\d{{8,}}-[0-9a-z-]+")
+_NAMESPACE = re.compile(rf"{IN_MEMORY}namespace-([0-9a-z-]+)")
+_NOTE = "namespace.json"
+_PART = re.compile(r"__(\d+)_\d+\.distcp")
+_RETRIES = 1
+
+
+class MemoryLostError(Exception):
+    """The memory service did not take or give a part; the durable checkpoints are as before."""
+
+
+class MemoryStore(NotedStore):
+    """The checkpoints of one run in the memory of HyperPod's nodes.
+
+    Args:
+        objects: Files beside the durable checkpoints, which hold the manifests.
+        keep: Newest checkpoints that stay when another is published.
+    """
+
+    def __init__(self, objects: Objects, *, keep: int) -> None:
+        super().__init__(objects, keep=keep, names=_NAME)
+        # It fails here, and not at the first save, where the library is missing.
+        _library()
+
+    def prepare(self, *, clean: bool = True) -> None:
+        """Ask whether the service answers and, if ``clean``, drop namespaces that nothing needs.
+
+        A service that does not answer is told and no error: the durable checkpoints go on.
+        """
+        try:
+            _client("ultrascale", writers=1, keep=self.keep).get_namespace_config()
+        except _library().exceptions.InMemoryStorageError as error:
+            _log.warning(
+                "HyperPod's memory service does not answer at %s (%s): checkpoints go to %s alone; "
+                "enable TieredStorageConfig of the cluster, and let the job's pods reach it",
+                _url(),
+                error,
+                self.location,
+            )
+        if clean:
+            self._drop_namespaces()
+
+    def check_room(self, size: int) -> None:
+        """Do nothing: the service drops the oldest steps by itself."""
+
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+        """Return the writer of one checkpoint."""
+        name = _name(step, attempt)
+        files = _Parts(attempt, step=step, keep=self.keep)
+        inner = FileSystemWriter(name, sync_files=False)
+        inner.fs = files  # type: ignore[assignment] - torch names the class, and uses the interface
+        return CheckpointWriter(
+            inner,
+            folder=name,
+            destination=_Destination(self, files, name),
+            step=step,
+            about=about,
+        )
+
+    def reader(self, checkpoint: Checkpoint) -> StorageReader:
+        """Return the reader of one checkpoint."""
+        reader = FileSystemReader(checkpoint.name)
+        reader.fs = self._parts(checkpoint)  # type: ignore[assignment]
+        return reader
+
+    @contextmanager
+    def open_file(self, checkpoint: Checkpoint, name: str) -> Generator[IO[bytes]]:
+        """Open a part for reading."""
+        with self._parts(checkpoint).create_stream(name, "rb") as stream:
+            yield cast(IO[bytes], stream)
+
+    def check_sizes(self, checkpoint: Checkpoint) -> None:
+        """Do nothing: the service tells no sizes, and each part is read before it is used."""
+
+    def discard(self, step: int, *, attempt: str) -> None:
+        """Do nothing: without a manifest nobody reads it, and the service drops old steps."""
+
+    def delete(self, name: str) -> None:
+        """Forget a checkpoint; the service drops its parts by itself, or with the namespace."""
+        self.objects.delete(f"{name}/{MANIFEST}")
+        for left in self.objects.names(f"{name}/"):
+            self.objects.delete(left)
+
+    def make_way(self) -> None:
+        """Forget superfluous checkpoints, and the namespaces of starts that have none left."""
+        super().make_way()
+        self._drop_namespaces()
+
+    def note_namespace(self, attempt: str, *, writers: int) -> None:
+        """Note that the service has a namespace of this start, before anything is in it."""
+        self.objects.put(f"{IN_MEMORY}namespace-{attempt}/{_NOTE}", str(writers).encode())
+
+    def _drop_namespaces(self) -> None:
+        used = {_attempt_of(name) for name in self.folders()}
+        for folder in self.objects.folders():
+            found = _NAMESPACE.fullmatch(folder)
+            if found is None or found[1] in used:
+                continue
+            try:
+                _client(found[1], writers=1, keep=self.keep).delete_namespace()
+            except _library().exceptions.InMemoryResourceNotFoundError:
+                pass
+            except _library().exceptions.InMemoryStorageError:
+                continue
+            self.objects.delete(f"{folder}/{_NOTE}")
+
+    def _parts(self, checkpoint: Checkpoint) -> "_Parts":
+        parts = _Parts(_attempt_of(checkpoint.name), step=checkpoint.step, keep=self.keep)
+        parts.writers = sum(_PART.fullmatch(name) is not None for name in checkpoint.files)
+        return parts
+
+
+class _Parts(FileSystemBase):
+    """Files of one checkpoint in the service: one of each writer, and torch's metadata after them.
+
+    Attributes:
+        writers: Workers that write a part; known to the coordinator and to readers.
+    """
+
+    def __init__(self, attempt: str, *, step: int, keep: int) -> None:
+        self._attempt, self._step, self._keep = attempt, step, keep
+        self.writers = 0
+
+    def make_namespace(self) -> None:
+        """Make the namespace of this start, unless it is there."""
+        with _lost("make a namespace"):
+            self._client().get_or_create_namespace()
+
+    @contextmanager
+    def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
+        """Open a part; one that is written goes to the service as a whole when it is closed."""
+        name = os.path.basename(os.fspath(path))  # noqa: PTH119 - no path of a disk
+        if mode == "rb":
+            with _lost(f"give {name}"):
+                content = self._client().get_checkpoint(self._step, rank=self._slot(name))
+            if content is None:
+                raise FileNotFoundError(f"no node holds {name} in memory any more")
+            yield io.BytesIO(content)
+            return
+        buffer = _Buffer()
+        yield buffer
+        with _lost(f"take {name}"):
+            self._client().put_checkpoint(self._step, buffer.getvalue(), rank=self._slot(name))
+
+    def concat_path(self, path: AnyPath, suffix: str) -> AnyPath:
+        """Return the path of a part."""
+        return f"{os.fspath(path)}/{suffix}"
+
+    def init_path(self, path: AnyPath) -> AnyPath:
+        """Return the path as it is."""
+        return path
+
+    def rename(self, path: AnyPath, new_path: AnyPath) -> None:
+        """Do nothing: torch's metadata have one slot under both of their names."""
+
+    def mkdir(self, path: AnyPath) -> None:
+        """Do nothing: there are no folders."""
+
+    def exists(self, path: AnyPath) -> bool:
+        """Return False: each save has names of its own."""
+        return False
+
+    def rm_file(self, path: AnyPath) -> None:
+        """Do nothing: the service drops old steps."""
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
+        """Return True: the store makes the names."""
+        return True
+
+    def _client(self) -> Any:  # noqa: ANN401 - the library may be missing
+        return _client(self._attempt, writers=self.writers, keep=self._keep)
+
+    def _slot(self, name: str) -> int:
+        part = _PART.fullmatch(name)
+        return int(part[1]) if part else self.writers
+
+
+class _Buffer(io.BytesIO):
+    """Keeps what was written when torch closes it."""
+
+    def close(self) -> None:
+        """Do nothing: the part has to be sent yet."""
+
+
+class _Destination:
+    def __init__(self, store: MemoryStore, parts: _Parts, name: str) -> None:
+        self._store, self._parts, self._name = store, parts, name
+
+    def begin(self, size: int, *, writers: int) -> None:
+        """Make the namespace of this start."""
+        self._store.note_namespace(_attempt_of(self._name), writers=writers)
+        self._parts.writers = writers
+        self._parts.make_namespace()
+
+    def publish(self, manifest: Manifest) -> None:
+        self._store.publish(self._name, manifest)
+
+
+def _name(step: int, attempt: str) -> str:
+    return f"{_PREFIX}{step:08d}-{attempt}"
+
+
+def _attempt_of(name: str) -> str:
+    return name.removeprefix(_PREFIX).partition("-")[2]
+
+
+@contextmanager
+def _lost(what: str) -> Generator[None]:
+    """Turn an error of the library into one of ours, which travels between workers."""
+    try:
+        yield
+    except (_library().exceptions.InMemoryStorageError, KeyError, ValueError) as error:
+        raise MemoryLostError(
+            f"HyperPod's memory service at {_url()} did not {what}: {error}"
+        ) from None
+
+
+def _url() -> str:
+    """Return the address of the service: another one is for tests, and for a proxy."""
+    return os.environ.get("ULTRASCALE_MEMORY_URL") or _library().InMemoryClientConfig().base_url
+
+
+class _Library:
+    """What is used of AWS's library."""
+
+    def __init__(self) -> None:
+        from amzn_sagemaker_checkpointing.config.in_memory_client import InMemoryClientConfig
+        from amzn_sagemaker_checkpointing.storage.clients.inmemory import exceptions
+        from amzn_sagemaker_checkpointing.storage.clients.inmemory.inmemory_client import (
+            InMemoryCheckpointClient,
+        )
+
+        self.InMemoryClientConfig = InMemoryClientConfig
+        self.InMemoryCheckpointClient = InMemoryCheckpointClient
+        self.exceptions = exceptions
+
+
+@functools.cache
+def _library() -> _Library:
+    try:
+        return _Library()
+    except ModuleNotFoundError as error:
+        raise TrainingError(
+            "--memory-every: checkpoints in the memory of HyperPod's nodes need AWS's library, "
+            f"which is not installed ({error.name}); pip install 'ultrascale-training[hyperpod]'"
+        ) from None
+
+
+def _client(attempt: str, *, writers: int, keep: int) -> Any:  # noqa: ANN401
+    library = _library()
+    return library.InMemoryCheckpointClient(
+        f"ultrascale-{attempt}",
+        rank="0",
+        world_size=str(writers),
+        config=library.InMemoryClientConfig(base_url=_url(), request_retries=_RETRIES),
+        # One more than is kept is being written.
+        steps_retained=keep + 1,
+        logger=_quiet(),
+    )
+
+
+def _quiet() -> logging.Logger:
+    """Return a logger that says nothing: each error is told once, by us."""
+    logger = logging.getLogger("ultrascale_training.memory_service")
+    logger.setLevel(logging.CRITICAL)
+    return logger
