@@ -24,15 +24,43 @@ def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None
     types = json.loads(ultrascale("recipes", "llama3-405b", "--json").stdout)["types"]
 
     assert "405.9 billion" in shown
-    assert "p6-b200.48xlarge" in shown
+    assert "checkpoints of 4,870 GB" in shown
+    assert "published run: https://github.com/pytorch/torchtitan/" in shown
+    (row,) = (line.split() for line in shown.splitlines() if "p6-b200.48xlarge" in line)
+    assert [word for word in row if word != "x"][1:8] == (
+        ["512", "shard", "16", "tensor", "8", "pipeline", "4"]
+    )
     assert (types["p5.48xlarge"]["tensor"], types["p5.48xlarge"]["pipeline"]) == (8, 8)
+
+
+def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
+    ultrascale: Ultrascale,
+) -> None:
+    one = json.loads(ultrascale("recipes", "llama3-8b", "--type", "p5.4xlarge", "--json").stdout)[
+        "types"
+    ]
+    every = json.loads(ultrascale("recipes", "qwen3-8b", "--json").stdout)["types"]
+
+    assert one.keys() == {"p5.4xlarge"}
+    assert "p5.4xlarge" not in every
+    assert (
+        "p5.4xlarge (too small)" in ultrascale("recipes", "qwen3-8b", "--type", "p5.4xlarge").stdout
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
         (("llama3-9b",), "NAME: no such recipe, got llama3-9b; known: llama3-8b, "),
-        (("--type", "m7i.large"), "--type: no recipe is for m7i.large; use NVIDIA H100, "),
+        (
+            ("--type", "m7i.large"),
+            "--type: no recipe is for m7i.large; use NVIDIA H100 (p5",
+        ),
+        (("--type", "p9.large"), "--type: unknown instance type 'p9.large'; did you mean "),
+        (
+            ("llama3-8b-lora", "--type", "trn2.48xlarge"),
+            "--type: llama3-8b-lora is not for trn2.48xlarge; use NVIDIA H100 (p5.4xlarge, ",
+        ),
     ],
 )
 def test_what_no_recipe_is_for_is_told(

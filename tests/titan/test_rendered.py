@@ -1,26 +1,25 @@
 """Options that a job with a recipe is sent with, held against TorchTitan's own checks."""
 
+import dataclasses
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from torchtitan.config import ParallelismConfig, TrainingConfig
 from torchtitan.distributed import ParallelDims
+from torchtitan.trainer import Trainer
 
 from ultrascale import catalog, config
+from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import RECIPES
-from ultrascale.plan.jobs.recipes import (
-    CONTEXT,
-    EXPERT,
-    LOCAL_BATCH,
-    PIPELINE,
-    TENSOR,
-    Chosen,
-    arguments_of,
-    chosen_of,
-    device_of_type,
-    mistakes_in,
-)
+from ultrascale.plan.recipes.arguments import arguments_of
+from ultrascale.plan.recipes.chosen import Chosen, chosen_of
+from ultrascale.plan.recipes.devices import device_of_type
+from ultrascale.plan.recipes.options import CONTEXT, EXPERT, LOCAL_BATCH, PIPELINE, TENSOR
+from ultrascale.plan.recipes.rules import mistakes_in
 from ultrascale_training.titan import arguments, recipes
 from ultrascale_training.titan.configuration import configuration
 
@@ -56,6 +55,24 @@ def test_every_recipe_is_one_that_the_image_knows() -> None:
     assert {*RECIPES} <= {*recipes.names()}
 
 
+def test_the_names_of_options_are_those_of_the_installed_torchtitan() -> None:
+    sections = {each.name for each in dataclasses.fields(Trainer.Config)}
+    read = {"parallelism": ParallelismConfig, "training": TrainingConfig}
+
+    assert sections - {"model_spec", "hf_assets_path", "dump_folder"} == torchtitan.SECTIONS
+    assert {
+        section: {each.name for each in dataclasses.fields(kind)} for section, kind in read.items()
+    } == torchtitan.OPTIONS
+
+
+def test_the_names_of_flags_are_those_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments.parse(["--help"])
+    usage, _, _ = capsys.readouterr().out.partition("\n\n")
+
+    assert {*re.findall(r"--[a-z-]+", usage)} - {"--list"} == torchtitan.FLAGS
+
+
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("instance_type", ["p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"])
 def test_torchtitan_takes_every_recipe_as_it_stands(
@@ -65,6 +82,20 @@ def test_torchtitan_takes_every_recipe_as_it_stands(
 
     assert isinstance(found, Chosen)
     assert refused_by_torchtitan(found, (), data) is None
+
+
+def test_torchtitan_takes_a_job_on_all_nodes_that_it_may_go_on_with(data: Path) -> None:
+    recipe, device = RECIPES["llama3-8b"], device_of_type(catalog.lookup("p5.48xlarge"))
+    args = ("--training.global_batch_size=1344",)
+    job = config.TrainingJob(recipe="llama3-8b", nodes=8, min_nodes=6, args=args)
+    found = chosen_of(recipe, device, job)
+
+    assert isinstance(found, Chosen)
+    assert not [*mistakes_in(found, job)]
+    for nodes in (6, 7, 8):
+        # A job on fewer nodes has the same arguments.
+        fewer = replace(found, nodes=nodes, least_nodes=0)
+        assert refused_by_torchtitan(fewer, args, data) is None
 
 
 @pytest.mark.parametrize("name", ["llama3-8b", "qwen3-30b-a3b"])

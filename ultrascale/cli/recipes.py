@@ -1,7 +1,7 @@
 """`ultrascale recipes`: list the recipes of training jobs."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -13,14 +13,18 @@ from ultrascale.catalog.recipes import DEVICES, RECIPES, Recipe
 from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
-from ultrascale.errors import UsageError
+from ultrascale.errors import CatalogError, UsageError
 from ultrascale.plan.jobs.checkpoints import interval_in_bucket, span
-from ultrascale.plan.jobs.recipes import on_type
 from ultrascale.plan.model.recipes import RecipePlan
+from ultrascale.plan.recipes.chosen import on_type
+from ultrascale.plan.recipes.devices import device_of_type
 
 _GIB = 2**30
 _GB = 10**9
 _DEFAULT = "p5.48xlarge"
+_ESTIMATES = (
+    "times are estimates; checkpoints go to S3, as often as the published failure rate asks for"
+)
 
 
 def recipes_command(
@@ -32,19 +36,27 @@ def recipes_command(
     ] = None,
     *,
     instance_type: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="Instance type of the nodes.")
-    ] = _DEFAULT,
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            help=f"Instance type of the nodes: by default {_DEFAULT}, or with NAME every type.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
     if name is not None:
-        _show(_known(name), as_json=as_json)
+        _show(_known(name), instance_type, as_json=as_json)
         return
-    spec = lookup(instance_type)
+    instance_type = instance_type or _DEFAULT
+    spec = _spec(instance_type)
     found = [(recipe, on_type(recipe, spec)) for recipe in RECIPES.values()]
     rows = {recipe.name: planned for recipe, planned in found if planned is not None}
     if not rows:
-        raise UsageError([f"--type: no recipe is for {instance_type}; use {_accelerators()}"])
+        raise UsageError(
+            [f"--type: no recipe is for {instance_type}; use {_accelerators(DEVICES)}"]
+        )
     if as_json:
         typer.echo(json.dumps([_document(each) for each in rows.values()], indent=2))
         return
@@ -64,9 +76,7 @@ def recipes_command(
         table.add_row(*_row(each))
     screen().print(table)
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
-    say(
-        "times are estimates; checkpoints go to S3, as often as the published failure rate asks for"
-    )
+    say(_ESTIMATES)
 
 
 def _known(name: str) -> Recipe:
@@ -75,51 +85,75 @@ def _known(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def _accelerators() -> str:
-    return ", ".join(DEVICES)
+def _spec(instance_type: str) -> InstanceType:
+    try:
+        return lookup(instance_type)
+    except CatalogError as error:
+        raise UsageError([f"--type: {error}"]) from error
 
 
-def _show(recipe: Recipe, *, as_json: bool) -> None:
-    plans = {spec.instance_type: planned for spec, planned in _on_each_type(recipe)}
+def _accelerators(names: Iterable[str]) -> str:
+    """Return accelerators, each with the types that have it."""
+    types: dict[str, list[str]] = {name: [] for name in names}
+    for spec in INSTANCE_TYPES.values():
+        device = device_of_type(spec)
+        if device is not None and device.name in types:
+            types[device.name].append(spec.instance_type)
+    return "; ".join(f"{name} ({', '.join(found)})" for name, found in types.items())
+
+
+def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
+    specs = INSTANCE_TYPES.values() if instance_type is None else [_spec(instance_type)]
+    found = {spec.instance_type: on_type(recipe, spec) for spec in specs}
+    plans = {name: each for name, each in found.items() if each is not None}
+    if instance_type is None:
+        plans = {name: each for name, each in plans.items() if each.memory.fits}
+    if not plans:
+        known = _accelerators(recipe.layouts)
+        raise UsageError([f"--type: {recipe.name} is not for {instance_type}; use {known}"])
     if as_json:
         document = {name: _document(each) for name, each in plans.items()}
         typer.echo(json.dumps({"recipe": recipe.name, "types": document}, indent=2))
         return
     model = recipe.model
+    (size,) = {each.checkpoint_bytes for each in plans.values()}
     say(f"{recipe.name}: {recipe.purpose} of {model.name}, {model.parameters / 1e9:,.1f} billion")
-    say(f"  {recipe.global_batch} sequences of {recipe.sequence:,} tokens a step")
-    say(f"  {recipe.steps:,} steps; {recipe.nodes} nodes where the job states none")
+    say(f"  {recipe.global_batch} sequences of {recipe.sequence:,} tokens a step:")
+    say(f"  {recipe.tokens_per_step:,} tokens, {recipe.steps:,} steps")
+    nodes = "1 node" if recipe.nodes == 1 else f"{recipe.nodes} nodes"
+    say(f"  {nodes} where the job states none")
+    say(f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints")
     say(f"  follows {recipe.source}")
+    for source in sorted({each.follows for each in plans.values()} - {""}):
+        say(f"  published run: {source}")
     table = Table(
         "type",
         "devices",
-        "shard",
-        "tensor",
-        "pipeline",
-        "context",
-        "expert",
+        "degrees",
         "local batch",
         "recomputation",
         "GiB of a device",
+        "s a step",
+        "saved each",
         "published run",
         box=SIMPLE,
     )
-    for name, each in plans.items():
-        degrees = (each.shard, each.tensor, each.pipeline, each.context, each.expert)
-        numbers = (each.devices, *degrees, each.local_batch)
-        published = "yes" if each.follows else "none"
+    for type_name, each in plans.items():
+        seconds = interval_in_bucket(each)
+        experts = f", experts by {each.expert}" if each.expert > 1 else ""
         table.add_row(
-            name, *(f"{number:,}" for number in numbers), each.recomputation, _gib(each), published
+            type_name if each.memory.fits else f"{type_name} (too small)",
+            f"{each.devices:,}",
+            f"{each.degrees}{experts}",
+            f"{each.local_batch:,}",
+            each.recomputation,
+            _gib(each),
+            f"{each.step_seconds:,.1f}",
+            span(seconds) if seconds else "",
+            "yes" if each.follows else "none",
         )
     screen().print(table)
-
-
-def _on_each_type(recipe: Recipe) -> Iterator[tuple[InstanceType, RecipePlan]]:
-    """Yield a recipe on each instance type on which it fits."""
-    for spec in INSTANCE_TYPES.values():
-        planned = on_type(recipe, spec)
-        if planned is not None and planned.memory.fits:
-            yield spec, planned
+    say(_ESTIMATES)
 
 
 def _row(each: RecipePlan) -> tuple[str, ...]:
@@ -132,7 +166,7 @@ def _row(each: RecipePlan) -> tuple[str, ...]:
         f"{each.tokens_per_step:,}",
         _gib(each),
         f"{each.step_seconds:,.1f}",
-        f"{each.checkpoint_bytes / _GB:,.0f}",
+        f"{each.checkpoint_bytes / _GB:,.0f}" if each.checkpoint_bytes else "",
         span(seconds) if seconds else "",
     )
 

@@ -9,7 +9,7 @@ from tests.support.jobs import container, job_cluster, prepared, refusals
 from tests.support.pools import pool_document
 from ultrascale import catalog
 from ultrascale.catalog.recipes import RECIPES, Recipe
-from ultrascale.plan.jobs.recipes import on_type
+from ultrascale.plan.recipes.chosen import on_type
 
 TENSOR = "--parallelism.tensor_parallel_degree"
 PIPELINE = "--parallelism.pipeline_parallel_degree"
@@ -100,6 +100,45 @@ def test_a_recipe_of_trainium_runs_in_the_users_image_by_torchtitan_neuron() -> 
     assert any("TorchTitan Neuron" in note for note in manifests.notes)
 
 
+def test_torchtitan_neuron_saves_into_the_output_of_its_job() -> None:
+    image = "docker.io/example/torchneuron:1"
+    job = recipe_job("qwen3-8b", image=image, durable=True)
+    mine = recipe_job("qwen3-8b", image=image, durable=True, args=["--dump-folder=/data/mine"])
+
+    found = arguments(cluster("trn2.48xlarge"), job)
+    assert {"--checkpoint.enable", "--dump_folder=/data/output/tune"} <= {*found}
+    assert not [
+        word for word in arguments(cluster("trn2.48xlarge"), mine) if word.startswith("--dump_f")
+    ]
+
+
+def test_torchtitan_neuron_that_could_save_nowhere_is_refused() -> None:
+    image = "docker.io/example/torchneuron:1"
+    storage = {"buckets": ["checkpoints"]}
+    into = cluster("trn2.48xlarge") | {"storage": storage}
+    kept = recipe_job("qwen3-8b", image=image, volumes=[], durable=True)
+    (wrong,) = refusals(into, kept)
+
+    assert wrong == (
+        "job: recipe: TorchTitan Neuron, which saves to a folder, and its output would be in S3, "
+        "got 'qwen3-8b'; add a volume, or, where nothing is to be kept, write durable: false"
+    )
+    assert not refusals(into, kept | {"durable": False})
+
+
+def test_a_job_that_goes_on_with_fewer_nodes_leaves_the_shards_to_torchtitan() -> None:
+    manifests = prepared(cluster(), recipe_job("llama3-8b", nodes=2, min_nodes=1))
+
+    assert f"{SHARD}=-1" in container(manifests)["command"]
+    assert "47 of 76 GiB of each device" in " ".join(manifests.notes)
+
+
+def test_a_program_beside_a_recipe_is_the_only_mistake_of_it() -> None:
+    (wrong,) = refusals(cluster(), recipe_job("llama3-8b", script="mine.py"))
+
+    assert wrong.startswith("job: script: a program beside that of the recipe")
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "nodes that the batch does not divide among": (
         recipe_job("llama3-8b", nodes=3),
@@ -123,7 +162,52 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "more stages than passes": (
         recipe_job("llama3-8b", args=[f"{PIPELINE}=2"]),
-        "recipe: 1 passes for 2 stages, most of which idle, got 'llama3-8b'; write at least 2",
+        "recipe: a batch of 1 is 1 of the 2 passes that keep 2 stages at work, got 'llama3-8b'; "
+        "add --training.local_batch_size=2 to args",
+    ),
+    "passes that do not make up a batch": (
+        recipe_job(
+            "llama3-405b", args=["--parallelism.pipeline_parallel_microbatch_size", "3"], nodes=64
+        ),
+        "args[0]: passes of 3 sequences, which do not make up the 32 of a batch, got "
+        "'--parallelism.pipeline_parallel_microbatch_size'; write 1, 2, 4, 8, 16, 32",
+    ),
+    "an option that TorchTitan has not": (
+        recipe_job("llama3-8b", args=["--parallelism.tensor_paralel_degree=2"]),
+        "args[0]: not an option of TorchTitan 0.3.0 or of the program that starts it, got "
+        "'--parallelism.tensor_paralel_degree=2'; did you mean "
+        "--parallelism.tensor_parallel_degree?",
+    ),
+    "a section that TorchTitan has not": (
+        recipe_job("llama3-8b", args=["--optimiser.lr=1e-4"]),
+        "args[0]: not an option of TorchTitan 0.3.0 or of the program that starts it, got "
+        "'--optimiser.lr=1e-4'; did you mean --optimizer.?",
+    ),
+    "a flag that our program has not": (
+        recipe_job("llama3-8b-lora", args=["--lora-rnk=32"]),
+        "args[0]: not an option of TorchTitan 0.3.0 or of the program that starts it, got "
+        "'--lora-rnk=32'; did you mean --lora-rank?",
+    ),
+    "fewer nodes that the batch does not divide among": (
+        recipe_job("llama3-8b", min_nodes=6),
+        "min_nodes: degrees and 512 sequences a step do not suit 6, 7 nodes, got 6; leave it out, "
+        "or add --training.global_batch_size=1344 to args",
+    ),
+    "fewer nodes that hold too little": (
+        recipe_job(
+            "llama3-8b",
+            nodes=2,
+            min_nodes=1,
+            args=["--training.local_batch_size=4", "--training.global_batch_size=64"],
+        ),
+        "recipe: 115 GiB on an NVIDIA H100 with min_nodes: 1, of which a program can use 76 "
+        "(states 15, gathered 6, activations 74, logits 5, reserved 15), got 'llama3-8b'; add "
+        "--training.local_batch_size=2 to args or add --activation-checkpoint=full to args",
+    ),
+    "a fixed number of shards of a changing world": (
+        recipe_job("llama3-8b", min_nodes=4, args=[f"{SHARD}=64"]),
+        f"args[0]: a fixed number, beside min_nodes, with which it changes, got '{SHARD}=64'; "
+        "leave it out",
     ),
     "experts of a model without": (
         recipe_job("llama3-8b", args=[f"{EXPERT}=8"]),

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import checkpoint_bandwidth as rates
-from ultrascale.catalog import recipes
 from ultrascale.catalog.failures import PUBLISHED
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
@@ -133,7 +132,7 @@ def with_interval(
         recipe: Its recipe; None without.
         plan: Its checkpoints; None where their time is not known.
     """
-    if recipe is None or plan is None or recipe.engine == recipes.NEURON_ENGINE:
+    if recipe is None or plan is None or not recipe.step_seconds:
         return job
     if any(word.partition("=")[0] == _INTERVAL for word in job.args):
         return job

@@ -92,3 +92,18 @@ class RecipePlan:
     def tokens_per_step(self) -> int:
         """Tokens of a step."""
         return self.sequence * self.global_batch
+
+    @property
+    def degrees(self) -> str:
+        """Degrees above 1, of which the product is the number of devices."""
+        return " x ".join(
+            f"{name} {degree}"
+            for name, degree in (
+                ("replicate", self.replicate),
+                ("shard", self.shard),
+                ("context", self.context),
+                ("tensor", self.tensor),
+                ("pipeline", self.pipeline),
+            )
+            if degree > 1
+        )

@@ -12,7 +12,7 @@ from ultrascale.catalog.language_models import (
     LanguageModel,
 )
 from ultrascale.catalog.recipes import Purpose
-from ultrascale.plan.jobs.memory import Division, checkpoint_bytes, memory_of
+from ultrascale.plan.recipes.memory import Division, checkpoint_bytes, memory_of
 
 GIB = 2**30
 # TorchTitan of December 2024 computed the scores of a whole batch at once.

@@ -76,9 +76,9 @@ class Division:
     loss_chunks: int = LOSS_CHUNKS
 
     @property
-    def devices(self) -> int:
-        """Devices in all."""
-        return self.replicate * self.shard * self.context * self.tensor * self.pipeline
+    def others(self) -> int:
+        """Devices of each part of the model that is shared."""
+        return self.replicate * self.context * self.tensor * self.pipeline
 
     @property
     def tokens(self) -> int:

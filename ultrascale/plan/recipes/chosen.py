@@ -1,0 +1,178 @@
+"""A recipe with the options of a job, on its devices."""
+
+from dataclasses import dataclass, replace
+
+from ultrascale import catalog, config
+from ultrascale.catalog import recipes
+from ultrascale.catalog.recipes import Layout, Recipe
+from ultrascale.plan.model.recipes import MemoryPlan, RecipePlan
+from ultrascale.plan.recipes import memory, options
+from ultrascale.plan.recipes.devices import Device, device_of_type
+from ultrascale.plan.recipes.memory import Division
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A recipe with the options of a job, on its devices.
+
+    Attributes:
+        recipe: The recipe.
+        device: A device.
+        nodes: Nodes.
+        least_nodes: Nodes with which an elastic job goes on; those of any other.
+        division: Division of the model on all of them.
+        global_batch: Sequences of a step.
+        steps: Steps of the run.
+        layout: Layout that the options changed.
+    """
+
+    recipe: Recipe
+    device: Device
+    nodes: int
+    least_nodes: int
+    division: Division
+    global_batch: int
+    steps: int
+    layout: Layout
+
+    @property
+    def devices(self) -> int:
+        """Processes in all."""
+        return self.nodes * self.device.count
+
+    @property
+    def memory(self) -> MemoryPlan:
+        """Memory of the device that holds most, on the fewest nodes."""
+        division = self.division
+        shard = self.least_nodes * self.device.count // division.others
+        return memory.memory_of(
+            self.recipe.model,
+            replace(division, shard=max(1, shard)),
+            device_bytes=self.device.memory_bytes,
+        )
+
+    def shares_on(self, nodes: int) -> bool:
+        """Return whether degrees and batch suit a number of nodes."""
+        division, devices = self.division, nodes * self.device.count
+        if devices % division.others:
+            return False
+        shard = devices // division.others
+        together = division.local_batch * shard * division.replicate
+        experts_share = shard * division.context * division.tensor % division.expert == 0
+        return self.global_batch % together == 0 and experts_share
+
+
+def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) -> Chosen | str:
+    """Return a recipe with a job's options, or why its degrees do not make up its devices."""
+    layout = recipe.layouts.get(device.name) if device is not None else None
+    if device is None or layout is None:
+        return "nodes that the recipe has no layout for"
+    stated = options.read(job.args)
+    layout = replace(
+        layout,
+        tensor=stated.number(options.TENSOR, layout.tensor),
+        pipeline=stated.number(options.PIPELINE, layout.pipeline),
+        context=stated.number(options.CONTEXT, layout.context),
+        expert=stated.number(options.EXPERT, layout.expert),
+        local_batch=stated.number(options.LOCAL_BATCH, layout.local_batch),
+        recomputation=stated.recomputation or layout.recomputation,
+        source=layout.source if stated.keeps_layout and job.nodes == recipe.nodes else "",
+    )
+    per_node = job.processes_per_node or device.count
+    devices, replicate = job.nodes * per_node, stated.number(options.REPLICATE, 1)
+    shard = stated.number(options.SHARD, options.THE_REST)
+    others = replicate * layout.context * layout.tensor * layout.pipeline
+    if devices % others or shard not in (options.THE_REST, devices // others):
+        degrees = f"{replicate} x {layout.context} x {layout.tensor} x {layout.pipeline}"
+        named, made = "replicate x context x tensor x pipeline", others
+        if shard != options.THE_REST:
+            named, degrees, made = f"{named} x shard", f"{degrees} x {shard}", others * shard
+        return f"{devices} devices, which {named} = {degrees} = {made} does not make up"
+    division = Division(
+        purpose=recipe.purpose,
+        tensor=layout.tensor,
+        pipeline=layout.pipeline,
+        context=layout.context,
+        expert=layout.expert,
+        shard=devices // others,
+        replicate=replicate,
+        sequence=stated.number(options.SEQUENCE, recipe.sequence),
+        local_batch=layout.local_batch,
+        microbatch=stated.number(options.MICROBATCH, 1),
+        recomputation=layout.recomputation,
+    )
+    return Chosen(
+        recipe=recipe,
+        device=replace(device, count=per_node),
+        nodes=job.nodes,
+        least_nodes=job.min_nodes or job.nodes,
+        division=division,
+        global_batch=stated.number(options.GLOBAL_BATCH, recipe.global_batch),
+        steps=stated.number(options.STEPS, recipe.steps),
+        layout=layout,
+    )
+
+
+def plan_of(chosen: Chosen) -> RecipePlan:
+    """Return a recipe with its options as a plan."""
+    division, model = chosen.division, chosen.recipe.model
+    engine = recipes.NEURON_ENGINE if chosen.device.is_neuron else recipes.ENGINE
+    return RecipePlan(
+        name=chosen.recipe.name,
+        model=model.name,
+        purpose=chosen.recipe.purpose,
+        engine=engine,
+        accelerator=chosen.device.name,
+        nodes=chosen.nodes,
+        devices=chosen.devices,
+        tensor=division.tensor,
+        pipeline=division.pipeline,
+        context=division.context,
+        expert=division.expert,
+        shard=division.shard,
+        replicate=division.replicate,
+        recomputation=division.recomputation,
+        sequence=division.sequence,
+        local_batch=division.local_batch,
+        global_batch=chosen.global_batch,
+        steps=chosen.steps,
+        parameters=model.parameters,
+        memory=chosen.memory,
+        checkpoint_bytes=memory.checkpoint_bytes(model, chosen.recipe.purpose),
+        step_seconds=_step_seconds(chosen),
+        follows=chosen.layout.source,
+    )
+
+
+def on_type(recipe: Recipe, spec: catalog.InstanceType) -> RecipePlan | None:
+    """Return a recipe as it stands on whole nodes of a type.
+
+    None where the recipe has no layout for it, or no source states what accelerators it has.
+    """
+    device = device_of_type(spec)
+    if device is None or device.name not in recipe.layouts:
+        return None
+    chosen = chosen_of(recipe, device, config.TrainingJob(recipe=recipe.name, nodes=recipe.nodes))
+    return None if isinstance(chosen, str) else plan_of(chosen)
+
+
+def _step_seconds(chosen: Chosen) -> float:
+    """Return the seconds of a step at the utilization that TorchTitan has published.
+
+    A token takes 2 operations for each parameter that it passes through, and 4 for each layer,
+    head width and token that it attends to; gradients take twice as much. Those of parameters
+    that do not learn are not computed.
+
+    Source: https://arxiv.org/abs/2204.02311 (appendix B)
+    """
+    if chosen.device.teraflops is None:
+        return 0.0
+    model, division = chosen.recipe.model, chosen.division
+    attention = 4 * model.layers * model.query_width * division.sequence
+    forward = 2 * model.active_parameters
+    operations = {
+        "evaluate": forward + attention,
+        "lora": 2 * forward + 3 * attention,
+    }.get(chosen.recipe.purpose, 3 * (forward + attention))
+    rate = chosen.devices * chosen.device.teraflops * 1e12 * recipes.UTILIZATION
+    return operations * division.sequence * chosen.global_batch / rate

@@ -1,0 +1,193 @@
+"""Degrees, batches and memory of a recipe that would fail on its nodes."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.plan.recipes import options
+from ultrascale.plan.recipes.chosen import Chosen
+from ultrascale.plan.recipes.memory import Division
+
+Mistakes = Iterator[config.Mistake]
+
+_GIB = 2**30
+_KEY = "recipe"
+# Numbers of nodes that a message names.
+_SHOWN = 5
+# A batch this much larger trains another model: it is no advice.
+_LARGEST_CHANGE = 4
+
+
+def mistakes_in(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
+    """Yield degrees and batches of a job that do not suit its model, or no device holds."""
+    yield from _shape(chosen, job)
+    yield from _on_fewer_nodes(chosen, job)
+    if not chosen.memory.fits:
+        yield _too_large(chosen)
+
+
+def _shape(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
+    """Yield degrees that do not divide the model or its batch.
+
+    Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models/common/decoder.py
+    """
+    model, division = chosen.recipe.model, chosen.division
+    for heads, of in ((model.heads, "heads"), (model.kv_heads, "key and value heads")):
+        if heads % division.tensor:
+            known = _divisors(math.gcd(model.heads, model.kv_heads))
+            wrong = f"{of} of {model.name}, {heads}, that {division.tensor} devices cannot share"
+            yield _at(job, options.TENSOR, wrong, f"write {known}")
+            break
+    if division.pipeline > model.layers:
+        wrong = f"more stages than the {model.layers} layers of {model.name}"
+        yield _at(job, options.PIPELINE, wrong, "write less")
+    if division.pipeline > 1:
+        yield from _passes(division, job)
+    parts = division.tensor * division.context * (2 if division.context > 1 else 1)
+    if division.sequence % parts:
+        wrong = f"tokens that {parts} parts of tensor and context cannot share"
+        yield _at(job, options.SEQUENCE, wrong, f"write a multiple of {parts}")
+    if division.sequence > model.longest_sequence:
+        wrong = f"more tokens than the {model.longest_sequence:,} of a sequence of {model.name}"
+        yield _at(job, options.SEQUENCE, wrong, "write less")
+    yield from _experts(chosen, job)
+    together = division.local_batch * division.shard * division.replicate
+    if chosen.global_batch % together:
+        groups = division.shard * division.replicate
+        wrong = (
+            f"{chosen.global_batch} sequences a step, which {groups} groups of "
+            f"{division.local_batch} cannot share"
+        )
+        above = math.ceil(chosen.global_batch / together) * together
+        fewer = next((n for n in range(chosen.nodes - 1, 0, -1) if chosen.shares_on(n)), None)
+        counts = f", or nodes: {fewer}" if fewer else ""
+        todo = f"add --{options.GLOBAL_BATCH}={above} to args{counts}"
+        yield _at(job, options.GLOBAL_BATCH, wrong, todo)
+
+
+def _passes(division: Division, job: config.TrainingJob) -> Mistakes:
+    """Yield a batch of which a pipeline cannot make as many passes as it has stages."""
+    batch, each = division.local_batch, division.microbatch
+    if batch % each:
+        wrong = f"passes of {each} sequences, which do not make up the {batch} of a batch"
+        yield _at(job, options.MICROBATCH, wrong, f"write {_divisors(batch)}")
+    elif division.passes < division.pipeline:
+        wrong = (
+            f"a batch of {batch} is {division.passes} of the {division.pipeline} passes that keep "
+            f"{division.pipeline} stages at work"
+        )
+        todo = f"add --{options.LOCAL_BATCH}={division.pipeline * each} to args"
+        yield _at(job, options.LOCAL_BATCH, wrong, todo)
+
+
+def _experts(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
+    model, division = chosen.recipe.model, chosen.division
+    if division.expert == 1:
+        return
+    if not model.experts:
+        yield _at(job, options.EXPERT, f"{model.name} has no experts", "leave it out")
+        return
+    if model.experts % division.expert:
+        wrong = f"{model.experts} experts, which {division.expert} devices cannot share"
+        yield _at(job, options.EXPERT, wrong, f"write {_divisors(model.experts)}")
+    shared = division.shard * division.context * division.tensor
+    if shared % division.expert:
+        wrong = f"no part of the {shared} devices of shard x context x tensor"
+        yield _at(job, options.EXPERT, wrong, f"write {_divisors(math.gcd(shared, model.experts))}")
+
+
+def _on_fewer_nodes(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
+    """Yield numbers of nodes of an elastic job on which TorchTitan would end."""
+    if chosen.least_nodes == chosen.nodes:
+        return
+    stated = options.read(job.args).get(options.SHARD)
+    if stated is not None and stated.value != str(options.THE_REST):
+        wrong = "a fixed number, beside min_nodes, with which it changes"
+        yield config.refuse(f"args.{stated.at}", wrong, "leave it out")
+        return
+    counts = range(chosen.least_nodes, chosen.nodes)
+    unfit = [nodes for nodes in counts if not chosen.shares_on(nodes)]
+    if not unfit:
+        return
+    most = chosen.nodes - unfit[-1]
+    least = f"write min_nodes: {unfit[-1] + 1}" if most > 1 else "leave it out"
+    shown = ", ".join(map(str, unfit[:_SHOWN])) + (" and more" if len(unfit) > _SHOWN else "")
+    wrong = f"degrees and {chosen.global_batch} sequences a step do not suit {shown} nodes"
+    yield config.refuse("min_nodes", wrong, f"{least}, or {_batch_for(chosen)}")
+
+
+def _batch_for(chosen: Chosen) -> str:
+    """Return the batch that all numbers of nodes of an elastic job can share."""
+    division = chosen.division
+    counts = range(chosen.least_nodes, chosen.nodes + 1)
+    group = division.context * division.tensor * division.pipeline
+    if any(nodes * chosen.device.count % division.others for nodes in counts):
+        return "change a degree of parallelism in args"
+    together = [nodes * chosen.device.count // group * division.local_batch for nodes in counts]
+    unit = math.lcm(*together)
+    batch = math.ceil(chosen.global_batch / unit) * unit
+    if batch > _LARGEST_CHANGE * chosen.global_batch:
+        return f"a {options.GLOBAL_BATCH} that all of them share"
+    return f"add --{options.GLOBAL_BATCH}={batch} to args"
+
+
+def _at(job: config.TrainingJob, option: str, wrong: str, todo: str) -> config.Mistake:
+    """Return a mistake at the argument that states ``option``, or at the recipe without one."""
+    found = options.read(job.args).get(option)
+    if found is None:
+        return config.refuse(_KEY, wrong, todo)
+    return config.refuse(f"args.{found.at}", wrong, todo)
+
+
+def _too_large(chosen: Chosen) -> config.Mistake:
+    found = chosen.memory
+    fewer = f" with min_nodes: {chosen.least_nodes}" if chosen.least_nodes < chosen.nodes else ""
+    wrong = (
+        f"{found.total / _GIB:,.0f} GiB on an {chosen.device.name}{fewer}, of which a program can "
+        f"use {found.device / _GIB:,.0f} (states {found.states / _GIB:,.0f}, gathered "
+        f"{found.gathered / _GIB:,.0f}, activations {found.activations / _GIB:,.0f}, logits "
+        f"{found.logits / _GIB:,.0f}, reserved {found.reserved / _GIB:,.0f})"
+    )
+    ways = [*_ways(chosen)]
+    todo = " or ".join(ways[:2]) if ways else "choose larger accelerators, or a smaller model"
+    return config.refuse(_KEY, wrong, todo)
+
+
+def _ways(chosen: Chosen) -> Iterator[str]:
+    """Yield single changes that make the model fit, those that cost least first."""
+    division, per_node = chosen.division, chosen.device.count
+    batch = division.local_batch // 2
+    while batch >= (division.pipeline * division.microbatch if division.pipeline > 1 else 1):
+        if _fits(chosen, replace(division, local_batch=batch)):
+            yield f"add --{options.LOCAL_BATCH}={batch} to args"
+            break
+        batch //= 2
+    if division.recomputation != "full" and _fits(chosen, replace(division, recomputation="full")):
+        yield f"add {options.RECOMPUTATION}=full to args"
+    model = chosen.recipe.model
+    for option, key, most in (
+        (options.TENSOR, "tensor", min(per_node, math.gcd(model.heads, model.kv_heads))),
+        (options.CONTEXT, "context", per_node),
+        (options.PIPELINE, "pipeline", min(division.local_batch, model.layers)),
+    ):
+        degree = getattr(division, key) * 2
+        while degree <= most and division.shard * getattr(division, key) % degree == 0:
+            if _fits(chosen, replace(division, **{key: degree})):
+                yield f"add --{option}={degree} to args"
+                break
+            degree *= 2
+    for times in (2, 4, 8, 16):
+        nodes = chosen.nodes * times
+        larger = replace(chosen, nodes=nodes, least_nodes=chosen.least_nodes * times)
+        if larger.memory.fits and chosen.shares_on(nodes):
+            yield f"write nodes: {nodes}"
+            break
+
+
+def _fits(chosen: Chosen, division: Division) -> bool:
+    return replace(chosen, division=division).memory.fits
+
+
+def _divisors(count: int) -> str:
+    return ", ".join(str(part) for part in range(1, count + 1) if count % part == 0)
