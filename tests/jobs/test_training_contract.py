@@ -79,10 +79,10 @@ def test_status_shows_what_ended_workers_whose_pods_are_gone(
     monkeypatch.setenv("RANK", "0")
     FailureLog(str(output)).tell_earlier()
 
-    first, second = reported(stub, tmp_path, capsys.readouterr().out.splitlines()).failures
+    gone, failed = reported(stub, tmp_path, capsys.readouterr().out.splitlines()).failures
 
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first["at"])
-    assert (first["node"], first["pod"], first["rank"]) == ("ip-10-0-0-7", "bert-worker-3", "24")
-    assert first["error"] == r'RuntimeError: no "such" file\n'
-    assert (second["node"], second["rank"]) == ("ip-10-0-0-9", "32")
-    assert second["error"] == "worker 32 on node ip-10-0-0-9 has gone"
+    assert (gone["node"], gone["rank"]) == ("ip-10-0-0-9", "32")
+    assert gone["error"] == "worker 32 on node ip-10-0-0-9 has gone"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", failed["at"])
+    assert (failed["node"], failed["pod"], failed["rank"]) == ("ip-10-0-0-7", "bert-worker-3", "24")
+    assert failed["error"] == r'RuntimeError: no "such" file\n'

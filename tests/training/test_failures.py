@@ -40,9 +40,13 @@ class Worker:
             (self._agent / f"attempt_{number}" / str(rank)).mkdir(parents=True)
 
     def fails(self, error: Exception, *, rank: int = 1, restart: int = 0) -> None:
-        self._set("RANK", str(rank))
         report = self._agent / f"attempt_{restart}" / str(rank) / "error.json"
         self._set("TORCHELASTIC_ERROR_FILE", str(report))
+        self.keeps(error, rank=rank)
+
+    def keeps(self, error: Exception, *, rank: int) -> None:
+        """Fail in a pod of its own."""
+        self._set("RANK", str(rank))
         FailureLog(str(self.output), message=self._message).keep(raised(error))
 
     def next_start(self, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -171,15 +175,20 @@ def test_worker_that_is_killed_is_named_by_those_that_lose_it(
     assert worker.next_start(capsys) == [f'failed node=ip-10-0-0-8 rank=9 restart=0 error="{told}"']
 
 
-def test_cause_comes_first_and_what_follows_from_it_is_left_out(
+def test_cause_comes_before_what_follows_from_it(
     worker: Worker, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    worker.fails(VoteLost("worker 9 has gone", rank=9, node="ip-10-0-0-8"), rank=1)
-    worker.fails(ValueError("the cause"), rank=9)
-    worker.fails(VoteLost("worker 7 has gone", rank=7, node="ip-10-0-0-9"), rank=2)
+    worker.keeps(RuntimeError("Connection closed by peer"), rank=1)
+    worker.keeps(VoteLost("worker 9 has gone", rank=9, node="ip-10-0-0-8"), rank=1)
+    worker.keeps(ValueError("the cause"), rank=9)
+    worker.keeps(VoteLost("worker 7 has gone", rank=7, node="ip-10-0-0-9"), rank=2)
 
     told = [fields_of(line)[1]["error"] for line in worker.next_start(capsys)]
-    assert told == ["ValueError: the cause", "worker 7 has gone"]
+    assert told == [
+        "ValueError: the cause",
+        "worker 7 has gone",
+        "RuntimeError: Connection closed by peer",
+    ]
 
 
 def test_thousands_of_failures_are_eight_lines(tmp_path: Path) -> None:

@@ -298,6 +298,25 @@ def test_a_killed_process_is_named_to_all_others_at_once(
     assert told == {"worker 3 on node node-1 has gone"}
 
 
+def test_a_process_that_waits_in_a_collective_ends_soon_after_another_one_has_gone(
+    tmp_path: Path,
+) -> None:
+    """Its collective would wait until the timeout of NCCL, which is ten minutes."""
+    port = free_ports(1)[0]
+    store = dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
+    found = [voter.start(port, rank, places([1, 1]), tmp_path, waits=True) for rank in range(2)]
+    for rank in range(2):
+        wait_for(tmp_path / f"votes-{rank}")
+
+    found[1].kill()
+    found[0].join(60)
+
+    assert found[0].exitcode == 1
+    (kept,) = (tmp_path / "output" / "failures").iterdir()
+    assert 'rank=1 restart=0 error="worker 1 on node node-1 has gone"' in kept.read_text()
+    del store
+
+
 def test_a_process_that_stands_still_is_named_and_the_others_go_on_with_it(
     voters: Sequence[Any], tmp_path: Path
 ) -> None:

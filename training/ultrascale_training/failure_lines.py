@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale_training.objects import Objects
 
 FOLDER = "failures"
-# The cause before what follows from it.
-_KINDS = ("error", "hang", "lost")
+_KINDS = ("hang", "error", "lost")
 _TOLD = "failures.json"
 _MOST_LINES = 8
 # Thousands of workers may have failed; the first of them tell why.
@@ -72,18 +71,29 @@ def new_failures(records: Objects) -> Sequence[str]:
     if not new:
         return []
     records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
-    found: dict[tuple[str, str], Mapping[str, str]] = {}
-    failed: set[str] = set()
-    for kind in _KINDS:
-        for name in [name for name in new if f"-{kind}-" in name][:_MOST_READ]:
-            content = (records.get(name) or b"").decode(errors="replace")
-            _, fields = fields_of(content.partition("\n")[0])
-            rank = fields.get("rank", "")
-            # A worker that has said why it failed has also gone.
-            if "error" in fields and not (kind == "lost" and rank in failed):
-                found.setdefault((rank, fields["error"]), fields)
-                failed.add(rank)
-    return [_line("failed", fields) for fields in [*found.values()][:_MOST_LINES]]
+    hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
+    # A worker that others have lost before they failed is the cause; it may have said why.
+    gone = {fields["rank"] for fields in lost}
+    told = {fields["rank"] for fields in errors}
+    ordered = [
+        *hangs,
+        *(fields for fields in errors if fields["rank"] in gone),
+        *(fields for fields in lost if fields["rank"] not in told),
+        *(fields for fields in errors if fields["rank"] not in gone),
+    ]
+    unique = {(fields["rank"], fields["error"]): fields for fields in reversed(ordered)}
+    return [_line("failed", fields) for fields in [*reversed(unique.values())][:_MOST_LINES]]
+
+
+def _kept(records: Objects, names: Sequence[str], kind: str) -> list[Mapping[str, str]]:
+    """Return the fields of the first failures of a kind."""
+    found: list[Mapping[str, str]] = []
+    for name in [name for name in names if f"-{kind}-" in name][:_MOST_READ]:
+        content = (records.get(name) or b"").decode(errors="replace")
+        _, fields = fields_of(content.partition("\n")[0])
+        if {"rank", "error"} <= fields.keys():
+            found.append(fields)
+    return found
 
 
 def _line(state: str, fields: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
 
 from ultrascale_training.errors import TrainingError, VoteLost
@@ -31,6 +31,8 @@ _TERMINATION_LOG = Path("/dev/termination-log")
 _FILES_A_MINUTE, _FILES = 32, 256
 # A worker that cannot reach its output must end all the same, before torchrun kills it.
 _PATIENCE_SECONDS = 20.0
+# For a step, or a checkpoint, that ends by itself although a worker has gone.
+_GRACE_SECONDS = 30.0
 # Errors that follow from another worker's failure. By name: torch may be what failed to import.
 _FOLLOWING = frozenset({"DistNetworkError", "DistStoreError"})
 
@@ -41,14 +43,23 @@ class FailureLog:
     Args:
         output: Directory or ``s3://bucket/prefix`` of the run; None keeps nothing there.
         message: File whose text Kubernetes keeps.
+        grace_seconds: Time that a worker has to end by itself when another one has gone.
 
     Attributes:
         output: The same; the program sets it once it knows its arguments.
     """
 
-    def __init__(self, output: str | None = None, *, message: Path = _TERMINATION_LOG) -> None:
+    def __init__(
+        self,
+        output: str | None = None,
+        *,
+        message: Path = _TERMINATION_LOG,
+        grace_seconds: float = _GRACE_SECONDS,
+    ) -> None:
         self.output = output
+        self._grace_seconds = grace_seconds
         self._message = message
+        self._keeping = Lock()
 
     def leave(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -67,10 +78,23 @@ class FailureLog:
             print(error, file=output, flush=True)
         sys.stdout.flush()
         self.keep(error)
+        # Another thread may be about to keep which worker has gone.
+        self._keeping.acquire(timeout=_PATIENCE_SECONDS)
         if isinstance(error, TrainingError):
             _stop_agent()
             os._exit(2)
         os._exit(1)
+
+    def lost(self, error: VoteLost) -> None:
+        """Keep which worker has gone, and end this one unless it does so by itself.
+
+        To be ``on_lost`` of the vote. A collective of a GPU would wait for the worker that has gone
+        until its timeout, and then tell nobody which one it was.
+        """
+        with self._keeping:
+            self._keep_loss(error)
+        time.sleep(self._grace_seconds)
+        self.leave(type(error), error, error.__traceback__)
 
     def keep(self, error: BaseException) -> None:
         """Keep the traceback of ``error``, or the lines of a mistake, of the first to fail here.

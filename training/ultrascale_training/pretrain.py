@@ -100,6 +100,7 @@ def main(failures: FailureLog | None = None) -> int:
         hang_seconds=arguments.timeout_seconds / 2,
         on_hang=lambda hang: report_hang(hang, failures, progress),
         on_suspected=failures.keep_stacks,
+        on_lost=failures.lost,
     )
     return train(
         Worker(

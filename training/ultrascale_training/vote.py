@@ -73,6 +73,7 @@ def join(
     hang_seconds: float | None = None,
     on_hang: Callable[[Hang], None] | None = None,
     on_suspected: Callable[[], None] | None = None,
+    on_lost: Callable[[VoteLost], None] | None = None,
 ) -> "StopVote":
     """Return the vote of all workers of the default process group, placed as torchrun says.
 
@@ -82,6 +83,7 @@ def join(
         hang_seconds: Time without a step after which to look for the cause.
         on_hang: Takes the cause, on the first worker.
         on_suspected: Called on a worker that finds itself suspected.
+        on_lost: Takes the error that `cast` raises, as soon as a worker has gone.
     """
     rank, world = dist.get_rank(), dist.get_world_size()
     # The names of `TORCHELASTIC`: https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -103,6 +105,7 @@ def join(
         hang_seconds=hang_seconds,
         on_hang=on_hang,
         on_suspected=on_suspected,
+        on_lost=on_lost,
     )
 
 
@@ -145,6 +148,8 @@ class StopVote:
             cause; None never does. It may be changed at any time.
         on_hang: Takes the cause, on the first worker, in a thread of the vote.
         on_suspected: Called on a worker that finds itself suspected, in a thread of the vote.
+        on_lost: Takes the error that `cast` raises, as soon as a worker has gone, in a thread of
+            its own: this worker may be in a collective, and not cast for minutes.
         address: At which other workers reach this one; None takes the one that leads to
             ``MASTER_ADDR``.
     """
@@ -161,6 +166,7 @@ class StopVote:
         hang_seconds: float | None = None,
         on_hang: Callable[[Hang], None] | None = None,
         on_suspected: Callable[[], None] | None = None,
+        on_lost: Callable[[VoteLost], None] | None = None,
         address: str | None = None,
     ) -> None:
         place = place or Place(node=rank, nodes=world, local_rank=0, local_world=1)
@@ -169,7 +175,7 @@ class StopVote:
         self._lag = lag
         self.hang_seconds, self._on_hang = hang_seconds, on_hang
         self._resting = False
-        self._on_suspected = on_suspected
+        self._on_suspected, self._on_lost = on_suspected, on_lost
         self._store = store
         self._name = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
         self._changed = Condition()
@@ -423,6 +429,8 @@ class StopVote:
             self._lost = lost
             for peer in [*self._children, *([self._parent] if self._parent else [])]:
                 peer.send(Kind.LOST, payload=str(lost).encode())
+            if self._on_lost is not None:
+                Thread(target=self._on_lost, args=(lost,), daemon=True).start()
             self._changed.notify_all()
 
     def _leave_upwards(self) -> None:

@@ -10,6 +10,16 @@ from typing import NamedTuple
 # Kind, bytes of the payload, number of the vote, a number.
 _HEAD = struct.Struct("!BIQI")
 _BIGGEST = 1 << 26
+# A node that loses its power ends no connection: one that acknowledges nothing for a minute has
+# gone, where Linux would wait for a quarter of an hour, or for two when nothing is sent.
+# Source: https://man7.org/linux/man-pages/man7/tcp.7.html
+_OPTIONS = (
+    (socket.TCP_NODELAY, 1),
+    (socket.TCP_KEEPIDLE, 20),
+    (socket.TCP_KEEPINTVL, 10),
+    (socket.TCP_KEEPCNT, 4),
+    (socket.TCP_USER_TIMEOUT, 60_000),
+)
 
 
 class Kind(IntEnum):
@@ -43,7 +53,9 @@ class Peer:
     """A connection to a worker above or below this one."""
 
     def __init__(self, connection: socket.socket, *, rank: int = -1, node: str = "?") -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for option, value in _OPTIONS:
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self.connection = connection
         self.rank, self.node = rank, node
         self.known = False

@@ -43,6 +43,7 @@ def main(failures: FailureLog | None = None) -> int:
             _TIMEOUT,
             on_hang=lambda hang: report_hang(hang, failures, trainer.reports.progress),
             on_suspected=failures.keep_stacks,
+            on_lost=failures.lost,
         )
         status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
         ballot.close()
