@@ -14,8 +14,9 @@ from tests.support.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
+from ultrascale.catalog.recipes import PEAK_TERAFLOPS
 from ultrascale_training.model import SIZES, Bert, flops_per_token
-from ultrascale_training.peaks import peak_flops, peak_of
+from ultrascale_training.peaks import neuron_peak_of, peak_flops, peak_of
 from ultrascale_training.progress import Progress
 
 pytestmark = pytest.mark.training
@@ -79,7 +80,10 @@ def test_json_lines_have_the_figures_of_the_line_and_more(
     [
         ("NVIDIA H100 80GB HBM3", 989),
         ("NVIDIA H200", 989),
+        ("NVIDIA H100 PCIe", 756),
         ("NVIDIA B200", 2250),
+        ("NVIDIA B300 SXM6 AC", 2250),
+        ("NVIDIA GB300", 2500),
         ("NVIDIA GB200", 2500),
         ("NVIDIA A100-SXM4-40GB", 312),
         ("NVIDIA L40S", 362),
@@ -88,6 +92,33 @@ def test_json_lines_have_the_figures_of_the_line_and_more(
 )
 def test_peak_is_found_by_the_name_that_the_driver_gives(name: str, teraflops: int) -> None:
     assert peak_of(name) == teraflops * 1e12
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "cores", "teraflops"),
+    [
+        ("trn1.32xlarge", None, 95),
+        ("trn2.48xlarge", None, 166.75),
+        ("trn2u.48xlarge", "1", 83.375),
+        ("trn3.48xlarge", None, 167.75),
+        ("inf1.xlarge", None, None),
+    ],
+)
+def test_peak_of_a_neuron_device_is_that_of_its_cores(
+    instance_type: str, cores: str | None, teraflops: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", cores or "")
+
+    assert neuron_peak_of(instance_type) == (teraflops and teraflops * 1e12)
+
+
+@pytest.mark.parametrize("name", sorted(PEAK_TERAFLOPS))
+def test_plan_and_program_agree_on_the_peak_of_a_device(name: str) -> None:
+    """`ultrascale recipes` estimates the time of a step by it, and the program measures the MFU."""
+    chip = neuron_peak_of("trn2.48xlarge") or 0
+    found = 4 * chip if name == "AWS Trainium2" else peak_of(name)
+
+    assert found == PEAK_TERAFLOPS[name] * 1e12
 
 
 def test_arithmetic_of_bert_is_that_of_its_weights() -> None:

@@ -1,5 +1,9 @@
 """Peak arithmetic of devices, for the share of it that a run uses (MFU)."""
 
+import os
+from contextlib import suppress
+from pathlib import Path
+
 import torch
 
 # FLOP a second of dense matrix products in bfloat16, of what torch calls one device. The longer
@@ -24,20 +28,46 @@ _PEAKS = (
     # https://www.nvidia.com/en-us/data-center/l4/
     ("L4", 121e12),
 )
-# A NeuronCore of Trainium: 190 TFLOPS of a device with two.
-# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium.html
-_TRAINIUM_CORE = 95e12
+# FLOP a second of a chip, and its NeuronCores, by the family of the instance.
+_NEURON = {
+    # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium.html
+    "trn1": (190e12, 2),
+    "trn1n": (190e12, 2),
+    # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium2.html
+    "trn2": (667e12, 8),
+    "trn2u": (667e12, 8),
+    # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium3.html
+    "trn3": (671e12, 8),
+}
+# A device is as many cores as this says; without it one on trn1, which has no other setting, and
+# two on later families. Source:
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
+_CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
+# On a Nitro instance its type. Source:
+# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
+_PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
 
 
 def peak_flops(device: torch.device) -> float | None:
     """Return the FLOP a second of one ``device`` in bfloat16, None where no source is known."""
-    if device.type == "xla":
-        return _TRAINIUM_CORE
     if device.type == "cuda":
         return peak_of(torch.cuda.get_device_name(device))
+    if device.type in ("xla", "neuron"):
+        with suppress(OSError):
+            return neuron_peak_of(_PRODUCT.read_text().strip())
     return None
 
 
 def peak_of(name: str) -> float | None:
     """Return the FLOP a second of the GPU that the driver calls ``name``."""
     return next((peak for part, peak in _PEAKS if part in name), None)
+
+
+def neuron_peak_of(instance_type: str) -> float | None:
+    """Return the FLOP a second of one Neuron device of an instance, None of other types."""
+    family = instance_type.partition(".")[0]
+    if family not in _NEURON:
+        return None
+    peak, cores = _NEURON[family]
+    default = 1 if cores == 2 else 2
+    return peak / cores * int(os.environ.get(_CORES_OF_A_DEVICE) or default)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from threading import Condition, Thread
 from typing import NamedTuple, cast
 
@@ -39,6 +40,8 @@ _TIME = struct.Struct("!IIf")
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
+# Votes of this process that `join` has begun; those of all workers begin in the same order.
+_VOTES = count()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,9 @@ def join(
         node, nodes, local_rank, local_world = (int(cast(str, number)) for number in numbers)
         place = Place(node=node, nodes=nodes, local_rank=local_rank, local_world=local_world)
     return StopVote(
-        dist.PrefixStore("ultrascale/vote", dist.distributed_c10d._get_default_store()),  # pyright: ignore[reportPrivateUsage]
+        dist.PrefixStore(
+            f"ultrascale/vote/{next(_VOTES)}", dist.distributed_c10d._get_default_store()
+        ),  # pyright: ignore[reportPrivateUsage]
         rank=rank,
         world=world,
         timeout=timeout,

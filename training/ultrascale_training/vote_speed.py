@@ -10,6 +10,7 @@ import socket
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ def _forked(rank: int, nodes: int, workers: int, port: int, trial: Trial) -> int
         torch.set_num_threads(1)
         _work(trial)
         status = 0
+    except Exception:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
