@@ -43,8 +43,7 @@ _NEURON = {
 # two on later families. Source:
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
 _CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
-# On a Nitro instance its type. Source:
-# https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
+# On a Nitro instance its type; inferred, and where it is something else no peak is known.
 _PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
 
 
