@@ -98,10 +98,9 @@ def join(
     if None not in numbers:
         node, nodes, local_rank, local_world = (int(cast(str, number)) for number in numbers)
         place = Place(node=node, nodes=nodes, local_rank=local_rank, local_world=local_world)
+    store = dist.distributed_c10d._get_default_store()  # pyright: ignore[reportPrivateUsage]
     return StopVote(
-        dist.PrefixStore(
-            f"ultrascale/vote/{next(_VOTES)}", dist.distributed_c10d._get_default_store()
-        ),  # pyright: ignore[reportPrivateUsage]
+        dist.PrefixStore(f"ultrascale/vote/{next(_VOTES)}", store),
         rank=rank,
         world=world,
         timeout=timeout,
