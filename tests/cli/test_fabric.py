@@ -40,9 +40,9 @@ def test_free_nodes_are_measured_and_a_bad_one_is_cordoned(
     assert answer.returncode == 3, answer.stderr
     assert answer.stdout.splitlines() == [
         "fabric: 3 nodes checked in 2 rounds, 440.5 GB/s or more",
-        f"node-1: bad: {why}",
+        f"node-1: bad: {why}; cordoned",
     ]
-    assert volcano.names == ["check-fabric"]
+    assert volcano.names == ["check-train-fabric"]
     assert volcano.made[0]["spec"]["minAvailable"] == 3
     assert checked.objects[f"{NODES}/node-1"]["spec"]["unschedulable"] is True
 
@@ -78,7 +78,7 @@ def test_a_pool_whose_nodes_are_all_taken_is_said_to_be(
 JUDGED = {
     "p5": (0, "444.31 GB/s, transport not in the log: passed"),
     "one-gpu-tcp": (3, "2 GB/s, tcp: transport Socket, not EFA"),
-    "p4d-efa": (3, "32.71 GB/s, efa: 32.71 GB/s, below 353.7"),
+    "p4d-efa": (3, "32.71 GB/s, efa: 32.71 GB/s, below 349.6"),
 }
 
 
@@ -94,13 +94,38 @@ def test_a_log_is_judged_by_the_floor_of_a_pool_without_a_cluster(
     assert (answer.returncode, answer.stdout) == (status, f"{log}: {told}\n")
 
 
+def test_a_pool_larger_than_every_quota_is_checked_beside_the_queues(
+    ultrascale: Ultrascale,
+) -> None:
+    answer = ultrascale("fabric", ROOT / "clusters" / "llm-kueue.yaml", "reserved", "--dry-run")
+
+    job = [*yaml.safe_load_all(answer.stdout)][-1]
+    assert (job["kind"], job["spec"]["parallelism"]) == ("Job", 16)
+    assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
+    assert "at most 45 minutes of 16 nodes, $" in answer.stderr
+
+
+def test_free_nodes_of_a_pool_that_scales_are_checked_without_a_queueing_engine(
+    ultrascale: Ultrascale,
+) -> None:
+    file = ROOT / "clusters" / "auto-mode.yaml"
+
+    answer = ultrascale("fabric", file, "neuron", "--nodes", "4", "--dry-run")
+
+    assert answer.returncode == 0, answer.stderr
+    assert [*yaml.safe_load_all(answer.stdout)][-1]["spec"]["completions"] == 4
+
+
 def test_a_dry_run_prints_what_would_be_sent(ultrascale: Ultrascale, file: Path) -> None:
     answer = ultrascale(
         "fabric", file, "train", "--check", "fabric", "--check", "device", "--dry-run"
     )
 
     objects: list[Any] = [*yaml.safe_load_all(answer.stdout)]
-    assert [each["metadata"]["name"] for each in objects] == ["check-device", "check-fabric"]
+    assert [each["metadata"]["name"] for each in objects] == [
+        "check-train-device",
+        "check-train-fabric",
+    ]
     assert objects[0]["spec"]["minAvailable"] == 8
 
 

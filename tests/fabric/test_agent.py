@@ -11,19 +11,24 @@ from pathlib import Path
 import pytest
 
 from ultrascale.fabric import remote
-from ultrascale.fabric.agent import VERDICT
+from ultrascale.fabric.agent import VERDICT, Peer, settings
 from ultrascale.jobs.gate import fabric_verdict
 from ultrascale.plan.jobs import gate
 
 # Stands in for mpirun with nccl-tests: it starts something on the other node by `ssh`, as mpirun
 # does, and prints a table as nccl-tests does.
 MEASURE = """
-import subprocess, sys
-node, other, peer, slow, tcp = sys.argv[1:]
+import os, pathlib, signal, subprocess, sys
+node, other, peer, slow, tcp, dying = sys.argv[1:]
+if node in dying.split(","):
+    # Between this and the pod is `timeout`.
+    status = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(status.split()[3]), signal.SIGKILL)
 words = ["ssh", "-x", peer, "echo", "started", "on", "$ULTRASCALE_NODE"]
 started = subprocess.run(words, capture_output=True, text=True)
 assert started.stdout == f"started on {other}\\n", started
 both = {node, other}
+print(f"the log of {node} and {other}")
 network = "Socket" if both & set(tcp.split(",")) else "Libfabric"
 busbw = 9.5 if both & set(slow.split(",")) else 430.25
 print(f"{node}:1:1 [0] NCCL INFO Using network {network}")
@@ -32,9 +37,15 @@ print(f"  1073741824 268435456 float sum -1 4600.0 230.0 {busbw} 0 4600.0 230.0 
 
 
 def pods(
-    tmp_path: Path, count: int, *, slow: Sequence[str] = (), tcp: Sequence[str] = ()
-) -> list[str]:
-    """Run the pods of a check on this machine, and return the log of the first."""
+    tmp_path: Path,
+    count: int,
+    *,
+    slow: Sequence[str] = (),
+    tcp: Sequence[str] = (),
+    dying: Sequence[str] = (),
+    **stated: object,
+) -> list[list[str]]:
+    """Run the pods of a check on this machine, and return their logs."""
     script = tmp_path / "measure.py"
     script.write_text(MEASURE)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -44,13 +55,15 @@ def pods(
         "pods": count,
         "index": ["FIRST_INDEX", "VC_TASK_INDEX"],
         "port": port,
-        "command": [*words, ",".join(slow), ",".join(tcp)],
+        "command": [*words, ",".join(slow), ",".join(tcp), ",".join(dying)],
         "slots": 8,
         "floor": 348.1,
+        "share": None,
         "efa": True,
         "join_seconds": 30,
         "test_seconds": 20,
         "seconds": 120,
+        **stated,
     }
     program = gate.program()
     running = [
@@ -59,6 +72,7 @@ def pods(
             env={
                 "PATH": os.environ["PATH"],
                 "FABRIC_SETTINGS": json.dumps(said),
+                "FABRIC_TOKEN": "a secret",
                 "FIRST_INDEX": "1",
                 "VC_TASK_INDEX": str(index - 1),
                 "POD_IP": "127.0.0.1",
@@ -71,24 +85,60 @@ def pods(
         )
         for index in range(count)
     ]
-    logs = [pod.communicate(timeout=60)[0] for pod in running]
-    assert [pod.returncode for pod in running] == [0] * count
-    return logs[0].splitlines()
+    logs = [pod.communicate(timeout=60)[0].splitlines() for pod in running]
+    ended = {f"node-{index}": pod.returncode for index, pod in enumerate(running)}
+    assert {node for node, status in ended.items() if status} == set(dying)
+    return logs
 
 
-def test_pods_measure_each_other_and_name_the_slow_node(tmp_path: Path) -> None:
-    log = pods(tmp_path, 6, slow=["node-3"])
+def test_a_slow_node_and_one_that_falls_back_to_tcp_are_named(tmp_path: Path) -> None:
+    log, *others = pods(tmp_path, 6, slow=["node-3"], tcp=["node-2"])
     verdict = fabric_verdict(log)
-    assert verdict.bad == {"node-3": "9.5 GB/s, below 348.1"}
+    assert verdict.bad == {
+        "node-2": "transport Socket, not EFA",
+        "node-3": "9.5 GB/s, below 348.1",
+    }
     assert not verdict.undecided
     assert (verdict.nodes, verdict.rounds, verdict.slowest) == (6, 2, 9.5)
     assert sum(line.startswith("fabric round=") for line in log) == 6
     assert log[-1].startswith(VERDICT)
+    # The log of what failed can be read, and no other.
+    told = [line for other in others for line in other if line.startswith("the log of")]
+    assert "the log of node-2 and node-3" in told
+    assert "the log of node-4 and node-5" not in told
 
 
-def test_a_node_that_falls_back_to_tcp_is_named_by_its_transport(tmp_path: Path) -> None:
-    verdict = fabric_verdict(pods(tmp_path, 4, tcp=["node-0"]))
-    assert verdict.bad == {"node-0": "transport Socket, not EFA"}
+def test_a_node_far_slower_than_the_best_is_bad_and_one_whose_pod_is_gone_is_not(
+    tmp_path: Path,
+) -> None:
+    """A drain or a job of a higher priority may end a pod in the middle of a check."""
+    log, *_ = pods(tmp_path, 6, slow=["node-0"], dying=["node-2"], floor=None, share=0.6)
+    verdict = fabric_verdict(log)
+    assert verdict.bad == {"node-0": "9.5 GB/s, below 60% of the best pair's 430.25"}
+    assert verdict.undecided == {"node-2": "its pod ended, or gave no answer"}
+
+
+def test_a_pod_that_ends_while_another_measures_with_it_is_gone() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            theirs.sendall(b'{"node": "a", "address": "10.0.0.1", "port": 1, "token": "right"}\n')
+            peer = Peer(ours, "right")
+            assert not peer.is_gone
+        assert peer.is_gone
+
+
+def test_who_does_not_know_the_token_is_no_pod_of_the_check() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b'{"node": "a", "address": "10.0.0.1", "port": 1, "token": "guessed"}\n')
+        with pytest.raises(ValueError, match="not a pod of this check"):
+            Peer(ours, "right")
+
+
+def test_a_check_that_ultrascale_did_not_send_says_so() -> None:
+    with pytest.raises(SystemExit, match="`ultrascale` sets it"):
+        settings({"FABRIC_SETTINGS": "{}"})
 
 
 def test_the_remote_shell_runs_nothing_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

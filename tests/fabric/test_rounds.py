@@ -65,6 +65,19 @@ def test_nodes_that_always_fail_get_another_partner_each_round(count: int) -> No
     assert len(met) == len(set(met))
 
 
+def test_a_node_that_is_lost_is_neither_measured_again_nor_judged() -> None:
+    search = Search(nodes=numbered(6))
+    first = search.next_round()
+    search.lose(["n001"])
+    search.record({pair: True for pair in first if "n001" not in pair})
+    pairs = search.next_round()
+    assert ("n000", "n002") in pairs
+    assert all("n001" not in pair for pair in pairs)
+    search.record(dict.fromkeys(pairs, True))
+    assert "n001" not in search.suspects
+    assert not search.bad
+
+
 def test_two_nodes_cannot_tell_which_of_them_is_bad() -> None:
     search = searched(["a", "b"], {"a"})
     assert search.bad == set()

@@ -11,7 +11,7 @@ from tests.support.jobs import job_cluster, make_job, prepared
 from tests.support.node_checks import NODES, Volcano, devices, fabric
 from tests.support.pools import ODCR, POOL
 from tests.support.stub_api_http import kubeconfig
-from tests.support.stub_api_server import StubApiServer
+from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import gate
@@ -74,7 +74,77 @@ def test_a_bad_node_is_cordoned_and_the_others_are_checked_again(
         "kept": "yes",
         gate.CORDONED: "fabric: 9.5 GB/s, below 353.7",
     }
+    # The check that passed is gone; what it replaced had stayed for its logs.
+    assert not [path for path in checked.paths() if "tune-fabric" in path]
     assert notes[0] == "node-1 is cordoned: fabric: 9.5 GB/s, below 353.7."
+
+
+def test_who_may_not_cordon_is_told_the_node_and_the_job_is_not_sent(
+    checked: StubApiServer, tmp_path: Path
+) -> None:
+    slow = {"node-1": "9.5 GB/s, below 349.6"}
+    volcano = Volcano(checked, [fabric(bad=slow)])
+    checked.refuse("PATCH", NODES, Refusal(403, "nodes is forbidden", "Forbidden"))
+
+    with pytest.raises(ClusterError, match=r"node-1 failed: fabric: 9\.5 GB/s") as failed:
+        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+
+    assert "you may not cordon nodes (patch nodes)" in str(failed.value)
+    assert "`kubectl cordon node-1`" in str(failed.value)
+    # It stays for its logs.
+    assert f"{given.VOLCANO_JOBS}/tune-fabric" in checked.paths()
+    assert volcano.names == ["tune-fabric"]
+
+
+def test_an_interrupted_check_is_taken_away(
+    checked: StubApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volcano = Volcano(checked, [fabric()])
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gate, "follow", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+
+    assert volcano.names == ["tune-fabric"]
+    assert not [path for path in checked.paths() if "tune-fabric" in path]
+
+
+def test_a_check_that_does_not_end_is_taken_away(
+    checked: StubApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would read its verdict, and its nodes would be held for nothing."""
+    volcano = Volcano(checked, [fabric()])
+    volcano.phase = "Running"
+    job = prepared(CLUSTER, make_job(preflight="fabric"))
+    (check,) = job.checks
+    monkeypatch.setattr(gate, "_END_SECONDS", 1 - check.seconds)
+
+    with pytest.raises(ClusterError):
+        gate.send(connected(checked, tmp_path), job)
+
+    assert not [path for path in checked.paths() if "tune-fabric" in path]
+
+
+def test_all_pods_of_a_check_know_a_secret_that_is_new_each_time(
+    checked: StubApiServer, tmp_path: Path
+) -> None:
+    volcano = Volcano(checked, [fabric(), fabric()])
+    job = prepared(CLUSTER, make_job(preflight="fabric"))
+    gate.run_check(connected(checked, tmp_path), job.checks[0], lambda _: None)
+    gate.run_check(connected(checked, tmp_path), job.checks[0], lambda _: None)
+
+    tokens = [
+        each["value"]
+        for made in volcano.made
+        for container in made["spec"]["tasks"][0]["template"]["spec"]["containers"]
+        for each in container["env"]
+        if each["name"] == "FABRIC_TOKEN"
+    ]
+    assert len(set(tokens)) == 2
+    assert all(len(token) == 32 for token in tokens)
 
 
 def test_a_node_whose_devices_fail_is_named_before_anything_is_measured(
@@ -98,7 +168,9 @@ def test_of_two_nodes_that_fail_together_none_is_cordoned(
     Volcano(checked, [fabric(undecided={"node-0": why, "node-1": why})])
     job = prepared(CLUSTER, make_job(preflight="fabric"))
 
-    with pytest.raises(ClusterError, match=r"no sound node was there .* node-0 \(9.5 GB/s"):
+    with pytest.raises(
+        ClusterError, match=r"could tell which of these nodes is bad: node-0 \(9.5 GB/s"
+    ):
         gate.send(connected(checked, tmp_path), job)
 
     assert not any(

@@ -52,7 +52,8 @@ class Volcano:
             self.stub.put(pod, fields)
             line = lines[index] if len(lines) > index else ""
             self.stub.write(pod, f"2026-11-21T12:00:00.000000000Z {line}", ends=True)
-        self.stub.update(path, status={"state": {"phase": self.phase}, "succeeded": 2})
+        ended = {"succeeded": 2} if self.phase == "Completed" else {"running": task["replicas"]}
+        self.stub.update(path, status={"state": {"phase": self.phase}, **ended})
 
     @property
     def names(self) -> list[str]:

@@ -37,7 +37,10 @@ def fabric(
     ] = None,
     queue: Annotated[
         str | None,
-        typer.Option(autocompletion=complete.queues, help="Queue that admits the check."),
+        typer.Option(
+            autocompletion=complete.queues,
+            help="Queue that admits the check; by default none of Kueue's.",
+        ),
     ] = None,
     cordon: Annotated[
         bool, typer.Option("--cordon/--no-cordon", help="Keep new pods off nodes that fail.")
@@ -77,8 +80,8 @@ def fabric(
         queue=queue,
         cluster=cluster,
     )
-    for note in prepared.notes:
-        say(f"# {note}" if dry_run else note, err=True)
+    for step in prepared.checks:
+        say(f"# {step.note}" if dry_run else step.note, err=True)
     if cluster is None:
         from ultrascale.jobs.manifests import as_yaml
 
@@ -90,7 +93,8 @@ def fabric(
     if as_json:
         typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     else:
-        for line in (line for verdict in verdicts for line in pool_check.lines_of(verdict)):
-            say(line)
+        for verdict in verdicts:
+            for line in pool_check.lines_of(verdict, cordons=cordon):
+                say(line)
     if not all(verdict.passed for verdict in verdicts):
         raise typer.Exit(FAILED)

@@ -144,7 +144,7 @@ class PreflightSettings(Section):
     floors: Mapping[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict[str, float])
     """Least bus bandwidth of a pair of nodes, in GB/s, by instance type.
 
-    Default: 80 % of the published figure; without one the transport alone is judged.
+    Default: 80 % of the published figure; without one, 60 % of the best pair of the same check.
     """
 
     image: ImageName | None = None
@@ -160,7 +160,7 @@ class PreflightSettings(Section):
     max_usd: Annotated[float, Field(gt=0)] | None = None
     """Most dollars that the nodes of one check may cost, at On-Demand prices.
 
-    Default: 30 minutes of its nodes.
+    Default: 45 minutes of its nodes.
     """
 
 

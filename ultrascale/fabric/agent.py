@@ -1,13 +1,15 @@
 """The program of each pod of a fabric check: meets the others, measures, and names bad nodes.
 
 The pod of index 0 leads: it tells pairs what to measure, round by round, and prints the verdict as
-its last line. The others do what they are told until the first one closes the connection. A bad
-node is a result and no failure: every pod ends with 0 once there is a verdict.
+its last line. The others do what they are told until the first one closes the connection. A pod
+that leads a failed measurement prints its log. A bad node is a result and no failure: every pod
+ends with 0 once there is a verdict.
 """
 
+import hmac
 import json
 import os
-import secrets
+import select
 import shlex
 import socket
 import subprocess
@@ -17,7 +19,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -42,9 +44,11 @@ class Settings:
         address: Its IP address.
         host: Host name of the first pod.
         port: TCP port on which that one listens.
+        token: Secret of the check, which all its pods know.
         command: Words that measure a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in them.
         slots: Ranks on each node.
-        floor: Least bus bandwidth, in GB/s; None: only the transport and errors count.
+        floor: Least bus bandwidth, in GB/s; None: none is known.
+        share: Least share of the bus bandwidth of the best pair; None: pairs are not compared.
         efa: Whether any other transport than EFA is a failure.
         groups: Path of network groups of each node.
         join_seconds: Time for the pods to come.
@@ -58,9 +62,11 @@ class Settings:
     address: str
     host: str
     port: int
+    token: str
     command: tuple[str, ...]
     slots: int
     floor: float | None
+    share: float | None
     efa: bool
     groups: Mapping[str, str]
     join_seconds: float
@@ -70,6 +76,8 @@ class Settings:
 
 def settings(env: Mapping[str, str]) -> Settings:
     """Return the settings that a pod's environment holds."""
+    if not env.get(remote.TOKEN):
+        raise SystemExit(f"{remote.TOKEN} is missing: `ultrascale` sets it when it sends a check")
     said = json.loads(env["FABRIC_SETTINGS"])
     index = sum(int(env.get(name) or 0) for name in said["index"])
     return Settings(
@@ -79,9 +87,11 @@ def settings(env: Mapping[str, str]) -> Settings:
         address=env["POD_IP"],
         host=env.get("RANK_ZERO_HOST") or env["POD_IP"],
         port=said["port"],
+        token=env[remote.TOKEN],
         command=tuple(said["command"]),
         slots=said["slots"],
         floor=said["floor"],
+        share=said["share"],
         efa=said["efa"],
         groups=json.loads(env.get("FABRIC_GROUPS") or "{}"),
         join_seconds=said["join_seconds"],
@@ -140,26 +150,50 @@ _LATE = 124
 
 
 class Peer:
-    """A pod that has come, from the first pod's side."""
+    """A pod that has come, from the first pod's side.
 
-    def __init__(self, connection: socket.socket) -> None:
+    Args:
+        connection: Its connection.
+        token: Secret of the check.
+
+    Raises:
+        ValueError: It does not know the secret.
+    """
+
+    def __init__(self, connection: socket.socket, token: str) -> None:
+        self._connection = connection
         self._stream = cast("BinaryIO", connection.makefile("rwb"))
         hello = _read(self._stream)
-        self.index = int(str(hello["index"]))
+        if not hmac.compare_digest(str(hello.get("token", "")), token):
+            raise ValueError("not a pod of this check")
         self.node = str(hello["node"])
         self.address = str(hello["address"])
         self.shell = f"{self.address}:{hello['port']}"
-        self._token = str(hello["token"])
+        self._answers = True
 
-    def measure(self, other: "Peer") -> tuple[int, list[str]]:
-        """Let this pod measure itself with another, and return exit status and log."""
-        _send(
-            self._stream,
-            {"lead": self.address, "peer": other.address, "shell": other.shell}
-            | {"token": other._token, "node": self.node, "other": other.node},
-        )
-        answer = _read(self._stream)
-        return int(str(answer["status"])), cast("list[str]", answer["output"])
+    def measure(self, other: "Peer") -> Measured | None:
+        """Let this pod measure itself with another; None where it does not answer."""
+        asked = {"lead": self.address, "peer": other.address, "shell": other.shell}
+        try:
+            _send(self._stream, {**asked, "node": self.node, "other": other.node})
+            said = _read(self._stream)
+            return Measured(
+                pair=(self.node, other.node),
+                busbw=cast("float | None", said["busbw"]),
+                transport=cast("str | None", said["transport"]),
+                why=str(said["why"]),
+            )
+        except (OSError, ValueError, KeyError):
+            self._answers = False
+            return None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the pod has ended, or gave no answer. It says nothing unless it is asked."""
+        # Not select.select: it takes no descriptor above 1,023.
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        return not self._answers or bool(poll.poll(0))
 
 
 def lead(chosen: Settings) -> dict[str, object]:
@@ -167,14 +201,19 @@ def lead(chosen: Settings) -> dict[str, object]:
     started = time.monotonic()
     server = socket.create_server(("", chosen.port), backlog=chosen.pods)
     threading.Thread(target=work, args=(chosen, "127.0.0.1"), daemon=True).start()
-    peers = _gathered(server, chosen)
-    by_node = {peer.node: peer for peer in peers}
-    search = Search(nodes=in_order(chosen.groups, by_node))
+    peers = {peer.node: peer for peer in _gathered(server, chosen)}
+    search = Search(nodes=in_order(chosen.groups, peers))
     tests: dict[str, Measured] = {}
+    best = 0.0
     last_begin = time.monotonic() + chosen.seconds - chosen.test_seconds
     while (pairs := search.next_round()) and time.monotonic() <= last_begin:
         with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
-            measured = [*pool.map(partial(_measure, by_node, chosen), pairs)]
+            answers = [*pool.map(partial(_measure, peers), pairs)]
+        gone = [node for pair in pairs for node in pair if peers[node].is_gone]
+        # Without one of its pods, a measurement says nothing of a node.
+        found = [each for each in answers if each and not set(gone) & set(each.pair)]
+        best = max([best, *(each.busbw or 0 for each in found)])
+        measured = [_compared(each, best, chosen.share) for each in found]
         for each in measured:
             told = "passed" if not each.why else f"failed: {each.why}"
             print(
@@ -185,29 +224,39 @@ def lead(chosen: Settings) -> dict[str, object]:
             for node in each.pair:
                 if each.why or node not in tests:
                     tests[node] = each
+        for node in gone:
+            print(f"fabric round={search.rounds + 1} nodes={node} gone", flush=True)
+        search.lose(gone)
         search.record({each.pair: not each.why for each in measured})
+    undecided = {
+        node: tests[node].why if node in tests else "not measured" for node in search.suspects
+    }
+    lost = sorted(search.lost - search.good)
+    undecided |= dict.fromkeys(lost, "its pod ended, or gave no answer")
     return {
-        "nodes": len(by_node),
+        "nodes": len(peers),
         "pods": chosen.pods,
         "rounds": search.rounds,
         "seconds": round(time.monotonic() - started),
         "good": sorted(search.good),
         "bad": {node: tests[node].why for node in sorted(search.bad)},
-        "undecided": {
-            node: tests[node].why if node in tests else "not measured" for node in search.suspects
-        },
+        "undecided": undecided,
         "paths": search.paths,
         "slowest": min((each.busbw for each in tests.values() if each.busbw), default=None),
     }
 
 
-def _measure(by_node: Mapping[str, Peer], chosen: Settings, pair: Pair) -> Measured:
-    one, other = (by_node[node] for node in pair)
-    try:
-        status, output = one.measure(other)
-    except (OSError, ValueError, KeyError) as error:
-        return Measured(pair=pair, busbw=None, transport=None, why=f"the pod is gone: {error}")
-    return judge(pair, output, status, floor=chosen.floor, efa=chosen.efa)
+def _measure(peers: Mapping[str, Peer], pair: Pair) -> Measured | None:
+    one, other = (peers[node] for node in pair)
+    return one.measure(other)
+
+
+def _compared(measured: Measured, best: float, share: float | None) -> Measured:
+    """Return a measurement as failed where it is far slower than the best one."""
+    if share is None or measured.why or measured.busbw is None or measured.busbw >= share * best:
+        return measured
+    why = f"{measured.busbw:g} GB/s, below {share:.0%} of the best pair's {best:g}"
+    return replace(measured, why=why)
 
 
 def _gathered(server: socket.socket, chosen: Settings) -> list[Peer]:
@@ -218,38 +267,44 @@ def _gathered(server: socket.socket, chosen: Settings) -> list[Peer]:
         server.settimeout(left)
         try:
             connection, _ = server.accept()
-            connection.settimeout(chosen.join_seconds)
-            peers.append(Peer(connection))
+            # A pod says at once who it is; whoever does not is none of the check.
+            connection.settimeout(_HELLO_SECONDS)
+            peers.append(Peer(connection, chosen.token))
             connection.settimeout(chosen.test_seconds + _GRACE_SECONDS)
         except (OSError, ValueError, KeyError):
             continue
     return peers
 
 
+_HELLO_SECONDS = 10
 # Seconds beyond a measurement's own limit.
 _GRACE_SECONDS = 30
 
 
 def work(chosen: Settings, host: str) -> None:
     """Measure what the first pod asks for, until it closes the connection."""
-    token = secrets.token_hex(16)
-    shell = remote.Server(token)
+    shell = remote.Server(chosen.token)
     with _joined(host, chosen) as connection:
         stream = cast("BinaryIO", connection.makefile("rwb"))
-        hello = {"index": chosen.index, "node": chosen.node, "address": chosen.address}
-        _send(stream, {**hello, "port": shell.port, "token": token})
+        hello = {"token": chosen.token, "node": chosen.node, "address": chosen.address}
+        _send(stream, {**hello, "port": shell.port})
         while True:
             try:
                 asked = _read(stream)
             except (OSError, ValueError):
                 break
             status, output = run(chosen, asked)
-            _send(stream, {"status": status, "output": output[-_MOST_LINES:]})
+            pair = (str(asked["node"]), str(asked["other"]))
+            measured = judge(pair, output, status, floor=chosen.floor, efa=chosen.efa)
+            if measured.why:
+                print("\n".join(output[-_MOST_LINES:]), flush=True)
+            said = {"busbw": measured.busbw, "transport": measured.transport, "why": measured.why}
+            _send(stream, said)
     shell.close()
 
 
 # A log with NCCL_DEBUG=INFO has some thousands.
-_MOST_LINES = 20_000
+_MOST_LINES = 5_000
 
 
 def _joined(host: str, chosen: Settings) -> socket.socket:
@@ -260,7 +315,7 @@ def _joined(host: str, chosen: Settings) -> socket.socket:
         except OSError:
             if time.monotonic() > until:
                 raise
-            time.sleep(1)
+            time.sleep(0.2)
         else:
             connection.settimeout(None)
             return connection
@@ -284,7 +339,7 @@ def run(chosen: Settings, asked: Message) -> tuple[int, list[str]]:
         shell.chmod(0o700)
         env = {
             **os.environ,
-            remote.TOKEN: str(asked["token"]),
+            remote.TOKEN: chosen.token,
             remote.PEERS: json.dumps({asked["peer"]: asked["shell"]}),
             "PATH": f"{folder}:{os.environ.get('PATH', '')}",
         }

@@ -29,6 +29,7 @@ class Search:
         bad: Nodes that failed beside a good one.
         paths: Pairs of good nodes far from each other whose measurement failed: of the network
             between them, not of a node.
+        lost: Nodes that cannot be measured any more.
         rounds: Rounds that were measured.
     """
 
@@ -36,28 +37,35 @@ class Search:
     good: set[str] = field(default_factory=set[str])
     bad: set[str] = field(default_factory=set[str])
     paths: list[Pair] = field(default_factory=list[Pair])
+    lost: set[str] = field(default_factory=set[str])
     rounds: int = 0
     _crossed: bool = False
 
     @property
     def suspects(self) -> list[str]:
-        """Nodes that are neither good nor bad, in the order of the network."""
-        return [node for node in self.nodes if node not in self.good and node not in self.bad]
+        """Nodes that are neither good nor bad nor lost, in the order of the network."""
+        judged = self.good | self.bad | self.lost
+        return [node for node in self.nodes if node not in judged]
 
     def next_round(self) -> list[Pair]:
         """Return the pairs to measure at the same time; empty when the search is over."""
         if self.rounds >= most_rounds(len(self.nodes)):
             return []
         suspects = self.suspects
+        partners = [node for node in self.nodes if node in self.good and node not in self.lost]
         if not suspects:
-            return self._across([node for node in self.nodes if node in self.good])
-        if not self.good:
+            return self._across(partners)
+        if not partners:
             # Neighbours first. While all pairs fail, each node gets another partner.
             return _rotated(suspects, self.rounds)
-        beside = self._beside(suspects)
+        beside = self._beside(suspects, partners)
         busy = {node for pair in beside for node in pair}
-        idle = [node for node in self.nodes if node in self.good and node not in busy]
+        idle = [node for node in partners if node not in busy]
         return [*beside, *self._across(idle)]
+
+    def lose(self, nodes: Iterable[str]) -> None:
+        """Leave nodes out of all later rounds, and judge them no more."""
+        self.lost |= {node for node in nodes if node not in self.bad}
 
     def record(self, passed: Mapping[Pair, bool]) -> None:
         """Take the results of a round's pairs."""
@@ -78,10 +86,10 @@ class Search:
         self._crossed |= any(good_before.issuperset(pair) for pair in passed)
         self.rounds += 1
 
-    def _beside(self, suspects: Sequence[str]) -> list[Pair]:
+    def _beside(self, suspects: Sequence[str], partners: Sequence[str]) -> list[Pair]:
         """Pair each suspect with the good node nearest to it that is still free."""
         place = {node: number for number, node in enumerate(self.nodes)}
-        free = sorted(place[node] for node in self.good)
+        free = [place[node] for node in partners]
         pairs: list[Pair] = []
         for suspect in suspects:
             if not free:

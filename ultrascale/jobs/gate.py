@@ -5,11 +5,15 @@ a check have no rights in the cluster: whoever sends the job cordons, by the ver
 """
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import cast
+from functools import partial
+from http import HTTPStatus
+from typing import Literal, cast
 
 from ultrascale.catalog import fabric
 from ultrascale.cluster_api.kinds import NODE
@@ -18,9 +22,10 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import Json, JsonObject, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.fabric.agent import VERDICT
+from ultrascale.fabric.remote import TOKEN
 from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.manifests import CheckManifests, JobManifests, kind_of
-from ultrascale.jobs.progress import Followed, follow
+from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.room import nodes_for, pod_kinds
 from ultrascale.jobs.status import find_job, job_status
 from ultrascale.jobs.workloads import WORKLOADS
@@ -34,8 +39,8 @@ CORDONED = "ultrascale.dev/failed-check"
 _LAYERS = range(1, 5)
 # Nodes are looked at, and named in a variable of each pod, up to this number.
 _MOST_ORDERED = 1_000
-# Time for a check's pods to get nodes: a job of the same shape would wait as well.
-_START_SECONDS = 3600
+# Beyond a check's own deadline: its controller tells of the end.
+_END_SECONDS = 120
 _GONE_SECONDS, _POLL_SECONDS = 120, 1.0
 
 
@@ -51,6 +56,7 @@ class Verdict:
         nodes: Nodes that were checked.
         rounds: Rounds of measurements.
         slowest: Least bus bandwidth in GB/s; None where none was measured.
+        cordoned: Bad nodes that were cordoned.
     """
 
     check: str
@@ -60,6 +66,7 @@ class Verdict:
     nodes: int = 0
     rounds: int = 1
     slowest: float | None = None
+    cordoned: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -89,26 +96,27 @@ def pass_checks(
         ClusterError: A check cannot run, nodes fail in the last try, or a pair fails of which no
             third node could tell the bad one. Nothing of the job was sent.
     """
-    cordoned: list[str] = []
+    told: list[str] = []
     for attempt in range(1, job.check_tries + 1):
         verdicts: list[Verdict] = []
         for check in job.checks:
-            verdict = run_check(cluster, check, report)
+            verdict = with_cordons(cluster, run_check(cluster, check, report))
             verdicts.append(verdict)
-            for node, why in verdict.bad.items():
-                cordon(cluster, node, f"{verdict.check}: {why}")
-                cordoned.append(f"{node} is cordoned: {verdict.check}: {why}.")
-                report(cordoned[-1])
+            for node in verdict.cordoned:
+                told.append(f"{node} is cordoned: {verdict.check}: {verdict.bad[node]}.")
+                report(told[-1])
+            if refused := [node for node in verdict.bad if node not in verdict.cordoned]:
+                raise ClusterError(f"job {job.name} was not sent", *_uncordoned(verdict, refused))
             if verdict.undecided:
-                raise ClusterError(*_undecided(verdict))
+                raise ClusterError(f"job {job.name} was not sent", *told, *_undecided(verdict))
             if verdict.bad:
                 break
         if all(verdict.passed for verdict in verdicts):
-            return (*cordoned, *notes_of(verdicts))
+            return (*told, *notes_of(verdicts))
         if attempt < job.check_tries:
             report(f"checking again without them, try {attempt + 1} of {job.check_tries}")
     raise ClusterError(
-        f"job {job.name} was not sent: nodes failed in each of {job.check_tries} tries", *cordoned
+        f"job {job.name} was not sent: nodes failed in each of {job.check_tries} tries", *told
     )
 
 
@@ -139,19 +147,33 @@ def notes_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _undecided(verdict: Verdict) -> Iterator[str]:
     named = ", ".join(f"{node} ({why})" for node, why in verdict.undecided.items())
-    yield f"{verdict.check}: no sound node was there to tell which of these is bad: {named}"
-    yield "nothing of them was cordoned; add nodes to the check by `ultrascale fabric FILE POOL`"
+    yield f"{verdict.check}: no round could tell which of these nodes is bad: {named}"
+    yield (
+        "none of them was cordoned: submit again, or check them beside others by "
+        "`ultrascale fabric FILE POOL`"
+    )
+
+
+def _uncordoned(verdict: Verdict, nodes: Sequence[str]) -> Iterator[str]:
+    for node in nodes:
+        yield f"{node} failed: {verdict.check}: {verdict.bad[node]}"
+    yield (
+        "you may not cordon nodes (patch nodes): let somebody who may run "
+        f"`kubectl cordon {' '.join(nodes)}`, and submit again"
+    )
 
 
 def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdict:
-    """Run one check, take it away, and return its verdict.
+    """Run one check and return its verdict.
+
+    A check that passed is taken away; one that found something or failed stays, with its logs,
+    until its time to live is over or another takes its place.
 
     Raises:
-        ClusterError: It cannot be sent, fails or does not end. A check that failed stays, with its
-            logs.
+        ClusterError: It cannot be sent, fails or does not end.
     """
-    job = ordered(cluster, check.job)
-    _take_away(cluster, job, only_ended=True)
+    job = _with_variables(ordered(cluster, check.job), {TOKEN: secrets.token_hex(16)})
+    _take_away(cluster, job, only="ended")
     submission.send(cluster, job)
     report(f"{check.check}: checking {job.pods} nodes by job {job.name}")
     kinds = {kind_of(manifest) for manifest in job.objects}
@@ -162,13 +184,17 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
         container=job.container,
     )
     try:
-        progress = follow(
-            cluster,
-            followed,
-            until=lambda _: False,
-            report=lambda _: None,
-            timeout_seconds=_START_SECONDS + check.seconds,
-        )
+        # It waits for its nodes as long as its job would, and then for no longer than it may run.
+        waiting = partial(_report_waiting, job.name, report, set[str]())
+        progress = follow(cluster, followed, until=lambda each: each.up, report=waiting)
+        if progress.state.result is None:
+            progress = follow(
+                cluster,
+                followed,
+                until=lambda _: False,
+                report=lambda _: None,
+                timeout_seconds=check.seconds + _END_SECONDS,
+            )
         if progress.state.result == "failed":
             where = f"{job.name} -n {job.namespace}"
             raise ClusterError(
@@ -179,9 +205,22 @@ def run_check(cluster: Cluster, check: CheckManifests, report: Report) -> Verdic
     except KeyboardInterrupt:
         _take_away(cluster, job)
         raise
-    _take_away(cluster, job)
+    except ClusterError:
+        # One that has ended stays, with its logs. Any other would go on, and nobody would read it.
+        with suppress(ClusterError):
+            _take_away(cluster, job, only="unfinished")
+        raise
+    if verdict.passed:
+        _take_away(cluster, job)
     report(str(verdict))
     return verdict
+
+
+def _report_waiting(name: str, report: Report, told: set[str], progress: Progress) -> None:
+    for reason in progress.waiting:
+        if reason not in told:
+            told.add(reason)
+            report(f"{name} waits: {reason}")
 
 
 def _read(cluster: Cluster, check: CheckManifests, job: JobManifests) -> Verdict:
@@ -248,12 +287,27 @@ def device_verdict(lines: Iterator[str] | Sequence[str]) -> tuple[str, str]:
     raise ClusterError("the device check of a node ended without a verdict; see its pods' logs")
 
 
-def cordon(cluster: Cluster, node: str, why: str) -> None:
-    """Keep new pods off a node, and say on it why.
+def with_cordons(cluster: Cluster, verdict: Verdict) -> Verdict:
+    """Cordon the bad nodes of a verdict, and return it with those that it was done to.
+
+    A node that is gone by now counts as cordoned; one that the user may not patch does not.
 
     Raises:
-        ClusterError: The API server refuses, or cannot be reached.
+        ClusterError: The API server cannot be reached.
     """
+    cordoned: list[str] = []
+    for node, why in verdict.bad.items():
+        try:
+            _cordon(cluster, node, f"{verdict.check}: {why}")
+        except RefusedError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                continue
+        cordoned.append(node)
+    return replace(verdict, cordoned=tuple(cordoned))
+
+
+def _cordon(cluster: Cluster, node: str, why: str) -> None:
+    """Keep new pods off a node, and say on it why."""
     key = CORDONED.replace("/", "~1")
     cluster.patch(
         NODE.path(name=node),
@@ -283,27 +337,30 @@ def ordered(cluster: Cluster, job: JobManifests) -> JobManifests:
         return job
     # Numbers are shorter than ids, and only the order matters.
     numbers = {path: f"{number:04}" for number, path in enumerate(sorted(set(known.values())))}
-    variable = {
-        "name": GROUPS_VARIABLE,
-        "value": json.dumps({each: numbers[path] for each, path in known.items()}),
-    }
-    return replace(job, objects=tuple(_with_variable(each, variable) for each in job.objects))
+    groups = json.dumps({each: numbers[path] for each, path in known.items()})
+    return _with_variables(job, {GROUPS_VARIABLE: groups})
 
 
-def _with_variable(manifest: JsonObject, variable: JsonObject) -> JsonObject:
-    copied = deepcopy(dict(manifest))
-    for pod, _ in pod_kinds(copied):
+def _with_variables(job: JobManifests, variables: Mapping[str, str]) -> JobManifests:
+    """Return a check with variables for the pods of a fabric check; any other as it is."""
+    copied = deepcopy(job.objects)
+    for pod, _ in (kind for manifest in copied for kind in pod_kinds(manifest)):
         for container in objects(pod, "containers"):
             env = cast("list[Json]", container.get("env", []))
             if any(mapping(each).get("name") == SETTINGS_VARIABLE for each in env):
-                env.append(cast("Json", variable))
-    return copied
+                env += [{"name": name, "value": value} for name, value in variables.items()]
+    return replace(job, objects=copied)
 
 
-def _take_away(cluster: Cluster, job: JobManifests, *, only_ended: bool = False) -> None:
+def _take_away(
+    cluster: Cluster,
+    job: JobManifests,
+    *,
+    only: Literal["ended", "unfinished"] | None = None,
+) -> None:
     """Delete a check, and wait until its nodes are free."""
-    state = find_job(cluster, job.namespace, job.name)
-    if state is None or (only_ended and state.state.result is None):
+    found = find_job(cluster, job.namespace, job.name)
+    if found is None or (only is not None and (found.state.result is None) != (only != "ended")):
         return
     cancellation.cancel(
         cluster, job.namespace, cancellation.objects_of(cluster, job.namespace, job.name)

@@ -29,12 +29,14 @@ class CheckManifests:
     Attributes:
         check: What is checked.
         job: The job that checks.
-        seconds: Longest time that it holds its nodes.
+        seconds: Longest time that it holds its nodes, from the start of its pods.
+        note: What it does, how long it may take and what it may cost, as a sentence.
     """
 
     check: Literal["fabric", "device"]
     job: "JobManifests"
     seconds: int
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,9 @@ def render(plan: JobPlan) -> JobManifests:
         launches=plan.launches,
         array=plan.array,
         checks=tuple(
-            CheckManifests(check=step.check, job=render(step.job), seconds=step.seconds)
+            CheckManifests(
+                check=step.check, job=render(step.job), seconds=step.seconds, note=step.note
+            )
             for step in (plan.gate.steps if plan.gate is not None else ())
         ),
         check_tries=plan.gate.tries if plan.gate is not None else 0,

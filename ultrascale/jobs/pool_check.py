@@ -1,6 +1,7 @@
 """Check of the free nodes of one pool, without a job that waits for it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ultrascale import config
@@ -19,7 +20,7 @@ from ultrascale.plan.jobs.gate import floor_of
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.names import JOB_LABEL, POOL_LABEL
 
-_NAME = "check"
+_LONGEST_NAME = config.LONGEST_JOB_NAME - len("-fabric")
 _ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -39,7 +40,8 @@ def prepare_check(
         pool: Name of the pool.
         checks: What to check.
         nodes: Nodes to check; None: those that no job holds, which need ``cluster``.
-        queue: Queue that admits the check; None: the only one.
+        queue: Queue that admits the check. Without one it waits in none of Kueue's: it takes nodes
+            that no job holds, and a quota may be smaller than the pool.
         cluster: Where to count nodes; None counts those that the file has.
 
     Raises:
@@ -50,8 +52,11 @@ def prepare_check(
     into = read_cluster(cluster_file)
     _pools(into, pool)
     count = nodes or (_free(cluster, pool) if cluster is not None else _planned(into, pool))
+    if queue is None and into.cluster.scheduling.engine != "volcano":
+        into = replace(into, beside_queues=True)
     stated: dict[str, Json] = {
-        "name": _NAME,
+        # The pool is in the name: checks of several pools may run at the same time.
+        "name": f"check-{pool}"[:_LONGEST_NAME].rstrip("-"),
         "pool": pool,
         "nodes": count,
         # Never pulled: only the checks of this job are sent.
@@ -83,9 +88,7 @@ def check_pool(
     verdicts: list[Verdict] = []
     for check in prepared.checks:
         verdict = gate.run_check(cluster, check, report)
-        verdicts.append(verdict)
-        for node, why in verdict.bad.items() if cordons else ():
-            gate.cordon(cluster, node, f"{verdict.check}: {why}")
+        verdicts.append(gate.with_cordons(cluster, verdict) if cordons else verdict)
     return tuple(verdicts)
 
 
@@ -144,11 +147,19 @@ def _takes_pods(node: JsonObject) -> bool:
     return ready and not look_up(node, "spec", "unschedulable")
 
 
-def lines_of(verdict: Verdict) -> Iterator[str]:
-    """Yield a verdict as lines for people."""
+def lines_of(verdict: Verdict, *, cordons: bool = True) -> Iterator[str]:
+    """Yield a verdict as lines for people.
+
+    Args:
+        verdict: The verdict.
+        cordons: Whether bad nodes were to be cordoned.
+    """
     yield str(verdict)
     for node, why in verdict.bad.items():
-        yield f"{node}: bad: {why}"
+        done = "cordoned" if node in verdict.cordoned else "not cordoned"
+        if cordons and node not in verdict.cordoned:
+            done += f": you may not patch nodes; somebody who may runs `kubectl cordon {node}`"
+        yield f"{node}: bad: {why}; {done}"
     for node, why in verdict.undecided.items():
         yield f"{node}: undecided: {why}"
     for one, other in verdict.paths:

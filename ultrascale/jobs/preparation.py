@@ -47,11 +47,13 @@ class JobCluster:
         reading: The file.
         cluster: The cluster that it describes.
         plan: Its plan.
+        beside_queues: Whether jobs take nodes that are there, outside of Kueue's queues.
     """
 
     reading: config.Reading
     cluster: config.Cluster
     plan: ClusterPlan
+    beside_queues: bool = False
 
     @property
     def teams(self) -> tuple[TeamPlan, ...]:
@@ -71,16 +73,22 @@ class JobCluster:
         row: RowPlan | None = None,
     ) -> JobRequest:
         """Return the request to plan ``job`` in this cluster."""
+        cluster, pools, kueue = self.cluster, self.plan.all_pools, self.plan.kueue
+        if self.beside_queues:
+            unqueued = {"queueing": "none", "gang_scheduler": None, "queues": ()}
+            scheduling = cluster.scheduling.model_copy(update=unqueued)
+            cluster, kueue = cluster.model_copy(update={"scheduling": scheduling}), None
+            pools = tuple(replace(pool, min_nodes=pool.max_nodes) for pool in pools)
         request = JobRequest(
             name=name,
             job=job,
-            cluster=self.cluster,
-            pools=self.plan.all_pools,
+            cluster=cluster,
+            pools=pools,
             claims=self.plan.claims,
             builds=self.plan.image_builds,
             account=account or self.cluster.account,
             teams=self.teams,
-            kueue=self.plan.kueue,
+            kueue=kueue,
             template=template,
             precompile=precompile,
             row=row,

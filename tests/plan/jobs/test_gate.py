@@ -87,7 +87,7 @@ def test_a_check_has_nothing_of_the_program_of_its_job() -> None:
 
 def test_floors_come_from_published_figures_and_from_the_file() -> None:
     stated = {**VOLCANO, "preflight": {"floors": {"p5.48xlarge": 400}}}
-    assert settings(prepared(job_cluster(GPUS), BOTH))["floor"] == 353.7
+    assert settings(prepared(job_cluster(GPUS), BOTH))["floor"] == 349.6
     assert settings(prepared(job_cluster(GPUS, scheduling=stated), BOTH))["floor"] == 400
 
 
@@ -100,27 +100,38 @@ def test_neuron_devices_are_measured_by_their_own_tool() -> None:
     assert "/dev/neuron" in pods["spec"]["containers"][0]["command"][-1]
 
 
-def test_a_type_without_a_figure_is_judged_by_its_transport_and_the_user_is_told() -> None:
+def test_without_a_figure_pairs_are_compared_with_the_best_and_the_user_is_told() -> None:
     pool = GPUS | {"instance_types": ["p5en.48xlarge"]}
     job = prepared(job_cluster(pool), make_job(preflight="fabric"))
-    assert settings(job)["floor"] is None
-    assert settings(job)["efa"] is True
+    said = settings(job)
+    assert (said["floor"], said["share"], said["efa"]) == (None, 0.6, True)
+    assert any("pairs below 60% of the best one fail" in note for note in job.notes)
+
+
+def test_nodes_of_several_types_without_a_figure_are_not_compared() -> None:
+    pool = POOL | {"instance_types": ["p5en.48xlarge", "p5e.48xlarge"], "efa": "none"}
+    job = prepared(job_cluster(pool, scheduling=VOLCANO), make_job(preflight="fabric"))
+    said = settings(job)
+    assert (said["floor"], said["share"]) == (None, None)
     assert any("the transport alone is judged" in note for note in job.notes)
 
 
 def test_the_user_is_told_rounds_minutes_and_dollars() -> None:
-    (note,) = (
-        n for n in prepared(job_cluster(GPUS), make_job(preflight="fabric")).notes if "$" in n
-    )
-    assert "in at most 3 rounds: pairs below 353.7 GB/s fail; at most 30 minutes" in note
+    told, tries = prepared(job_cluster(GPUS), make_job(preflight="fabric")).notes[-2:]
+    assert "at most 3 rounds; pairs below 349.6 GB/s fail; at most 45 minutes of 2 nodes, $" in told
+    assert "at most 3 times in all" in tries
 
 
 def test_a_limit_in_dollars_shortens_the_check() -> None:
     dear = prepared(job_cluster(GPUS), BOTH)
-    stated = {**VOLCANO, "preflight": {"max_usd": 50}}
+    stated = {**VOLCANO, "preflight": {"max_usd": 75}}
     cheap = prepared(job_cluster(GPUS, scheduling=stated), BOTH)
-    assert settings(dear)["seconds"] == 1800
-    assert 120 < settings(cheap)["seconds"] < 900
+    held = {each.check: each.seconds for each in cheap.checks}
+    assert {each.check: each.seconds for each in dear.checks} == {"device": 1500, "fabric": 2700}
+    assert 600 < held["fabric"] == held["device"] < 1500
+    # Everything that the nodes are held for counts: pods that meet, rounds, the end.
+    said = settings(cheap)
+    assert said["join_seconds"] + said["seconds"] + 60 == held["fabric"]
 
 
 def test_images_can_be_the_users_own() -> None:
@@ -152,6 +163,16 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         job_cluster(GPUS),
         {"name": "a" * 36, "preflight": "fabric"},
         "job: preflight: the checks' names would be too long: 43 characters",
+    ),
+    "too few dollars": (
+        job_cluster(GPUS, scheduling={**VOLCANO, "preflight": {"max_usd": 5}}),
+        {"preflight": "fabric"},
+        "job: preflight: scheduling.preflight.max_usd of 5 pays 2 nodes for 2 minutes",
+    ),
+    "an image without a program for Arm": (
+        job_cluster(GPUS | {"instance_types": ["g5g.16xlarge"]}),
+        {"preflight": "fabric"},
+        "job: preflight: AWS's image of nccl-tests has no program for Arm",
     ),
     "several roles": (
         job_cluster(GPUS),

@@ -7,12 +7,13 @@ job's: it has ended, and its nodes are free, before the job is sent.
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
-from ultrascale import config
+from ultrascale import catalog, config
 from ultrascale.catalog import fabric, prices
 from ultrascale.catalog.versions import IMAGES
 from ultrascale.fabric.rounds import most_rounds
@@ -30,11 +31,14 @@ Planner = Callable[[JobRequest, config.TrainingJob], JobPlan]
 NODE_VARIABLE = "ULTRASCALE_NODE"
 SETTINGS_VARIABLE, GROUPS_VARIABLE = "FABRIC_SETTINGS", "FABRIC_GROUPS"
 
-# Nodes of a stand-by pool come, and images are pulled, in this time.
-_JOIN_SECONDS = 900
+# A check holds its nodes for so long: images are pulled and pods meet in a third of it at most.
+_MOST_SECONDS = 2700
+_LEAST_SECONDS = 600
+_JOIN_SHARE = 3
 _TEST_SECONDS = 120
-_MOST_SECONDS = 1800
-_DEVICE_SECONDS = 600
+# Between the last measurement and the end of the pods.
+_END_SECONDS = 60
+_DEVICE_SECONDS = 1500
 _TRIES = 3
 _TTL_SECONDS = 3600
 # Keys of a job that say where it runs and with what; a check takes no other.
@@ -97,12 +101,36 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[conf
     if "fabric" in job.preflight and job.nodes == 1:
         wrong = "a measurement between nodes for a job of one node"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
-    settings = request.cluster.scheduling.preflight
-    if settings.max_usd is not None and _usd_per_hour(request, pools) is None:
-        kinds = ", ".join(sorted({name for pool in pools for name in pool.instance_types}))
-        wrong = f"no price of {kinds} in {request.cluster.region} is known"
-        todo = "leave scheduling.preflight.max_usd out: a check ends after 30 minutes by itself"
+    stated = request.cluster.scheduling.preflight.image
+    needs_arm = share.accelerator == names.NVIDIA_GPU and _is_arm(pools)
+    if "fabric" in job.preflight and needs_arm and stated is None:
+        wrong = f"AWS's image of nccl-tests has no program for Arm, which {_types(pools)} need"
+        todo = "build it for linux/arm64, and name it in scheduling.preflight.image"
         yield config.refuse("preflight", wrong, todo)
+    yield from _too_little_money(request, job, pools)
+
+
+def _too_little_money(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Iterator[config.Mistake]:
+    most = request.cluster.scheduling.preflight.max_usd
+    if most is None:
+        return
+    if (per_hour := _usd_per_hour(request, pools)) is None:
+        wrong = f"no price of {_types(pools)} in {request.cluster.region} is known"
+        todo = "leave scheduling.preflight.max_usd out: a check ends after 45 minutes by itself"
+        yield config.refuse("preflight", wrong, todo)
+    elif (seconds := _seconds(request, job, pools)) < _LEAST_SECONDS:
+        least = math.ceil(per_hour * job.nodes * _LEAST_SECONDS / 3600)
+        wrong = (
+            f"scheduling.preflight.max_usd of {most:g} pays {job.nodes} nodes for "
+            f"{seconds // 60} minutes, and a check needs {_LEAST_SECONDS // 60}"
+        )
+        yield config.refuse("preflight", wrong, f"write {least} or more, or leave it out")
+
+
+def _types(pools: Sequence[PoolPlan]) -> str:
+    return ", ".join(sorted({name for pool in pools for name in pool.instance_types}))
 
 
 def plan_gate(request: JobRequest, job: config.TrainingJob, plan_train: Planner) -> GatePlan | None:
@@ -131,7 +159,7 @@ def _step(
     share = nodes.node_share(job, pools)
     rounds, seconds = most_rounds(job.nodes), _seconds(request, job, pools)
     if check == "device":
-        rounds, seconds = 1, _DEVICE_SECONDS
+        rounds, seconds = 1, min(seconds, _DEVICE_SECONDS)
         words, env = _device_words(share), {}
     else:
         settings = _settings(request, job, share, pools, seconds)
@@ -144,7 +172,7 @@ def _step(
         "durable": False,
         "restarts": config.Restarts(job=0, workers=0),
         "ttl_seconds_after_finished": _TTL_SECONDS,
-        "deadline_hours": (_JOIN_SECONDS + seconds) / 3600,
+        "deadline_hours": seconds / 3600,
         "grace_period_seconds": 10,
     }
     left = {
@@ -167,13 +195,43 @@ def _step(
     fields = {**role.pod.fields, NODE_VARIABLE: "spec.nodeName"}
     role = replace(role, pod=replace(role.pod, fields=fields))
     per_hour = _usd_per_hour(request, pools)
+    most_usd = None if per_hour is None else per_hour * job.nodes * seconds / 3600
+    cost = "" if most_usd is None else f", ${most_usd:,.0f} at On-Demand prices"
+    most = f"at most {seconds // 60} minutes of {job.nodes} nodes{cost}"
+    judged = _judged(floor_of(request.cluster, pools), share_of(pools))
+    if check == "device":
+        note = f"Check of devices: {_diagnosis(share)} on each node; {most}."
+    else:
+        note = f"Check of the fabric: nodes in pairs, at most {rounds} rounds; {judged}; {most}."
     return GateStep(
         check=check,
         job=replace(plan, roles=(role,), notes=()),
         seconds=seconds,
         rounds=rounds,
-        most_usd=None if per_hour is None else per_hour * job.nodes * seconds / 3600,
+        most_usd=most_usd,
+        note=note,
     )
+
+
+def _judged(floor: float | None, share: float | None) -> str:
+    """Return what fails a pair by its figure, in words."""
+    if floor is not None:
+        return f"pairs below {floor:g} GB/s fail"
+    told = "no figure of such nodes is published"
+    if share is not None:
+        return f"{told}: pairs below {share:.0%} of the best one fail"
+    return f"{told}, and they are not of one type: the transport alone is judged"
+
+
+def _diagnosis(share: NodeShare) -> str:
+    if share.accelerator == names.NEURON_DEVICE:
+        return "neuron-ls and nccom-test"
+    return "DCGM's diagnosis of level 2"
+
+
+def _is_arm(pools: Sequence[PoolPlan]) -> bool:
+    types = {name for pool in pools for name in pool.instance_types}
+    return any(catalog.lookup(name).architecture == "arm64" for name in types)
 
 
 def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | None:
@@ -184,6 +242,7 @@ def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | Non
 
 
 def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
+    """Return the seconds that a check may hold its nodes."""
     most, per_hour = request.cluster.scheduling.preflight.max_usd, _usd_per_hour(request, pools)
     if most is None or per_hour is None:
         return _MOST_SECONDS
@@ -208,6 +267,12 @@ def floor_of(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> float | None
     return None if None in floors else min(filter(None, floors), default=None)
 
 
+def share_of(pools: Sequence[PoolPlan]) -> float | None:
+    """Return the least share of the best pair's bandwidth; None: the nodes are not of one type."""
+    types = {name for pool in pools for name in pool.instance_types}
+    return fabric.SHARE_OF_BEST if len(types) == 1 else None
+
+
 def _settings(
     request: JobRequest,
     job: config.TrainingJob,
@@ -217,17 +282,19 @@ def _settings(
 ) -> dict[str, str]:
     neuron = share.accelerator == names.NEURON_DEVICE
     index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
+    floor = floor_of(request.cluster, pools)
     said = {
         "pods": job.nodes,
         "index": index.split("+"),
         "port": command.RENDEZVOUS_PORT,
         "command": fabric.NCCOM_COMMAND if neuron else fabric.NCCL_COMMAND,
         "slots": share.processes,
-        "floor": floor_of(request.cluster, pools),
+        "floor": floor,
+        "share": share_of(pools) if floor is None else None,
         "efa": share.efa_interfaces > 0,
-        "join_seconds": _JOIN_SECONDS,
+        "join_seconds": seconds // _JOIN_SHARE,
         "test_seconds": _TEST_SECONDS,
-        "seconds": seconds,
+        "seconds": seconds - seconds // _JOIN_SHARE - _END_SECONDS,
     }
     return {SETTINGS_VARIABLE: json.dumps(said)}
 
@@ -251,18 +318,10 @@ def _device_words(share: NodeShare) -> tuple[str, ...]:
     return ("bash", "-c", f"({test}); status=$?\nprintf '{fabric.DEVICE_LINE}{verdict}")
 
 
-def notes_of(plan: GatePlan, floor: float | None) -> Iterator[str]:
+def notes_of(plan: GatePlan) -> Iterator[str]:
     """Yield what is checked before a job, how long that may take and what it may cost."""
-    for step in plan.steps:
-        cost = "" if step.most_usd is None else f", ${step.most_usd:,.0f} at On-Demand prices"
-        most = f"at most {step.seconds // 60} minutes of its nodes{cost}"
-        if step.check == "device":
-            yield f"Each node's devices are diagnosed before it starts: {most}."
-            continue
-        limit = "no figure of its nodes is published: the transport alone is judged"
-        if floor is not None:
-            limit = f"pairs below {floor:g} GB/s fail"
-        yield (
-            f"Its nodes are measured in pairs before it starts, in at most {step.rounds} rounds: "
-            f"{limit}; {most}. A bad node is named and cordoned."
-        )
+    yield from (f"Before it is sent: {step.note}" for step in plan.steps)
+    yield (
+        "Nodes that fail a check are cordoned, and the checks run again without them: at most "
+        f"{plan.tries} times in all."
+    )

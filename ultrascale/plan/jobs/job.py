@@ -181,8 +181,7 @@ def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPl
     checks = gate.plan_gate(request, job, plan_train)
     if checks is None:
         return plan
-    floor = gate.floor_of(request.cluster, request.nodes)
-    return replace(plan, gate=checks, notes=(*plan.notes, *gate.notes_of(checks, floor)))
+    return replace(plan, gate=checks, notes=(*plan.notes, *gate.notes_of(checks)))
 
 
 def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:

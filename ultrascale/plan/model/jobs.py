@@ -401,9 +401,10 @@ class GateStep:
     Attributes:
         check: What is checked.
         job: The job that checks.
-        seconds: Longest time that it holds its nodes.
+        seconds: Longest time that it holds its nodes, from the start of its pods.
         rounds: Most rounds of measurements.
         most_usd: Cost of its nodes for that time, at On-Demand prices; None: no price is known.
+        note: What it does, how long it may take and what it may cost, as a sentence.
     """
 
     check: Literal["fabric", "device"]
@@ -411,6 +412,7 @@ class GateStep:
     seconds: int
     rounds: int
     most_usd: float | None
+    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
