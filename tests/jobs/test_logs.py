@@ -14,6 +14,8 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import logs
 from ultrascale.jobs.logs import Choice
+from ultrascale.jobs.node_ranks import read_table
+from ultrascale.plan.names import NODE_READER
 
 JOB = f"{given.VOLCANO_JOBS}/bert"
 FIRST = Choice()
@@ -259,3 +261,98 @@ def test_a_pod_that_the_job_does_not_have_is_told(
 def test_a_job_that_is_not_there_is_told(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match="no job llama in namespace training"):
         next(logs.lines(cluster, "training", "llama", FIRST, follow=True))
+
+
+# --- pods by the rank of their node ---------------------------------------------------------------
+
+
+def ordering(stub: StubApiServer, *, pods: int = 3) -> None:
+    """Let the pods of the job compute their ranks."""
+    job = given.volcano_job(pods=pods)
+    for task in job["spec"]["tasks"]:
+        task["template"]["spec"]["volumes"] = [{"name": NODE_READER}]
+    stub.put(JOB, job)
+    for index in range(pods):
+        name = f"bert-worker0-{index}"
+        stub.put(f"{given.PODS}/{name}", given.pod(name, index=index, **given.running()))
+        stub.write(f"{given.PODS}/{name}", at(1, f"from pod {index}"))
+
+
+def test_a_rank_is_an_index_where_pods_compute_no_ranks(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.remove(POD)
+    stub.write(f"{given.PODS}/bert-worker0-1", at(1, "from 1"))
+
+    assert read(cluster, Choice(rank=1)) == ["from 1"]
+
+
+def test_the_pod_of_a_rank_is_found_in_the_order_that_the_first_pod_tells(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    ordering(stub)
+    stub.write(POD, at(2, "ultrascale: 3 pods by node rank: 0,2,1"))
+
+    assert read(cluster, Choice(rank=1)) == ["from pod 2"]
+    assert read(cluster, Choice(rank=2)) == ["from pod 1"]
+    assert read(cluster, Choice(index=2)) == ["from pod 2"]
+    with pytest.raises(ClusterError, match="has 3 pods"):
+        read(cluster, Choice(rank=3))
+
+
+def test_a_rank_is_followed_into_the_order_of_the_next_start(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    ordering(stub)
+    names = [f"{given.PODS}/bert-worker0-{index}" for index in range(3)]
+    stub.write(POD, at(2, "ultrascale: 3 pods by node rank: 0,2,1"))
+    reading = Reading(cluster, Choice(rank=1))
+    reading.sees("from pod 2")
+
+    for name in names:
+        stub.restart_log(name)
+        stub.update(name, **given.running(restarts=1))
+    stub.write(names[1], at(9, "next start"))
+    stub.write(names[0], at(8, "ultrascale: 3 pods by node rank: 0-2"))
+    stub.break_streams()
+    reading.sees("next start")
+    for name in names:
+        stub.write(name, ends=True)
+    end(stub, *names)
+
+    assert reading.ends() == ["from pod 2", "--- bert-worker0-1 was started again", "next start"]
+
+
+def test_a_rank_that_is_not_known_yet_is_told(stub: StubApiServer, cluster: Cluster) -> None:
+    ordering(stub)
+
+    with pytest.raises(ClusterError, match="no pod of node rank 1 now, or its pods have not met"):
+        read(cluster, Choice(rank=1))
+    assert read(cluster, Choice(rank=0)) == ["from pod 0"]
+
+
+def test_a_rank_whose_order_the_log_has_lost_is_told(stub: StubApiServer, cluster: Cluster) -> None:
+    ordering(stub)
+    running = given.running()
+    state = {"running": {"startedAt": "2026-11-21T12:00:00Z"}}
+    running["status"]["containerStatuses"][0]["state"] = state
+    stub.update(POD, **running)
+
+    with pytest.raises(ClusterError, match=r"no longer tells the ranks .*--index or --pod"):
+        read(cluster, Choice(rank=1))
+
+
+@pytest.mark.parametrize(
+    ("line", "order"),
+    [
+        ("ultrascale: 4 pods by node rank: 0,2-3,1", (0, 2, 3, 1)),
+        # The end of what was read.
+        ("ultrascale: 512 pods by node rank: 0-51", ()),
+        ("ultrascale: 4 pods by node rank: 0,2-", ()),
+        ("ultrascale: 4 pods by node rank: ", ()),
+        ("ultrascale: waiting for 3 of 5 pods: 1,3-4", ()),
+        ("progress step=1", ()),
+    ],
+)
+def test_the_order_of_pods_is_read_where_it_is_whole(line: str, order: tuple[int, ...]) -> None:
+    assert read_table(line) == order

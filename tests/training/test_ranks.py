@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from tests.support.etcd_server import free_ports
 from tests.support.folders import ROOT
+from ultrascale.plan import names
 from ultrascale_training import ranks
 
 CODE = str(ROOT / "training")
@@ -50,6 +51,13 @@ def test_neighbours_in_rank_are_neighbours_in_the_network() -> None:
     assert ranks.ordered(places) == [0, 4, 3, 1, 6, 2, 5]
 
 
+def test_an_ultraserver_is_a_group_within_the_lowest_layer() -> None:
+    server = "topology.k8s.aws/ultraserver-id"
+
+    assert ranks.layers({f"{LAYER}1": "a", f"{LAYER}2": "b", server: "us-1"}) == ("a", "b", "us-1")
+    assert ranks.layers({server: "us-1"}) == ()
+
+
 def test_pods_whose_place_nobody_knows_come_last_in_the_order_of_their_indexes() -> None:
     places = {0: ("a",), 1: (), 2: ("b",), 3: (), 4: ("a",)}
 
@@ -57,10 +65,10 @@ def test_pods_whose_place_nobody_knows_come_last_in_the_order_of_their_indexes()
     assert ranks.ordered({index: () for index in range(5)}) == [0, 1, 2, 3, 4]
 
 
-NAMES = st.lists(st.sampled_from("abc"), min_size=3, max_size=3).map(tuple)
+PLACES = st.lists(st.sampled_from("abc"), min_size=3, max_size=3).map(tuple)
 
 
-@given(places=st.lists(NAMES, min_size=1, max_size=40))
+@given(places=st.lists(PLACES, min_size=1, max_size=40))
 def test_each_group_of_each_layer_has_ranks_in_a_row_and_the_first_pod_rank_0(
     places: list[tuple[str, ...]],
 ) -> None:
@@ -108,8 +116,8 @@ def test_every_pod_of_512_learns_its_rank() -> None:
 def test_a_pod_of_another_try_is_sent_away_and_the_others_meet() -> None:
     (port,) = free_ports(1)
 
-    async def meet() -> tuple[list[int], str]:
-        stranger = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-9", 1, (), 2))
+    async def meet() -> tuple[Sequence[int], str]:
+        stranger = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-9", 1, (), 1, 0.1))
         told = await asyncio.gather(
             ranks.answer_all(port, "tune-0", 2, ("a",), 20),
             ranks.ask("127.0.0.1", port, "tune-0", 1, ("b",), 20),
@@ -122,22 +130,62 @@ def test_a_pod_of_another_try_is_sent_away_and_the_others_meet() -> None:
 
     told, said = asyncio.run(meet())
 
-    assert told == [0, 1]
-    assert said == f"the first pod gave no rank at 127.0.0.1:{port} within 2 seconds"
+    assert [*told] == [0, 1]
+    assert said == f"the first pod gave no rank at 127.0.0.1:{port} within 1 seconds"
 
 
-def test_who_does_not_come_is_named() -> None:
+def test_who_is_waited_for_is_named_while_the_others_meet(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     (port,) = free_ports(1)
 
-    async def meet() -> None:
-        other = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-0", 2, (), 20))
-        try:
-            await ranks.answer_all(port, "tune-0", 5, (), 1)
-        finally:
-            other.cancel()
+    async def meet() -> str:
+        first = asyncio.create_task(ranks.answer_all(port, "tune-0", 5, (), 60, tell_seconds=0.05))
+        one = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-0", 2, (), 60, 0.1))
+        told = ""
+        while "1,3-4" not in told:
+            await asyncio.sleep(0.05)
+            told += capfd.readouterr().err
+        first.cancel()
+        one.cancel()
+        return told
 
-    with pytest.raises(TimeoutError, match=r"^pods 1,3-4 of 5 have not come within 1 seconds$"):
-        asyncio.run(meet())
+    told = asyncio.run(asyncio.wait_for(meet(), 60))
+
+    assert told.splitlines()[-1] == "ultrascale: waiting for 3 of 5 pods: 1,3-4"
+
+
+def test_a_job_whose_pods_do_not_come_ends_with_their_names() -> None:
+    missing = "1000 of 2001 pods: " + ",".join(map(str, range(1, 41, 2))) + " and more"
+    (port,) = free_ports(1)
+    desk = ranks.Desk("tune-0", 2001, ())
+    desk.places.update({index: () for index in range(2, 2001, 2)})
+
+    with pytest.raises(TimeoutError, match=r"^4 of 5 pods: 1-4 have not come within 0 seconds$"):
+        asyncio.run(ranks.answer_all(port, "tune-0", 5, (), 0))
+    assert desk.missing() == missing
+
+
+def test_a_pod_whose_connection_breaks_before_its_answer_asks_again() -> None:
+    (port,) = free_ports(1)
+
+    async def meet() -> list[int]:
+        first = asyncio.create_task(ranks.answer_all(port, "tune-0", 3, (), 60))
+        while True:
+            try:
+                _, breaking = await asyncio.open_connection("127.0.0.1", port)
+                break
+            except OSError:
+                await asyncio.sleep(0.05)
+        breaking.write(b'{"run": "tune-0", "index": 1, "place": []}\n')
+        await breaking.drain()
+        breaking.transport.abort()
+        # The first pod now has all places, and still answers whoever lacks a rank.
+        other = await ranks.ask("127.0.0.1", port, "tune-0", 2, (), 60)
+        again = await ranks.ask("127.0.0.1", port, "tune-0", 1, (), 60)
+        return [await first, again, other]
+
+    assert asyncio.run(asyncio.wait_for(meet(), 60)) == [0, 1, 2]
 
 
 def test_each_pod_prints_its_rank_alone_and_the_first_one_the_order() -> None:
@@ -156,7 +204,11 @@ def test_each_pod_prints_its_rank_alone_and_the_first_one_the_order() -> None:
         ]
 
     assert [each.result().stdout for each in done] == ["0\n", "1\n", "2\n"]
-    assert done[0].result().stderr == "ultrascale: pods by node rank: 0-2\n"
+    assert done[0].result().stderr == "ultrascale: 3 pods by node rank: 0-2\n"
+
+
+def test_the_commands_of_jobs_and_the_program_call_its_table_alike() -> None:
+    assert names.RANKS_TABLE == ranks.TABLE
 
 
 # --- labels of the node -------------------------------------------------------------------------

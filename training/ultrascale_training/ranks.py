@@ -44,16 +44,29 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-topolog
 ACCOUNT = Path("/var/run/ultrascale/node-reader")
 """Folder of the token and the certificate by which a pod asks the API server."""
 
-TABLE = "ultrascale: pods by node rank: "
-"""Begin of the line in which the first pod tells the order to the readers of its log."""
+ULTRASERVER_LABEL = "topology.k8s.aws/ultraserver-id"
+"""Label of the UltraServer that a node is in: its accelerators have links of their own.
+
+Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html
+"""
+
+TABLE = "ultrascale: {} pods by node rank: "
+"""Begin of the line in which the first pod tells the order; `ultrascale logs --rank` reads it."""
 
 _ASK_SECONDS, _TRIES = 10.0, 4
-# Requests for nodes that all pods of a job together send in a second.
-_REQUESTS_PER_SECOND = 200
+# Requests for nodes that all pods of a job together send in a second. Each is a new connection
+# with TLS, which costs an API server more than its answer from memory.
+_REQUESTS_PER_SECOND = 1000
+# Lookups of the first pod's name that all pods of a job together send in a second.
+_LOOKUPS_PER_SECOND = 2000
 _RETRY_SECONDS = 1.0
 _PATIENCE_SECONDS = 1800.0
+_TELL_SECONDS = 60.0
+_FAREWELL_SECONDS = 30.0
 _LONGEST_LINE = 64 * 1024
 _BACKLOG = 4096
+# Runs of indexes that a line for people names.
+_MOST_NAMED = 20
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,8 +88,9 @@ def main(arguments: Sequence[str]) -> int:
                 answer_all(given.port, given.run, given.nodes, place, given.patience)
             )
         else:
+            retry = max(_RETRY_SECONDS, given.nodes / _LOOKUPS_PER_SECOND)
             rank = asyncio.run(
-                ask(given.host, given.port, given.run, given.index, place, given.patience)
+                ask(given.host, given.port, given.run, given.index, place, given.patience, retry)
             )
     except TimeoutError as error:
         print(f"node ranks: {error}", file=sys.stderr)
@@ -129,11 +143,11 @@ def place_of_node(environment: Mapping[str, str], *, nodes: int, account: Path =
     if not node or not host or not (account / "token").exists():
         return ()
     url = f"https://{host}:{port or 443}/api/v1/nodes/{node}?resourceVersion=0"
-    context = ssl.create_default_context(cafile=str(account / "ca.crt"))
     wrong = ""
     for attempt in range(_TRIES):
         time.sleep(random.uniform(0, nodes / _REQUESTS_PER_SECOND * (attempt + 1)))
         try:
+            context = ssl.create_default_context(cafile=str(account / "ca.crt"))
             return layers(_labels(url, (account / "token").read_text(), context))
         except urllib.error.HTTPError as error:
             wrong = f"{error.code} {error.reason}"
@@ -161,16 +175,28 @@ def _labels(url: str, token: str, context: ssl.SSLContext) -> Mapping[str, str]:
 
 
 def layers(labels: Mapping[str, str]) -> Place:
-    """Return the network layers among the labels of a node, the broadest first."""
+    """Return the network layers among the labels of a node, the broadest first.
+
+    An UltraServer is a group within the lowest layer.
+    """
     found = {
         int(match[1]): value
         for key, value in labels.items()
         if (match := LAYER_LABEL.fullmatch(key))
     }
-    return tuple(found[layer] for layer in sorted(found))
+    server = labels.get(ULTRASERVER_LABEL)
+    return (*(found[layer] for layer in sorted(found)), *([server] if found and server else []))
 
 
-async def answer_all(port: int, run: str, nodes: int, place: Place, patience: float) -> int:
+async def answer_all(
+    port: int,
+    run: str,
+    nodes: int,
+    place: Place,
+    patience: float,
+    *,
+    tell_seconds: float = _TELL_SECONDS,
+) -> int:
     """Tell every other pod its rank, and return that of the first one, which is 0.
 
     Args:
@@ -179,77 +205,106 @@ async def answer_all(port: int, run: str, nodes: int, place: Place, patience: fl
         nodes: Pods of the job.
         place: Place of the first pod's node.
         patience: Seconds to wait for all of them.
+        tell_seconds: Seconds after which the log names those that have not come, again and again.
 
     Raises:
         TimeoutError: Some have not come in time; it names them.
     """
     _hold_connections(nodes)
-    desk = _Desk(run, nodes, place)
+    desk = Desk(run, nodes, place)
     server = await asyncio.start_server(
         desk.meet, port=port, backlog=_BACKLOG, limit=_LONGEST_LINE, reuse_address=True
     )
+    telling = asyncio.create_task(_tell(desk, tell_seconds))
     try:
-        await asyncio.wait_for(desk.complete.wait(), patience)
+        await asyncio.wait_for(desk.all_came.wait(), patience)
         order = ordered(desk.places)
         desk.answer(order)
+        # One whose connection breaks before it has its answer comes again.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(desk.all_know.wait(), _FAREWELL_SECONDS)
     except TimeoutError:
-        missing = ranges(desk.missing())
         raise TimeoutError(
-            f"pods {missing} of {nodes} have not come within {patience:.0f} seconds"
+            f"{desk.missing()} have not come within {patience:.0f} seconds"
         ) from None
     finally:
+        telling.cancel()
         server.close()
-        await desk.close()
-    print(f"{TABLE}{ranges(order)}", file=sys.stderr, flush=True)
+    print(f"{TABLE.format(nodes)}{ranges(order)}", file=sys.stderr, flush=True)
     return 0
 
 
-class _Desk:
+async def _tell(desk: "Desk", seconds: float) -> None:
+    """Tell the log who is waited for."""
+    while True:
+        await asyncio.sleep(seconds)
+        if not desk.all_came.is_set():
+            print(f"ultrascale: waiting for {desk.missing()}", file=sys.stderr, flush=True)
+
+
+class Desk:
     """Takes the places of all pods at the first one, and answers when the last has come."""
 
     def __init__(self, run: str, nodes: int, place: Place) -> None:
         self._run = run
         self._nodes = nodes
-        self._waiting: dict[int, asyncio.StreamWriter] = {}
+        self._ranks: dict[int, int] = {}
+        self._known: set[int] = {0}
+        self._ranked = asyncio.Event()
         self.places: dict[int, Place] = {0: place}
-        self.complete = asyncio.Event()
+        self.all_came = asyncio.Event()
+        self.all_know = asyncio.Event()
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Keep the connection of a pod of this try, and close that of any other."""
+        """Answer a pod of this try once all have come, and close the connection of any other."""
         try:
             told = json.loads(await reader.readline())
             index, place = int(told["index"]), tuple(map(str, told["place"]))
-            known = told["run"] == self._run and 0 < index < self._nodes
+            if told["run"] == self._run and 0 < index < self._nodes:
+                await self._serve(index, place, reader, writer)
         except (ValueError, KeyError, TypeError, OSError):
-            index, place, known = 0, (), False
-        if not known:
+            pass
+        finally:
             writer.close()
-            return
-        # One that lost its connection comes again.
-        self.places[index], self._waiting[index] = place, writer
-        if len(self.places) == self._nodes:
-            self.complete.set()
 
-    def missing(self) -> list[int]:
-        """Return the indexes of pods that have not come."""
-        return [index for index in range(self._nodes) if index not in self.places]
+    async def _serve(
+        self, index: int, place: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if not self._ranked.is_set():
+            self.places[index] = place
+        if len(self.places) == self._nodes:
+            self.all_came.set()
+        await self._ranked.wait()
+        writer.write(f"{self._ranks[index]}\n".encode())
+        if await reader.readline():
+            self._known.add(index)
+        if len(self._known) == self._nodes:
+            self.all_know.set()
+
+    def missing(self) -> str:
+        """Return the pods that have not come, for people."""
+        missing = [index for index in range(self._nodes) if index not in self.places]
+        runs = ranges(missing).split(",")
+        named = ",".join(runs[:_MOST_NAMED]) + (" and more" if len(runs) > _MOST_NAMED else "")
+        return f"{len(missing)} of {self._nodes} pods: {named}"
 
     def answer(self, order: Sequence[int]) -> None:
-        """Send each pod its place in ``order``."""
-        for rank, index in enumerate(order):
-            if (writer := self._waiting.get(index)) is not None:
-                writer.write(f"{rank}\n".encode())
-
-    async def close(self) -> None:
-        """Close all connections once what was written has been sent."""
-        for writer in self._waiting.values():
-            writer.close()
-        for writer in self._waiting.values():
-            with suppress(OSError):
-                await writer.wait_closed()
+        """Let each pod know its place in ``order``."""
+        self._ranks = {index: rank for rank, index in enumerate(order)}
+        self._ranked.set()
+        if self._nodes == 1:
+            self.all_know.set()
 
 
-async def ask(host: str, port: int, run: str, index: int, place: Place, patience: float) -> int:
+async def ask(
+    host: str,
+    port: int,
+    run: str,
+    index: int,
+    place: Place,
+    patience: float,
+    retry: float = _RETRY_SECONDS,
+) -> int:
     """Return the rank that the first pod gives the pod of ``index``.
 
     Args:
@@ -259,6 +314,7 @@ async def ask(host: str, port: int, run: str, index: int, place: Place, patience
         index: Index of this pod.
         place: Place of its node.
         patience: Seconds to wait for an answer.
+        retry: Seconds between two tries to reach the first pod, on average.
 
     Raises:
         TimeoutError: The first pod has not answered in time.
@@ -272,10 +328,12 @@ async def ask(host: str, port: int, run: str, index: int, place: Place, patience
                 try:
                     writer.write(told)
                     # An empty line: the first pod of another try, or one that has just ended.
-                    return int(await reader.readline())
+                    rank = int(await reader.readline())
+                    writer.write(b"known\n")
+                    return rank
                 finally:
                     writer.close()
-            await asyncio.sleep(_RETRY_SECONDS * random.uniform(0.5, 1.5))
+            await asyncio.sleep(retry * random.uniform(0.5, 1.5))
 
     try:
         return await asyncio.wait_for(until_answered(), patience)

@@ -227,6 +227,9 @@ def logs(
         bool, typer.Option("--follow", "-f", help="Follow until the job ends, through restarts.")
     ] = False,
     rank: Annotated[
+        list[int] | None, typer.Option(min=0, help="Rank of a node in the job; repeatable.")
+    ] = None,
+    index: Annotated[
         list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
     ] = None,
     pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
@@ -255,11 +258,13 @@ def logs(
     container = BEFORE_PROGRAM if init else ""
     choice = partial(reading.Choice, container=container, previous=previous, tail=tail)
     choices = [
-        *(choice(index=index) for index in rank or ()),
+        *(choice(rank=number) for number in rank or ()),
+        *(choice(index=number) for number in index or ()),
         *(choice(pod=name) for name in pod or ()),
     ]
     if every:
-        choices = [choice(index=index) for index in job_status(cluster, namespace, job).indexes]
+        found = job_status(cluster, namespace, job).indexes
+        choices = [choice(index=number) for number in found]
     choices = choices or [choice()]
     if len(choices) == 1:
         print_lines(reading.lines(cluster, namespace, job, choices[0], follow=follow))

@@ -10,6 +10,7 @@ from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.node_ranks import NodeRanks, are_computed
 from ultrascale.jobs.pods import Pod, by_rank, made_by, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
 from ultrascale.jobs.workloads import read_workload, together
@@ -32,6 +33,7 @@ class Choice:
 
     Attributes:
         index: Index of the pod in the job.
+        rank: Rank of the pod's node among those of the job, instead.
         pod: Name of the pod, instead.
         container: Its container; the first if empty.
         previous: Read the log before the last restart.
@@ -39,13 +41,14 @@ class Choice:
     """
 
     index: int = 0
+    rank: int | None = None
     pod: str = ""
     container: str = ""
     previous: bool = False
     tail: int | None = None
 
     def __str__(self) -> str:
-        return self.pod or str(self.index)
+        return self.pod or str(self.index if self.rank is None else self.rank)
 
 
 def lines(
@@ -62,11 +65,13 @@ def lines(
         yield from _Follower(cluster, namespace, job, choice).lines()
         return
     made = workloads_of(cluster, namespace, job)
-    pod = _chosen(cluster, namespace, job, made, choice)
+    pod = _chosen(cluster, namespace, job, made, choice, NodeRanks(cluster, namespace))
     if pod is None:
-        which = choice.pod or f"of index {choice.index}"
+        which = choice.pod or f"of {'index' if choice.rank is None else 'node rank'} {choice}"
+        why = ", or its pods have not met yet" if choice.rank else ""
         raise ClusterError(
-            f"job {job} has no pod {which} now; `ultrascale status -n {namespace} {job}` says why"
+            f"job {job} has no pod {which} now{why}; `ultrascale status -n {namespace} {job}` "
+            "says why"
         )
     yield from (line for _, line in _read(cluster, namespace, pod, choice, follow=False))
 
@@ -116,6 +121,7 @@ class _Follower:
         self._namespace = namespace
         self._job = job
         self._choice = choice
+        self._ranks = NodeRanks(cluster, namespace)
         # The last time stamp read, and how many lines carried it.
         self._last = ""
         self._same = 0
@@ -127,7 +133,9 @@ class _Follower:
         while True:
             made = workloads_of(self._cluster, self._namespace, self._job)
             state = together(read_workload(kind, manifest) for kind, manifest in made)
-            pod = _chosen(self._cluster, self._namespace, self._job, made, self._choice)
+            pod = _chosen(
+                self._cluster, self._namespace, self._job, made, self._choice, self._ranks
+            )
             done = state.array is not None and pod is not None and pod.state == "succeeded"
             # The other indexes of an array may take hours longer.
             ended = state.result is not None or done
@@ -175,7 +183,9 @@ class _Follower:
         return True
 
 
-def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choice) -> Pod | None:
+def _chosen(
+    cluster: Cluster, namespace: str, job: str, made: Made, choice: Choice, ranks: NodeRanks
+) -> Pod | None:
     """Return the chosen pod; None where it does not exist now.
 
     Raises:
@@ -186,19 +196,34 @@ def _chosen(cluster: Cluster, namespace: str, job: str, made: Made, choice: Choi
         if manifest is not None and label(manifest, JOB_LABEL) != job:
             raise ClusterError(f"pod {choice.pod} is none of job {job}")
         return read_pod(manifest, container=choice.container) if manifest else None
+    index = choice.index
+    if choice.rank is not None:
+        found: int | None = choice.rank
+        if choice.rank and are_computed(made):
+            first = _of_index(cluster, namespace, job, made, 0, container="")
+            found = ranks.index(choice.rank, first)
+        if found is None:
+            return None
+        index = found
+    return _of_index(cluster, namespace, job, made, index, container=choice.container)
+
+
+def _of_index(
+    cluster: Cluster, namespace: str, job: str, made: Made, index: int, *, container: str
+) -> Pod | None:
     try:
-        place = place_of(choice.index, made)
+        place = place_of(index, made)
     except LookupError:
         wanted = together(read_workload(kind, manifest) for kind, manifest in made).wanted
         raise ClusterError(f"job {job} has {wanted} pods, from index 0 on") from None
     selector = ",".join(f"{key}={value}" for key, value in {JOB_LABEL: job, **place}.items())
     manifests = cluster.items(POD.path(namespace), {"labelSelector": selector})
-    found = (read_pod(manifest, container=choice.container) for manifest in manifests)
+    found = (read_pod(manifest, container=container) for manifest in manifests)
     pods = by_rank(made_by(found, (manifest for _, manifest in made)), made)
     if place:
         # An Indexed Job keeps the pods of an index that failed: the newest is meant.
         return max(pods, key=lambda pod: pod.created, default=None)
-    return pods[choice.index] if choice.index < len(pods) else None
+    return pods[index] if index < len(pods) else None
 
 
 def _read(

@@ -49,6 +49,8 @@ BEFORE_PROGRAM = "before-program"
 NODE_READER = "node-reader"
 NODE_READER_ROLE = f"ultrascale-{NODE_READER}"
 NODE_READER_FOLDER = f"/var/run/ultrascale/{NODE_READER}"
+# Line of the first of these pods, before the indexes of the pods in the order of their ranks.
+RANKS_TABLE = "ultrascale: {} pods by node rank: "
 # Marks the namespaces whose pods may reach the rendezvous server.
 TRAINING_LABEL = "ultrascale.dev/training"
 

@@ -371,6 +371,7 @@ def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:
         f"--port={RANKS_PORT}",
         f'--run="{meeting.run}"',
     ]
+    by_index = f"{names.RANKS_TABLE.format(job.nodes)}0-{job.nodes - 1}"
     return [
         "declare -i rank=index",
         f"if python3 -c 'import {_RANKS_MODULE}' 2> /dev/null; then",
@@ -379,6 +380,9 @@ def _ranks(job: config.TrainingJob, meeting: Meeting) -> list[str]:
         f'{" ".join(words)} > "$ranks" & wait $!',
         'read -r rank < "$ranks"',
         "SECONDS=0",
+        'elif [ "$index" = 0 ]; then',
+        # Whoever reads the log learns that there is no other order.
+        f"echo '{by_index}' >&2",
         "fi",
     ]
 
