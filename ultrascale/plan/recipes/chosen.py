@@ -100,6 +100,7 @@ def chosen_of(recipe: Recipe, device: Device | None, job: config.TrainingJob) ->
         local_batch=layout.local_batch,
         microbatch=stated.number(options.MICROBATCH, 1),
         recomputation=layout.recomputation,
+        compiled=options.COMPILE in stated,
     )
     return Chosen(
         recipe=recipe,

@@ -30,6 +30,7 @@ LOCAL_BATCH = "training.local_batch_size"
 GLOBAL_BATCH = "training.global_batch_size"
 SEQUENCE = "training.seq_len"
 STEPS = "training.steps"
+COMPILE = "compile.enable"
 NO_GRAPHS = "training.disable_cuda_graphs"
 THE_REST = -1
 """TorchTitan's word for the devices that are left."""
