@@ -85,6 +85,7 @@ FLAGS = frozenset(
         "--load",
         "--lora-alpha",
         "--lora-rank",
+        "--memory-every",
         "--output-dir",
         "--recipe",
         "--seed",
