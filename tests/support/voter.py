@@ -6,16 +6,18 @@
 import json
 import os
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
+import torch
 import torch.distributed as dist
 
 from tests.support.forked import SERVER
 from ultrascale_training.errors import VoteLost
 from ultrascale_training.failures import FailureLog
-from ultrascale_training.hangs import Hang
-from ultrascale_training.vote import Place, StopVote
+from ultrascale_training.hangs import Hang, keep_state, report_hang
+from ultrascale_training.vote import Place, StopVote, join
 
 
 def start(  # type: ignore
@@ -66,3 +68,28 @@ def _vote(port: int, rank: int, places: list[Place], folder: str, waits: bool) -
         told(f"end-{rank}", "stopped")
     except VoteLost as lost:
         told(f"end-{rank}", str(lost))
+
+
+def start_colleague(port: int, rank: int, output: Path) -> "SERVER.Process":  # type: ignore
+    """Start one of two workers; the first waits in a collective of gloo for the second."""
+    worker = SERVER.Process(target=_colleague, args=(port, rank, str(output)), daemon=True)
+    worker.start()
+    return worker
+
+
+def _colleague(port: int, rank: int, output: str) -> None:
+    os.environ |= {"RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "ULTRASCALE_NODE": f"node-{rank}"}
+    store = dist.TCPStore("127.0.0.1", port, is_master=False)
+    dist.init_process_group("gloo", store=dist.PrefixStore("gloo", store), rank=rank, world_size=2)
+    failures = FailureLog(output)
+    vote = join(
+        timedelta(seconds=60),
+        hang_seconds=0.5,
+        on_hang=lambda hang: report_hang(hang, failures, None),
+        on_asked=lambda suspected: keep_state(failures, suspected=suspected),
+    )
+    vote.cast(False)
+    with vote.working() if rank else nullcontext():
+        if rank:
+            time.sleep(600)
+    dist.all_reduce(torch.ones(1))

@@ -6,6 +6,7 @@
 
 import json
 import os
+import pickle
 import random
 import re
 import signal
@@ -315,6 +316,37 @@ def test_a_process_that_waits_in_a_collective_ends_soon_after_another_one_has_go
     (kept,) = (tmp_path / "output" / "failures").iterdir()
     assert 'rank=1 restart=0 error="worker 1 on node node-1 has gone"' in kept.read_text()
     del store
+
+
+def test_a_hang_leaves_the_collectives_of_each_worker_and_the_stacks_of_the_late_one(
+    tmp_path: Path,
+) -> None:
+    port = free_ports(1)[0]
+    store = dist.TCPStore("127.0.0.1", port, is_master=True, wait_for_workers=False)
+    found = [voter.start_colleague(port, rank, tmp_path) for rank in range(2)]
+    try:
+        traces = [tmp_path / "flight-recorder" / f"rank_{rank}" for rank in range(2)]
+        deadline = time.monotonic() + 60
+        while not (all(trace.exists() for trace in traces) and len(kept(tmp_path)) == 2):
+            assert time.monotonic() < deadline, f"only {kept(tmp_path)}"
+            time.sleep(0.02)
+    finally:
+        for each in found:
+            each.kill()
+            each.join()
+    del store
+
+    waiting, late = (pickle.loads(trace.read_bytes())["entries"] for trace in traces)
+    assert [each["profiling_name"] for each in waiting][-1] == "gloo:all_reduce"
+    assert len(late) == len(waiting) - 1
+    assert "worker 1 on node node-1 is still computing" in kept(tmp_path)["hang-rank-0"]
+    assert "in _colleague" in kept(tmp_path)["stacks-rank-1"]
+
+
+def kept(output: Path) -> dict[str, str]:
+    """Return what is kept of failures, by kind and rank."""
+    files = output.glob("failures/2*.txt")
+    return {path.stem.partition("-")[2]: path.read_text() for path in files}
 
 
 def test_a_process_that_stands_still_is_named_and_the_others_go_on_with_it(

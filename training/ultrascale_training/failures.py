@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
@@ -21,9 +22,11 @@ from types import TracebackType
 
 from ultrascale_training.errors import TrainingError, VoteLost
 from ultrascale_training.failure_lines import FOLDER, failure_line, fields_of, new_failures
-from ultrascale_training.objects import open_objects
+from ultrascale_training.objects import Objects, open_objects
 
 _log = logging.getLogger("ultrascale_training")
+# Beside those that NCCL writes at a timeout, where the output is no bucket.
+_TRACES = "flight-recorder"
 # The kubelet cuts the message of a container there.
 _MESSAGE_BYTES = 4096
 _TERMINATION_LOG = Path("/dev/termination-log")
@@ -145,26 +148,27 @@ class FailureLog:
             stacks = file.read().decode(errors="replace")
         self.write("stacks", f"{failure_line('hangs', 'others wait for this worker')}\n{stacks}")
 
+    def keep_trace(self, trace: bytes) -> None:
+        """Keep torch's record of this worker's collectives, which the next one replaces."""
+        name = f"{_TRACES}/rank_{os.environ.get('RANK', '0')}"
+        self._within_patience(lambda records: records.put(name, trace))
+
     def write(self, kind: str, text: str) -> None:
         """Write a file to ``failures/`` of the output, if it can be written in time."""
-        if self.output is not None:
-            writing = Thread(target=self._write, args=(self.output, kind, text), daemon=True)
-            writing.start()
-            writing.join(_PATIENCE_SECONDS)
+        self._within_patience(lambda records: _write(records, kind, text))
 
-    def _write(self, output: str, kind: str, text: str) -> None:
-        # Whatever goes wrong here must not hide what went wrong before.
-        with suppress(Exception):
-            records = open_objects(output)
-            minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
-            names = [*records.names(f"{FOLDER}/")]
-            if sum(name.startswith(f"{FOLDER}/{minute}") for name in names) >= _FILES_A_MINUTE:
-                return
-            second = time.strftime("%S", time.gmtime())
-            rank = os.environ.get("RANK", "0")
-            records.put(f"{FOLDER}/{minute}{second}-{kind}-rank-{rank}.txt", text.encode())
-            for name in names[: -_FILES + 1]:
-                records.delete(name)
+    def _within_patience(self, work: Callable[[Objects], None]) -> None:
+        """Do work on the output; whatever goes wrong must not hide what went wrong before."""
+        if (output := self.output) is None:
+            return
+
+        def attempt() -> None:
+            with suppress(Exception):
+                work(open_objects(output))
+
+        working = Thread(target=attempt, daemon=True)
+        working.start()
+        working.join(_PATIENCE_SECONDS)
 
     def _say(self, text: str, *, follows: bool) -> None:
         """Write the message of the container, unless a better one of this start is there."""
@@ -179,6 +183,18 @@ class FailureLog:
             file.seek(0)
             file.truncate()
             file.write(_cut(text.encode()))
+
+
+def _write(records: Objects, kind: str, text: str) -> None:
+    minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
+    names = [*records.names(f"{FOLDER}/")]
+    if sum(name.startswith(f"{FOLDER}/{minute}") for name in names) >= _FILES_A_MINUTE:
+        return
+    second = time.strftime("%S", time.gmtime())
+    rank = os.environ.get("RANK", "0")
+    records.put(f"{FOLDER}/{minute}{second}-{kind}-rank-{rank}.txt", text.encode())
+    for name in names[: -_FILES + 1]:
+        records.delete(name)
 
 
 def _cut(text: bytes) -> bytes:

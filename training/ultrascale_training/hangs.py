@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from torch._C import _distributed_c10d as distributed_c10d
+
 from ultrascale_training.failure_lines import failure_line
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.progress import Progress
@@ -57,6 +59,25 @@ class Hang:
             f"no step has ended for {self.seconds:.0f} s: worker {suspect.rank} on node "
             f"{suspect.node} {_REASONS[suspect.reason]}"
         )
+
+
+def keep_state(failures: FailureLog, *, suspected: bool) -> None:
+    """Keep what this worker does while a step hangs, before a collective's timeout ends it.
+
+    Of each worker that is torch's record of its collectives, for ``torchfrtrace``; it takes all of
+    them to see which one has not come. Source:
+    https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
+
+    Args:
+        failures: Of this worker.
+        suspected: The others wait for this worker: its stacks are kept too.
+    """
+    if suspected:
+        failures.keep_stacks()
+    # Before torch 2.11 only NCCL had one, by another name.
+    record = getattr(distributed_c10d, "_dump_fr_trace", None)
+    if record is not None:
+        failures.keep_trace(record())
 
 
 def report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> None:

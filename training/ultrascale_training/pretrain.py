@@ -32,7 +32,7 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.devices import Device, connect, host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.failures import FailureLog
-from ultrascale_training.hangs import report_hang
+from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.loader import Loader
 from ultrascale_training.model import SIZES, Bert, flops_per_token
 from ultrascale_training.objects import open_objects
@@ -99,7 +99,7 @@ def main(failures: FailureLog | None = None) -> int:
         timeout,
         hang_seconds=arguments.timeout_seconds / 2,
         on_hang=lambda hang: report_hang(hang, failures, progress),
-        on_suspected=failures.keep_stacks,
+        on_asked=lambda suspected: keep_state(failures, suspected=suspected),
         on_lost=failures.lost,
     )
     return train(

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from threading import Condition, Thread
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch.distributed as dist
 
@@ -40,6 +40,7 @@ _TIME = struct.Struct("!IIf")
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
+_T = TypeVar("_T")
 # Votes of this process that `join` has begun; those of all workers begin in the same order.
 _VOTES = count()
 
@@ -75,7 +76,7 @@ def join(
     lag: int = 1,
     hang_seconds: float | None = None,
     on_hang: Callable[[Hang], None] | None = None,
-    on_suspected: Callable[[], None] | None = None,
+    on_asked: Callable[[bool], None] | None = None,
     on_lost: Callable[[VoteLost], None] | None = None,
 ) -> "StopVote":
     """Return the vote of all workers of the default process group, placed as torchrun says.
@@ -85,7 +86,7 @@ def join(
         lag: Votes between a vote and its answer.
         hang_seconds: Time without a step after which to look for the cause.
         on_hang: Takes the cause, on the first worker.
-        on_suspected: Called on a worker that finds itself suspected.
+        on_asked: Called on each worker when a step hangs, with whether it is suspected.
         on_lost: Takes the error that `cast` raises, as soon as a worker has gone.
     """
     rank, world = dist.get_rank(), dist.get_world_size()
@@ -108,7 +109,7 @@ def join(
         lag=lag,
         hang_seconds=hang_seconds,
         on_hang=on_hang,
-        on_suspected=on_suspected,
+        on_asked=on_asked,
         on_lost=on_lost,
     )
 
@@ -150,10 +151,10 @@ class StopVote:
         lag: Votes between a vote and its answer; 0 makes `cast` wait for all workers.
         hang_seconds: Time without a complete vote after which the first worker looks for the
             cause; None never does. It may be changed at any time.
-        on_hang: Takes the cause, on the first worker, in a thread of the vote.
-        on_suspected: Called on a worker that finds itself suspected, in a thread of the vote.
-        on_lost: Takes the error that `cast` raises, as soon as a worker has gone, in a thread of
-            its own: this worker may be in a collective, and not cast for minutes.
+        on_hang: Takes the cause, on the first worker.
+        on_asked: Called on each worker when a step hangs, with whether it is suspected.
+        on_lost: Takes the error that `cast` raises, as soon as a worker has gone: this worker may
+            be in a collective, and not cast for minutes.
         address: At which other workers reach this one; None takes the one that leads to
             ``MASTER_ADDR``.
     """
@@ -169,7 +170,7 @@ class StopVote:
         lag: int = 1,
         hang_seconds: float | None = None,
         on_hang: Callable[[Hang], None] | None = None,
-        on_suspected: Callable[[], None] | None = None,
+        on_asked: Callable[[bool], None] | None = None,
         on_lost: Callable[[VoteLost], None] | None = None,
         address: str | None = None,
     ) -> None:
@@ -179,7 +180,7 @@ class StopVote:
         self._lag = lag
         self.hang_seconds, self._on_hang = hang_seconds, on_hang
         self._resting = False
-        self._on_suspected, self._on_lost = on_suspected, on_lost
+        self._on_asked, self._on_lost = on_asked, on_lost
         self._store = store
         self._name = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
         self._changed = Condition()
@@ -433,8 +434,7 @@ class StopVote:
             self._lost = lost
             for peer in [*self._children, *([self._parent] if self._parent else [])]:
                 peer.send(Kind.LOST, payload=str(lost).encode())
-            if self._on_lost is not None:
-                Thread(target=self._on_lost, args=(lost,), daemon=True).start()
+            _begin(self._on_lost, lost)
             self._changed.notify_all()
 
     def _leave_upwards(self) -> None:
@@ -476,8 +476,9 @@ class StopVote:
         probe.suspects += [Suspect(child.rank, child.node, "silent") for child in missing]
         if self._parent is not None:
             self._parent.send(Kind.SUSPECTS, payload=json.dumps(probe.suspects[:64]).encode())
-        elif self._on_hang is not None:
-            self._on_hang(Hang(vote=self._complete, seconds=waited, suspects=probe.suspects))
+        else:
+            hang = Hang(vote=self._complete, seconds=waited, suspects=probe.suspects)
+            _begin(self._on_hang, hang)
 
     def _begin_probe(self, reached: int, *, seconds: float) -> None:
         """Ask this worker and those below it; ``reached`` is how often others have voted."""
@@ -490,5 +491,10 @@ class StopVote:
         for child in self._children:
             below = int(1000 * seconds * _PROBE_SHARE)
             child.send(Kind.PROBE, index=reached, number=below)
-        if suspects and self._on_suspected is not None:
-            self._on_suspected()
+        _begin(self._on_asked, bool(suspects))
+
+
+def _begin(call: Callable[[_T], None] | None, argument: _T) -> None:
+    """Call in a thread of its own, so that nothing slow holds up the vote."""
+    if call is not None:
+        Thread(target=call, args=(argument,), daemon=True).start()

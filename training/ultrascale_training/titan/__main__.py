@@ -10,7 +10,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 
 from ultrascale_training import devices, vote
 from ultrascale_training.failures import FailureLog
-from ultrascale_training.hangs import report_hang
+from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.titan import arguments as command_line
 
@@ -42,7 +42,7 @@ def main(failures: FailureLog | None = None) -> int:
         ballot = vote.join(
             _TIMEOUT,
             on_hang=lambda hang: report_hang(hang, failures, trainer.reports.progress),
-            on_suspected=failures.keep_stacks,
+            on_asked=lambda suspected: keep_state(failures, suspected=suspected),
             on_lost=failures.lost,
         )
         status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
