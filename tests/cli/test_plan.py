@@ -98,7 +98,8 @@ def test_a_row_of_markdown_is_one_line_however_long_its_names(
     unnamed = [row for row in rows if row.startswith("|  ")]  # one has no code
     assert len(unnamed) == 1
     assert "published or quota" in told
-    assert sum(names[0] in row for row in rows) == 6  # pools, windows, repair, load, money, volumes
+    # pools, checkpoints, windows, repair, load, money, volumes
+    assert sum(names[0] in row for row in rows) == 7
     assert "agreed: 300,000, case \\| 17 of :key: [/] |" in told
     assert told.lstrip().startswith("## research in us-west-2 at 2026-12-05")
     assert f"\n- {names[0]}" in told

@@ -1,15 +1,30 @@
 """Rates at which nodes write checkpoints, as far as they are published."""
 
 S3_GBPS_PER_PROCESS = 10.0
-"""Gbit/s that AWS's S3 connector for PyTorch aims at in each process, by default.
+"""Gbit/s that AWS's S3 connector for PyTorch aims at in each process, by default."""
 
-Source: https://awslabs.github.io/s3-connector-for-pytorch/_modules/s3torchconnector/_s3client/s3client_config.html
-"""
+S3_PART_BYTES = 8 * 2**20
+"""Bytes that the connector sends in one request, by default."""
 
-NODE_GBPS = 100.0
-"""Gbit/s of one instance to S3 of its Region, or to a file system over TCP.
+CONNECTOR_SOURCE = (
+    "https://awslabs.github.io/s3-connector-for-pytorch/_modules/s3torchconnector/"
+    "_s3client/s3client_config.html"
+)
+
+S3_WRITES_PER_SECOND = 3_500
+"""Requests a second that write to one prefix. S3 divides a prefix that gets more, within an hour.
 
 Sources:
-    https://repost.aws/knowledge-center/s3-maximum-transfer-speed-ec2
-    https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
+    https://repost.aws/knowledge-center/s3-object-key-naming-pattern
 """
+
+S3_RATE_SOURCE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html"
+
+NODE_GBPS = 100.0
+"""Gbit/s of one instance to S3 of its Region, or to a file system over TCP."""
+
+NODE_SOURCE = "https://repost.aws/knowledge-center/s3-maximum-transfer-speed-ec2"
+
+LUSTRE_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html"
+"""Page that states the throughput of a file system by its size, and of a client over TCP."""

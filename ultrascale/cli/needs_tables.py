@@ -6,7 +6,9 @@ from rich.box import MARKDOWN, Box
 
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
+from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import (
+    CheckpointNeeds,
     ClusterNeeds,
     ControlPlaneNeeds,
     Figure,
@@ -63,6 +65,15 @@ _LAUNCH = {
     "image_pull_seconds": ("seconds", "ECR answers for one image on each node"),
     "minutes_to_first_step": ("minutes", "to the first step, one after the other"),
 }
+_CHECKPOINTS = {
+    "nodes": "nodes",
+    "gigabytes": "GB",
+    "gb_per_second": "GB/s",
+    "save_seconds": "written in",
+    "seconds_between_failures": "fails each",
+    "interval_seconds": "save each",
+    "lost_percent": "% of time",
+}
 _STATES = {
     "within": "the default holds it",
     "ask": "ask for more",
@@ -118,6 +129,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
     yield "launch", _launch(needs.launch, box)
     if needs.placement is not None and needs.placement.gangs:
         yield "placement", _placement(needs.placement, box)
+    if needs.checkpoints:
+        yield "checkpoints", _checkpoints(needs.checkpoints, box)
     if needs.queues is not None:
         yield "queues", _queues(needs.queues, box)
     if needs.calendar:
@@ -251,6 +264,22 @@ def _placement(placement: PlacementPlan, box: Box) -> Table:
             gang.measured if gang.aware else f"{gang.measured}; placed without its topology",
         )
     return table
+
+
+def _checkpoints(rows: Sequence[CheckpointNeeds], box: Box) -> Table:
+    table = _table(box, "checkpoints of", "model", "place", numbers=[*_CHECKPOINTS.values()])
+    for row in rows:
+        cells = (_checkpoint_cell(key, row.figures[key]) for key in _CHECKPOINTS)
+        table.add_row(row.subject, row.model, row.place or "none", *cells)
+    return table
+
+
+def _checkpoint_cell(key: str, figure: Figure) -> str:
+    if figure.value is None:
+        return "unknown"
+    if figure.unit == "seconds":
+        return span(figure.value)
+    return number(figure.value, places=1 if key in ("gb_per_second", "lost_percent") else 0)
 
 
 def _queues(needs: QueueNeeds, box: Box) -> Table:

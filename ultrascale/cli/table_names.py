@@ -8,6 +8,7 @@ TABLES = (
     "load",
     "launch",
     "placement",
+    "checkpoints",
     "queues",
     "windows",
     "repairs",

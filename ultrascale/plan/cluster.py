@@ -9,6 +9,7 @@ from ultrascale.ejected import Ejected
 from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
+from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.delivery.images import (
     plan_image_builder,
     plan_image_builds,
@@ -186,6 +187,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
         placement=plan_placement(cluster, pools),
+        saves=plan_saves(cluster, pools, claims=[each.claim for each in volumes], kueue=kueue),
         etcd=plan_etcd(cluster),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale),

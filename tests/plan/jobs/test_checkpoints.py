@@ -88,10 +88,14 @@ def test_a_file_system_gives_what_its_size_and_tier_say() -> None:
     assert "18.8 GB/s = min(37.5 TiB * 500 MB/s of fast, 16 nodes * 12.5 GB/s)" in note
 
 
-def test_a_bucket_gives_what_the_connectors_of_all_processes_ask_for() -> None:
-    note = told(sent(BUCKET, args=["--data=s3://tokens"]))
+def test_a_bucket_gives_what_processes_send_and_what_a_prefix_takes() -> None:
+    one = told(sent(BUCKET, args=["--data=s3://tokens"], recipe="llama3-8b-lora", nodes=1))
+    many = told(sent(BUCKET, args=["--data=s3://tokens"]))
 
-    assert "160.0 GB/s = 16 nodes * min(8 processes * 1.25 GB/s, 12.5 GB/s)" in note
+    sent_by_one = "10.0 GB/s = min(1 nodes * min(8 processes * 1.25 GB/s, 12.5 GB/s), "
+    assert sent_by_one in one
+    assert "29.4 GB/s = min(16 nodes" in many
+    assert "3,500 requests/s of a prefix * 8.4 MB)" in many
 
 
 def interval(job: JobManifests) -> int:

@@ -8,14 +8,13 @@ import math
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog.failures import PUBLISHED
+from ultrascale.plan.jobs import bandwidth
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
 from ultrascale.plan.model.recipes import RecipePlan
 
-_BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
 _INTERVAL = "--checkpoint.interval"  # TorchTitan's, in steps
 _HOUR, _DAY = 3600.0, 86_400.0
 # A job that fails less often has no interval that anybody would notice.
@@ -60,16 +59,30 @@ def plan_checkpoints(
     job = request.job
     if not isinstance(job, config.TrainingJob) or output is None or not size:
         return None
-    bandwidth = bandwidth_of(request, job, output, processes=processes)
-    if bandwidth is None:
+    rate = bandwidth_of(request, output, nodes=job.nodes, processes=processes, size=size)
+    if rate is None:
         return None
-    save = size / bandwidth.gb_per_second / 1e9
-    between = node_hours_between_failures(job) / job.nodes * _HOUR
+    return checkpoints_of(size, rate, nodes=job.nodes, node_hours=node_hours_between_failures(job))
+
+
+def checkpoints_of(
+    size: int, rate: BandwidthPlan, *, nodes: int, node_hours: float
+) -> CheckpointPlan:
+    """Return the time of a checkpoint, and the interval at which the job loses least.
+
+    Args:
+        size: Bytes of a checkpoint.
+        rate: What its place takes.
+        nodes: Nodes of the job.
+        node_hours: Node-hours between two failures of a node.
+    """
+    save = size / rate.gb_per_second / 1e9
+    between = node_hours / nodes * _HOUR
     # Training goes on while a checkpoint is written, but the next one waits for it.
     interval = max(interval_seconds(save_seconds=save, seconds_between_failures=between), save)
     return CheckpointPlan(
         size=size,
-        bandwidth=bandwidth,
+        bandwidth=rate,
         save_seconds=save,
         seconds_between_failures=between,
         interval_seconds=interval,
@@ -83,43 +96,34 @@ def interval_in_bucket(plan: RecipePlan) -> float:
     """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
     if not plan.checkpoint_bytes:
         return 0.0
-    rate = plan.nodes * _node_to_s3(plan.devices // plan.nodes)
-    save = plan.checkpoint_bytes / rate / 1e9
-    between = PUBLISHED.node_hours_between / plan.nodes * _HOUR
-    return max(interval_seconds(save_seconds=save, seconds_between_failures=between), save)
+    rate = bandwidth.of_bucket(
+        nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
+    )
+    saves = checkpoints_of(
+        plan.checkpoint_bytes, rate, nodes=plan.nodes, node_hours=PUBLISHED.node_hours_between
+    )
+    return saves.interval_seconds
 
 
 def bandwidth_of(
-    request: JobRequest, job: config.TrainingJob, output: OutputPlan, *, processes: int
+    request: JobRequest, output: OutputPlan, *, nodes: int, processes: int, size: int
 ) -> BandwidthPlan | None:
     """Return what a place takes from the nodes of a job; None where nothing states it.
 
     Args:
         request: The job.
-        job: The same, a training job.
         output: The place.
+        nodes: Nodes.
         processes: Processes of a node.
+        size: Bytes of a checkpoint.
     """
-    node = rates.NODE_GBPS / _BITS
     if output.source == "s3":
-        process = rates.S3_GBPS_PER_PROCESS / _BITS
-        return BandwidthPlan(
-            gb_per_second=job.nodes * _node_to_s3(processes),
-            formula=(
-                f"{job.nodes} nodes * min({processes} processes * {process:g} GB/s, {node:g} GB/s)"
-            ),
-        )
+        return bandwidth.of_bucket(nodes=nodes, processes=processes, size=size)
     claimed = next((each for each in request.mounted_claims if each.name == output.claim), None)
     if output.source != "lustre" or claimed is None or claimed.file_system is None:
         return None
     [lustre] = [each for each in request.cluster.storage.lustre if each.name == claimed.file_system]
-    tier, tib = lustre.throughput_mbps_per_tib, lustre.capacity_gib / _GIB_PER_TIB
-    return BandwidthPlan(
-        gb_per_second=min(tib * tier / _MB_PER_GB, job.nodes * node),
-        formula=(
-            f"min({tib:.1f} TiB * {tier} MB/s of {lustre.name}, {job.nodes} nodes * {node:g} GB/s)"
-        ),
-    )
+    return bandwidth.of_lustre(lustre, nodes=nodes)
 
 
 def with_interval(
@@ -157,11 +161,6 @@ def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
         f"rate {nodes:,} nodes fail {often}: one each {span(plan.interval_seconds)} costs least "
         f"(Daly), {plan.lost_share:.1%} of the time if training waits for it."
     )
-
-
-def _node_to_s3(processes: int) -> float:
-    """Return the GB/s that ``processes`` of a node write to S3 together."""
-    return min(processes * rates.S3_GBPS_PER_PROCESS, rates.NODE_GBPS) / _BITS
 
 
 def span(seconds: float) -> str:

@@ -110,6 +110,13 @@ def shown(output: OutputPlan) -> str:
     return output.place.replace(f"$({BUCKET})", output.bucket)
 
 
+def root_of(output: OutputPlan) -> str:
+    """Return the bucket or the claim that a place lies in."""
+    if output.source == "s3":
+        return "/".join(shown(output).split("/")[:3])
+    return output.place if output.claim is None else f"claim {output.claim}"
+
+
 def with_output(pod: PodPlan, job: config.TrainingJob, output: OutputPlan | None) -> PodPlan:
     """Return pods that know the place of their output, and what restarts they may have."""
     env = {BUDGET: f"{node_hours_of_a_restart(job):g}"}

@@ -47,6 +47,7 @@ from ultrascale.plan.model.jobs import (
 )
 from ultrascale.plan.model.needs import (
     AgreedLimit,
+    CheckpointNeeds,
     ClusterNeeds,
     ControlPlaneNeeds,
     Figure,
@@ -177,6 +178,7 @@ __all__ = [
     "Budget",
     "CallerRightPlan",
     "CapacityType",
+    "CheckpointNeeds",
     "ClaimPlan",
     "ClusterAutoscalerPlan",
     "ClusterNeeds",

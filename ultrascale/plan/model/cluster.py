@@ -11,6 +11,7 @@ from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import ImageBuilderPlan, ImageBuildPlan, ImageCachePlan
+from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
@@ -145,6 +146,7 @@ class ClusterPlan:
         volcano: Gang scheduler, if asked for.
         kueue: Queueing by Kueue, with JobSet, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.
+        saves: Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
         etcd: Rendezvous server, if asked for.
         node_readers: Namespaces whose pods may read nodes, to have ranks in the network's order.
         observability: What is measured, shown and told; None where the file does not ask for it.
@@ -201,6 +203,7 @@ class ClusterPlan:
     volcano: VolcanoPlan | None
     kueue: KueuePlan | None
     placement: PlacementPlan | None
+    saves: tuple[SavesPlan, ...]
     etcd: EtcdPlan | None
     node_readers: tuple[str, ...]
     observability: ObservabilityPlan | None

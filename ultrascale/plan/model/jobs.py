@@ -98,10 +98,12 @@ class BandwidthPlan:
     Attributes:
         gb_per_second: GB/s of all nodes together.
         formula: How that is calculated.
+        sources: Pages that state its terms.
     """
 
     gb_per_second: float
     formula: str
+    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,29 @@ class CheckpointPlan:
     seconds_between_failures: float
     interval_seconds: float
     lost_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavesPlan:
+    """Checkpoints of a job template, or of one job on all nodes of a pool.
+
+    Attributes:
+        subject: The template or the pool.
+        model: Model that it trains.
+        nodes: Its nodes.
+        place: Place of its checkpoints; empty where the cluster file has none.
+        node_hours: Node-hours between two failures of a node.
+        size: Bytes of a checkpoint.
+        checkpoints: Their time and interval; None where nothing says how fast they are written.
+    """
+
+    subject: str
+    model: str
+    nodes: int
+    place: str
+    node_hours: float
+    size: int
+    checkpoints: CheckpointPlan | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -389,6 +389,23 @@ class PlanAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointNeeds:
+    """Time of the checkpoints of a job template, or of one job on all nodes of a pool.
+
+    Attributes:
+        subject: The template or the pool.
+        model: Model that it trains.
+        place: Place of its checkpoints; empty where the cluster file has none.
+        figures: By the last part of their id.
+    """
+
+    subject: str
+    model: str
+    place: str
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNeeds:
     """What a cluster needs at its full size.
 
@@ -403,6 +420,7 @@ class ClusterNeeds:
         control_plane: What it asks of its control plane.
         launch: How long its first step takes to begin, by the part of their id after ``launch.``.
         placement: How long gangs take to be placed by network topology; None where they are not.
+        checkpoints: How long checkpoints take, and how often they pay.
         queues: Who is guaranteed which nodes; None without Kueue.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
@@ -426,6 +444,7 @@ class ClusterNeeds:
     control_plane: ControlPlaneNeeds
     launch: Figures
     placement: PlacementPlan | None
+    checkpoints: tuple[CheckpointNeeds, ...]
     queues: QueueNeeds | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]

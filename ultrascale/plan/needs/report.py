@@ -8,6 +8,7 @@ from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar
+from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs
 from ultrascale.plan.needs.decisions import plan_decisions
 from ultrascale.plan.needs.launch import plan_launch
@@ -71,6 +72,7 @@ def plan_needs(
         control_plane=control_plane,
         launch=plan_launch(plan, totals),
         placement=plan.placement,
+        checkpoints=plan_checkpoint_needs(plan.saves),
         queues=plan_queue_needs(plan),
         calendar=calendar,
         repairs=plan.repairs,
@@ -96,10 +98,8 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
     yield from needs.launch.values()
     if needs.placement is not None:
         yield from map(_placement, needs.placement.gangs)
-    for window in needs.calendar:
-        yield from window.figures.values()
-    for money in needs.money.pools:
-        yield from money.figures.values()
+    for row in (*needs.checkpoints, *needs.calendar, *needs.money.pools):
+        yield from row.figures.values()
     for item in needs.money.items:
         yield item.usd_per_hour
         yield item.usd_per_month

@@ -1,0 +1,122 @@
+"""Checkpoints of a cluster's jobs: those of its templates, or of one job on each whole pool."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import recipes
+from ultrascale.plan.jobs import checkpoints, memory, nodes, output
+from ultrascale.plan.jobs.recipes import applied, plan_recipe
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.restarts import node_hours_between_failures
+from ultrascale.plan.model import ClaimPlan, KueuePlan, PoolPlan
+from ultrascale.plan.model.jobs import SavesPlan
+
+_Request = Callable[[str, config.TrainingJob], JobRequest]
+
+_LARGEST = max(
+    (each for each in recipes.RECIPES.values() if each.purpose == "pre-train"),
+    key=lambda each: each.model.parameters,
+)
+
+
+def plan_saves(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    *,
+    claims: Sequence[ClaimPlan],
+    kueue: KueuePlan | None,
+) -> tuple[SavesPlan, ...]:
+    """Return the checkpoints of templates with a recipe.
+
+    A file without such templates does not say what its pools train. For each pool with accelerators
+    it is then one job on all nodes, with the largest model of the recipes.
+
+    Args:
+        cluster: The cluster file.
+        pools: Plans of all pools.
+        claims: Claims that the file makes.
+        kueue: Queues of Kueue; None where it does not run.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+
+    def request(name: str, job: config.TrainingJob) -> JobRequest:
+        return JobRequest(
+            name=name,
+            job=job,
+            cluster=cluster,
+            pools=tuple(pools),
+            claims=tuple(claims),
+            builds=(),
+            account=None,
+            kueue=kueue,
+        )
+
+    found = tuple(_templates(cluster, request))
+    return found or tuple(_whole_pools(cluster, pools, request))
+
+
+def _templates(cluster: config.Cluster, request: _Request) -> Iterator[SavesPlan]:
+    for name, job in cluster.jobs.items():
+        if not isinstance(job, config.TrainingJob) or job.recipe is None or job.roles:
+            continue
+        asked = request(name, job)
+        pools = asked.nodes
+        if not pools:
+            continue
+        share = nodes.node_share(job, pools)
+        recipe = plan_recipe(asked, share, pools)
+        if recipe is None or not recipe.checkpoint_bytes:
+            continue
+        asked = applied(asked, share, pools)
+        yield _saves(
+            asked,
+            job,
+            subject=f"job {name}",
+            model=recipe.model,
+            size=recipe.checkpoint_bytes,
+            processes=job.processes_per_node or share.processes,
+        )
+
+
+def _whole_pools(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], request: _Request
+) -> Iterator[SavesPlan]:
+    for pool in cluster.pools:
+        shards = [each for each in pools if each.pool == pool.name]
+        most = sum(each.max_nodes for each in shards)
+        if pool.role == "system" or not most or all(not each.accelerator for each in shards):
+            continue
+        job = config.TrainingJob(pool=pool.name, nodes=most, script=recipes.PROGRAM)
+        # No team has this name, in whose namespace the job would be.
+        asked = request(f"all-of-{pool.name}", job)
+        yield _saves(
+            asked,
+            job,
+            subject=f"all of {pool.name}",
+            model=_LARGEST.model.name,
+            size=memory.checkpoint_bytes(_LARGEST.model, _LARGEST.purpose),
+            processes=nodes.node_share(job, asked.nodes).processes,
+        )
+
+
+def _saves(
+    request: JobRequest,
+    job: config.TrainingJob,
+    *,
+    subject: str,
+    model: str,
+    size: int,
+    processes: int,
+) -> SavesPlan:
+    place = output.plan_output(request)
+    return SavesPlan(
+        subject=subject,
+        model=model,
+        nodes=job.nodes,
+        place=output.root_of(place) if place is not None else "",
+        node_hours=node_hours_between_failures(job),
+        size=size,
+        checkpoints=checkpoints.plan_checkpoints(request, place, size=size, processes=processes),
+    )
