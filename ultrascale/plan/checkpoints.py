@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import recipes
-from ultrascale.plan.jobs import checkpoints, memory, nodes, output
+from ultrascale.plan.jobs import checkpoints, nodes, output
 from ultrascale.plan.jobs.recipes import applied, plan_recipe
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model import ClaimPlan, KueuePlan, PoolPlan
 from ultrascale.plan.model.jobs import SavesPlan
+from ultrascale.plan.recipes import memory
 
 _Request = Callable[[str, config.TrainingJob], JobRequest]
 
