@@ -208,9 +208,32 @@ def test_a_lost_pod_restarts_the_job_unless_its_role_says_otherwise(
     assert findings(alone) == []
 
 
-def test_peers_of_a_pod_that_comes_back_meet_it_again(engine: str) -> None:
+def test_a_role_of_torchrun_starts_anew_as_a_whole_where_the_scheduler_can() -> None:
+    """Volcano has RestartPartition; the others of the job go on."""
     roles = with_role("trainer", when_lost="restart-role")
-    script = containers(prepared(cluster(engine), job(roles=roles)))["trainer"]["command"][2]
+    sent = prepared(cluster("volcano"), job(roles=roles))
+    spec: Any = sent.objects[0]["spec"]
+    trainer = next(task for task in spec["tasks"] if task["name"] == "trainer")
+    script = containers(sent)["trainer"]["command"][2]
+
+    assert findings(sent) == []
+    assert trainer["policies"][-1]["action"] == "RestartPartition"
+    assert trainer["partitionPolicy"] == {
+        "totalPartitions": 1,
+        "partitionSize": 2,
+        "minPartitions": 1,
+    }
+    assert spec["policies"][-1]["action"] == "RestartJob"
+    # All of them come back: ranks are fixed, and a process that fails ends its pod.
+    assert "--rdzv-backend=static" in script
+    assert "--max-restarts=0" in script
+
+
+def test_peers_of_a_pod_that_comes_back_meet_it_again(engine: str) -> None:
+    """On Volcano where the job asks for a rendezvous that can do it."""
+    roles = with_role("trainer", when_lost="restart-role")
+    stated = job(roles=roles, **({"rendezvous": "c10d"} if engine == "volcano" else {}))
+    script = containers(prepared(cluster(engine), stated))["trainer"]["command"][2]
 
     # torchrun counts a peer that is lost as a restart of those that stay.
     assert "--max-restarts=100" in script

@@ -3,8 +3,8 @@
 S3_GBPS_PER_PROCESS = 10.0
 """Gbit/s that AWS's S3 connector for PyTorch aims at in each process, by default."""
 
-S3_PART_BYTES = 8 * 2**20
-"""Bytes that the connector sends in one request, by default."""
+S3_PART_BYTES = 64 * 2**20
+"""Bytes that our programs let the connector send in one request; its own default is 8 MiB."""
 
 CONNECTOR_SOURCE = (
     "https://awslabs.github.io/s3-connector-for-pytorch/_modules/s3torchconnector/"

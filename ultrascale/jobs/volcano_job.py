@@ -71,7 +71,7 @@ def _of_role(plan: JobPlan, role: RolePlan) -> Iterator[dict[str, Json]]:
         yield {"event": "TaskCompleted", "action": "CompleteJob"}
     if role.restarts_alone:
         yield from _late(plan)
-        yield _lost("RestartPod")
+        yield _lost("RestartPartition" if role.restarts_together else "RestartPod")
 
 
 def _mistakes(role: RolePlan) -> Iterator[dict[str, Json]]:
@@ -103,6 +103,7 @@ def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
         "name": task.name,
         "replicas": task.pods,
         **({"policies": policies} if policies else {}),
+        **({"partitionPolicy": _one_partition(task)} if role.restarts_together else {}),
         "template": pod_template(
             plan,
             role,
@@ -111,6 +112,14 @@ def _task(plan: JobPlan, task: TaskPlan) -> dict[str, Json]:
             spec={"schedulerName": volcano.SCHEDULER, "restartPolicy": "Never"},
         ),
     }
+
+
+def _one_partition(task: TaskPlan) -> dict[str, Json]:
+    """Return the policy by which the pods of a task start, and start anew, as one group.
+
+    Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/docs/user-guide/how_to_use_network_topology_aware_scheduling.md
+    """
+    return {"totalPartitions": 1, "partitionSize": task.pods, "minPartitions": 1}
 
 
 def _service(plan: JobPlan, port: int) -> dict[str, Json]:

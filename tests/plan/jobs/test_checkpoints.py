@@ -94,8 +94,8 @@ def test_a_bucket_gives_what_processes_send_and_what_a_prefix_takes() -> None:
 
     sent_by_one = "10.0 GB/s = min(1 nodes * min(8 processes * 1.25 GB/s, 12.5 GB/s), "
     assert sent_by_one in one
-    assert "29.4 GB/s = min(16 nodes" in many
-    assert "3,500 requests/s of a prefix * 8.4 MB)" in many
+    assert "160.0 GB/s = min(16 nodes" in many
+    assert "3,500 requests/s of a prefix * 67.1 MB)" in many
 
 
 def interval(job: JobManifests) -> int:

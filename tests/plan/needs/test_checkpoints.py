@@ -52,11 +52,11 @@ def test_more_nodes_fail_more_often_and_save_more_often() -> None:
 
 
 def test_a_bucket_takes_no_more_the_more_nodes_write() -> None:
-    """S3 takes 3,500 writes a second of one prefix, and the connector sends 8 MiB in each."""
+    """S3 takes 3,500 writes a second of one prefix, and our programs send 64 MiB in each."""
     [few], [many] = rows(100, BUCKET), rows(4_000, BUCKET)
 
     assert few.place == "s3://checkpoints"
-    assert values(few)["gb_per_second"] == pytest.approx(3_500 * 8 * 2**20 / 1e9)
+    assert values(few)["gb_per_second"] == pytest.approx(3_500 * 64 * 2**20 / 1e9)
     assert values(many)["gb_per_second"] == values(few)["gb_per_second"]
 
 

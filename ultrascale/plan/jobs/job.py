@@ -86,7 +86,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if isinstance(job, config.TrainingJob):
         if not request.operated:
             yield from rendezvous.mistakes_of(
-                job, request.backend, request.engine, pods_come_back=request.restarts_alone
+                job, request.backend, request.engine, pods_come_back=request.pods_come_back
             )
         yield from mistakes.elastic_job_is_one(job, request.engine)
     if not _OF_NODES.isdisjoint(wrong):
@@ -310,6 +310,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
                 pod=replace(pod, fields={**_fields(controller), **output.fields()}),
                 mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
                 restarts_alone=controller == "jobset" and job.min_nodes is not None,
+                restarts_together=request.restarts_together,
             ),
         ),
         parts=division.parts if request.gang else (),
@@ -420,7 +421,7 @@ def _meeting(
     # Parts of a job count their restarts for themselves, and meet under one name.
     run = request.name
     if request.gang and whole:
-        attempted = job.min_nodes is None and not request.restarts_alone
+        attempted = job.min_nodes is None and not request.pods_come_back
         run = command.run_of_volcano(run, attempted=attempted)
     if controller == "jobset":
         run = command.run_of_jobset(run)
@@ -516,7 +517,7 @@ def _command(
         meeting=meeting,
         cache=cache,
         args=(*job.args, *extra),
-        pods_come_back=request.restarts_alone,
+        pods_come_back=request.pods_come_back,
         traces=_traces(request),
     )
 

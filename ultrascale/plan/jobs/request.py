@@ -42,7 +42,7 @@ class JobRequest:
         tier: The one of the node types that it prefers that was chosen for it; None: none was.
         precompile: Whether it runs to have its graphs compiled.
         role: The role that it is of a job of several; None: it is a whole job.
-        restarts_alone: Whether a pod of that role that is lost comes back alone.
+        restarts_alone: Whether that role restarts without the others when it loses a pod.
         row: Its row of a table of parameters; None where it is of none.
         is_check: Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
     """
@@ -174,8 +174,25 @@ class JobRequest:
         server = self.cluster.scheduling.rendezvous.backend
         if not isinstance(self.job, config.TrainingJob):
             return server
-        alone = self.restarts_alone
-        return meeting.backend_of(self.job, server, self.engine, pods_come_back=alone)
+        back = self.pods_come_back
+        return meeting.backend_of(self.job, server, self.engine, pods_come_back=back)
+
+    @property
+    def restarts_together(self) -> bool:
+        """Whether a role restarts as a whole while the other roles go on.
+
+        The nodes of a torchrun job meet by fixed ranks then. Only Volcano restarts a part of a job.
+        """
+        job = self.job
+        if not isinstance(job, config.TrainingJob) or not (self.restarts_alone and self.gang):
+            return False
+        one_by_one = job.rendezvous not in (None, "static") or job.restarts.workers
+        return job.script is not None and job.nodes > 1 and not one_by_one
+
+    @property
+    def pods_come_back(self) -> bool:
+        """Whether a pod that is lost comes back while the others of its role stay."""
+        return self.restarts_alone and not self.restarts_together
 
     @property
     def queue(self) -> str | None:

@@ -245,7 +245,8 @@ class RolePlan:
         container: Name of the container that runs the program.
         pod: The pods.
         mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
-        restarts_alone: Whether a pod of it that is lost comes back alone, and the job goes on.
+        restarts_alone: Whether a pod of it that is lost comes back, and the job goes on.
+        restarts_together: Whether all pods of the role are made anew then.
     """
 
     name: str
@@ -254,6 +255,7 @@ class RolePlan:
     pod: PodPlan
     mistake_exit_code: int | None = None
     restarts_alone: bool = False
+    restarts_together: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
