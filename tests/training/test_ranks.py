@@ -1,21 +1,16 @@
 """Ranks of nodes in the order of the network, as the pods of a job compute them."""
 
 import asyncio
-import http.server
-import json
 import os
 import socket
-import ssl
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -23,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.support.etcd_server import free_ports
 from tests.support.folders import ROOT
+from tests.support.node_labels import Nodes, node_reader, variables
 from ultrascale.plan import names
 from ultrascale_training import ranks
 
@@ -214,62 +210,10 @@ def test_the_commands_of_jobs_and_the_program_call_its_table_alike() -> None:
 # --- labels of the node -------------------------------------------------------------------------
 
 
-class Nodes(http.server.BaseHTTPRequestHandler):
-    """An API server with the Nodes of a cluster."""
-
-    labels: ClassVar[dict[str, dict[str, str]]] = {}
-    asked: ClassVar[list[dict[str, str]]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append({"path": self.path, **self.headers})
-        node = self.path.removeprefix("/api/v1/nodes/").partition("?")[0]
-        found = self.labels.get(node)
-        self.send_response(200 if found is not None else 403)
-        self.end_headers()
-        self.wfile.write(json.dumps({"metadata": {"labels": found}}).encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep the test's output clean."""
-
-
-class Server(http.server.ThreadingHTTPServer):
-    context: ssl.SSLContext
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
-        return self.context.wrap_socket(connection, server_side=True), address
-
-
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a pod's token, of the API server whose port is in the file `port`."""
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-            *("ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/O=api"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key", "-out", "ca.crt"),
-        ],
-        check=True,
-        capture_output=True,
-        cwd=tmp_path,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "ca.crt", tmp_path / "key")
-    (tmp_path / "token").write_text("secret\n")
-    with Server(("127.0.0.1", 0), Nodes) as server:
-        server.context = context
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        (tmp_path / "port").write_text(str(server.server_port))
-        yield tmp_path
-        server.shutdown()
-
-
-def variables(account: Path, node: str) -> dict[str, str]:
-    return {
-        "ULTRASCALE_NODE": node,
-        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-        "KUBERNETES_SERVICE_PORT": (account / "port").read_text(),
-    }
+    with node_reader(tmp_path) as folder:
+        yield folder
 
 
 def test_a_pod_reads_the_layers_of_its_node_and_nothing_else(
