@@ -3,11 +3,15 @@
 # Checked where torch is installed and where it is not.
 # pyright: reportMissingImports=false
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.folders import ROOT
 from ultrascale_training.errors import TrainingError, VoteLost
 from ultrascale_training.failure_lines import fields_of, new_failures
 from ultrascale_training.failures import FailureLog
@@ -122,6 +126,27 @@ def test_mistake_is_told_without_a_traceback(worker: Worker) -> None:
     _, *lines = worker.message.splitlines()
     assert lines == ["--lr: must be a number above 0, got 'zero'"]
     assert worker.files == [worker.message]
+
+
+def test_disk_that_is_full_is_one_line_and_no_restart_cures_it(tmp_path: Path) -> None:
+    # A line of metrics, an account of restarts: what is written beside the checkpoints.
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from ultrascale_training.failures import FailureLog\n"
+        "sys.excepthook = FailureLog(sys.argv[1]).leave\n"
+        "with Path('/dev/full').open('w') as file: file.write('x')\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "RANK": "3", "PYTHONPATH": str(ROOT / "training")},
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("the disk is full: a file could not be written (No space left on device")
 
 
 def test_thousands_of_failures_leave_a_few_files(

@@ -8,7 +8,8 @@ seen twice show too.
 import os
 import random
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,40 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
     assert last_start(output)["world"] == 2
     assert_resumed(output, every=flags.checkpoint_every)
     assert curve(output) == pytest.approx(undisturbed, rel=EXACT), f"FAULT_SEED={disturbance.seed}"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Generator[Path]:
+    """A file system with room for two checkpoints of the runs here, and not for three."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(disk)], capture_output=True
+    )
+    if made.returncode != 0:
+        pytest.skip("may not mount a file system here")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_full_disk_ends_a_job_in_one_line_and_without_a_restart(
+    flags: Flags, small_disk: Path, tmp_path: Path
+) -> None:
+    output = small_disk / "output"
+    with job(tmp_path / "job", flags.of(output), nodes="1", workers={"n0": 2}) as running:
+        running.start("n0")
+        assert running.wait("n0") != 0
+
+    told = [line for line in running.said() if "the disk is full" in line]
+    assert len(told) == 1
+    assert starts(output) == 1
+    # What was complete stays, and more room is all that the run needs.
+    assert len(list((output / "checkpoints").glob("step-*"))) == 2
+    subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
+    with job(tmp_path / "again", flags.of(output), nodes="1", workers={"n0": 2}) as again:
+        again.start("n0")
+        assert again.wait("n0") == 0, again.output()
+    assert_resumed(output, every=flags.checkpoint_every)
 
 
 def test_mistake_is_tried_once_and_not_as_often_as_torchrun_may_restart(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """Errors that a user can solve, and errors that follow from another worker's."""
 
+import errno
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
 
 class TrainingError(Exception):
     """A mistake in arguments, data or set-up; each line of the message says what to change."""
@@ -17,3 +21,14 @@ class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker wa
     def __init__(self, told: str, *, rank: int | None = None, node: str | None = None) -> None:
         super().__init__(told)
         self.rank, self.node = rank, node
+
+
+def full_disk(error: BaseException) -> TrainingError | None:
+    """Return what a user has to do where a disk or a quota is full, None for other errors."""
+    if not isinstance(error, OSError) or error.errno not in _FULL:
+        return None
+    what = repr(error.filename) if error.filename else "a file"
+    return TrainingError(
+        f"the disk is full: {what} could not be written ({error.strerror}); free some room, "
+        "enlarge it, or lower --keep. The checkpoints before are complete"
+    )

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
 
-from ultrascale_training.errors import TrainingError, VoteLost
+from ultrascale_training.errors import TrainingError, VoteLost, full_disk
 from ultrascale_training.failure_lines import FOLDER, failure_line, fields_of, new_failures
 from ultrascale_training.objects import Objects, open_objects
 
@@ -75,15 +75,17 @@ class FailureLog:
         """
         # torch.distributed puts a hook before this one that has replaced sys.stderr.
         output = sys.__stderr__
-        if not isinstance(error, TrainingError):
+        mistake = error if isinstance(error, TrainingError) else full_disk(error)
+        if mistake is None:
             traceback.print_exception(kind, error, trace, file=output)
-        elif os.environ.get("RANK", "0") == "0":
-            print(error, file=output, flush=True)
+        elif mistake is not error or os.environ.get("RANK", "0") == "0":
+            # All workers have learnt a mistake of the run, and one alone that its disk is full.
+            print(mistake, file=output, flush=True)
         sys.stdout.flush()
         self.keep(error)
         # Another thread may be about to keep which worker has gone.
         self._keeping.acquire(timeout=_PATIENCE_SECONDS)
-        if isinstance(error, TrainingError):
+        if mistake is not None:
             _stop_agent()
             os._exit(2)
         os._exit(1)

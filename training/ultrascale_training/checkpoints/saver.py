@@ -4,7 +4,6 @@ Tensors are stored under the names of the bare model, whole or in shards, so a r
 another number of workers, and under DDP what FSDP wrote and the other way round.
 """
 
-import errno
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -19,10 +18,9 @@ from torch.distributed.checkpoint.staging import AsyncStager
 
 from ultrascale_training.checkpoints.memory import MemoryLostError
 from ultrascale_training.checkpoints.stores import Store
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import TrainingError, full_disk
 
 _log = logging.getLogger("ultrascale_training")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 State = dict[str, Tensor]
 
 
@@ -179,12 +177,8 @@ def explained(error: CheckpointException) -> BaseException:
         if isinstance(cause, TrainingError):
             return cause
     for cause in causes:
-        if isinstance(cause, OSError) and cause.errno in _FULL:
-            return TrainingError(
-                f"the disk is full: a checkpoint could not be written ({cause.strerror}: "
-                f"{cause.filename or 'its file'}); free some room, enlarge it, or lower --keep. "
-                "The checkpoints before it are complete"
-            )
+        if (full := full_disk(cause)) is not None:
+            return full
     return error
 
 
