@@ -41,6 +41,11 @@ def test_each_excerpt_names_its_log_and_commit(name: str) -> None:
     assert len(first.split("/blob/")[1].split("/")[0]) == 40
 
 
+def test_a_table_of_nccom_test_with_the_algorithm_is_read() -> None:
+    row = "1073741824       268435456    fp32       41806          23.92          47.09  Ring"
+    assert logs.read([row]).busbw == 47.09
+
+
 TRANSPORTS: dict[str, tuple[list[str], str | None]] = {
     "EFA's direct fabric": ([f"{SELECTED} efa, fabric is efa-direct (found 32 nics)"], "efa"),
     "Libfabric by channel": (["Channel 00/0 : 7[3] -> 0[0] [receive] via NET/Libfabric/0"], "efa"),

@@ -132,10 +132,14 @@ NCCOM_COMMAND = (
     "1GB",
     "-d",
     "fp32",
-    "-c",
+    # The value is optional: without it, the operation would be taken for it. Random values would be
+    # added up again on the CPU.
+    "--check",
+    "all_ones",
     "allr",
+    # The first is the node of NEURON_RT_ROOT_COMM_ID.
     "--hosts",
-    "127.0.0.1",
+    "{lead}",
     "{peer}",
 )
 """The same with Neuron devices."""

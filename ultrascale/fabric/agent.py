@@ -293,7 +293,7 @@ def work(chosen: Settings, host: str) -> None:
                 asked = _read(stream)
             except (OSError, ValueError):
                 break
-            status, output = run(chosen, asked)
+            status, output = run(chosen, asked, f"{chosen.address}:{shell.port}")
             pair = (str(asked["node"]), str(asked["other"]))
             measured = judge(pair, output, status, floor=chosen.floor, efa=chosen.efa)
             if measured.why:
@@ -321,8 +321,15 @@ def _joined(host: str, chosen: Settings) -> socket.socket:
             return connection
 
 
-def run(chosen: Settings, asked: Message) -> tuple[int, list[str]]:
-    """Run the measurement of this node and another, and return its exit status and its log."""
+def run(chosen: Settings, asked: Message, own_shell: str) -> tuple[int, list[str]]:
+    """Run the measurement of this node and another, and return its exit status and its log.
+
+    Args:
+        chosen: Settings.
+        asked: The pair, as the first pod names it.
+        own_shell: Address of this pod's remote shell: a launcher may start its own node's processes
+            by ssh as well.
+    """
     words = {
         "lead": asked["lead"],
         "peer": asked["peer"],
@@ -340,7 +347,7 @@ def run(chosen: Settings, asked: Message) -> tuple[int, list[str]]:
         env = {
             **os.environ,
             remote.TOKEN: chosen.token,
-            remote.PEERS: json.dumps({asked["peer"]: asked["shell"]}),
+            remote.PEERS: json.dumps({asked["lead"]: own_shell, asked["peer"]: asked["shell"]}),
             "PATH": f"{folder}:{os.environ.get('PATH', '')}",
         }
         limit = ["timeout", "--kill-after=10", f"{chosen.test_seconds:g}"]

@@ -19,8 +19,9 @@ _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,]+)")
 _NETWORK = re.compile(r"Using network (.+?)\s*$")
 _CHANNEL = re.compile(r"via NET/([^/]+)/")
 _LIBFABRIC = re.compile(r"Libfabric|OFI|SENDRECV|RDMA", re.IGNORECASE)
-# Time, algorithm bandwidth, bus bandwidth and wrong values: out of place, then in place.
-_NCCL_COLUMNS, _NCCOM_COLUMNS = 8, 3
+# Time, algorithm bandwidth, bus bandwidth and wrong values: out of place, then in place. nccom-test
+# has the first three, and in later releases the algorithm.
+_NCCL_COLUMNS, _NCCOM_COLUMNS = 8, (3, 4)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def read(lines: Iterable[str]) -> Reading:
 def _row(line: str) -> tuple[int, float, int] | None:
     """Return bytes, bus bandwidth and wrong values of a row of results; None for any other line."""
     words = line.split()
-    if len(words) < 6 or not (words[0].isdigit() and words[1].isdigit()):
+    if len(words) < 3 + _NCCOM_COLUMNS[0] or not (words[0].isdigit() and words[1].isdigit()):
         return None
     if not _TYPE.match(words[2]):
         return None
@@ -74,7 +75,7 @@ def _row(line: str) -> tuple[int, float, int] | None:
         if len(rest) >= _NCCL_COLUMNS:
             columns = rest[-_NCCL_COLUMNS:]
             return int(words[0]), float(columns[2]), _count(columns[3]) + _count(columns[7])
-        if len(rest) == _NCCOM_COLUMNS:
+        if len(rest) in _NCCOM_COLUMNS:
             return int(words[0]), float(rest[2]), 0
     except ValueError:
         return None

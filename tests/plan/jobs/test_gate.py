@@ -94,7 +94,9 @@ def test_floors_come_from_published_figures_and_from_the_file() -> None:
 def test_neuron_devices_are_measured_by_their_own_tool() -> None:
     job = prepared(job_cluster(NEURON), BOTH)
     said = settings(job)
-    assert "nccom-test" in said["command"]
+    # `-c allr` would take the operation for the kind of check.
+    words = " ".join(said["command"])
+    assert words.endswith("--check all_ones allr --hosts {lead} {peer}")
     assert (said["slots"], said["floor"]) == (32, 37.7)
     (pods,) = pod_templates(check("device", job))
     assert "/dev/neuron" in pods["spec"]["containers"][0]["command"][-1]
@@ -163,6 +165,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         job_cluster(GPUS),
         {"name": "a" * 36, "preflight": "fabric"},
         "job: preflight: the checks' names would be too long: 43 characters",
+    ),
+    "Inferentia": (
+        job_cluster(NEURON | {"instance_types": ["inf2.48xlarge"]}),
+        {"preflight": "fabric"},
+        "job: preflight: a measurement between nodes of inf2.48xlarge",
     ),
     "too few dollars": (
         job_cluster(GPUS, scheduling={**VOLCANO, "preflight": {"max_usd": 5}}),

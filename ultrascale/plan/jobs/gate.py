@@ -101,6 +101,9 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[conf
     if "fabric" in job.preflight and job.nodes == 1:
         wrong = "a measurement between nodes for a job of one node"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
+    if "fabric" in job.preflight and _is_inferentia(pools):
+        wrong = f"a measurement between nodes of {_types(pools)}, which nccom-test has for Trainium"
+        yield config.refuse("preflight", wrong, "use device, or leave it out")
     stated = request.cluster.scheduling.preflight.image
     needs_arm = share.accelerator == names.NVIDIA_GPU and _is_arm(pools)
     if "fabric" in job.preflight and needs_arm and stated is None:
@@ -227,6 +230,12 @@ def _diagnosis(share: NodeShare) -> str:
     if share.accelerator == names.NEURON_DEVICE:
         return "neuron-ls and nccom-test"
     return "DCGM's diagnosis of level 2"
+
+
+def _is_inferentia(pools: Sequence[PoolPlan]) -> bool:
+    # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html
+    found = (catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types)
+    return any(each is not None and "Inferentia" in each.name for each in found)
 
 
 def _is_arm(pools: Sequence[PoolPlan]) -> bool:
