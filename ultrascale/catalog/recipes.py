@@ -40,6 +40,7 @@ _NEURON_TUTORIAL = "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/trai
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium2.html
 PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
     {
+        "NVIDIA A100": 312.0,
         "NVIDIA H100": 989.0,
         "NVIDIA H200": 989.0,
         "NVIDIA B200": 2_250.0,
@@ -47,9 +48,17 @@ PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
         "AWS Trainium2": 667.0,
     }
 )
-# TorchTitan reports 33 % to 39 % for Llama 3.1 8B on 8 and on 128 H100.
-# Source: https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/benchmarks/llama3_h100_202412_torchtitan.md
+# TorchTitan reports 33 % to 39 % for Llama 3.1 8B on 8 and on 128 H100, and 52 % to 58 % for 8B and
+# 70B of Llama 3 on 64 A100.
+# Sources: https://github.com/pytorch/torchtitan/blob/31a17bfdb70bab6f62a13d21816a5339b911d6e3/benchmarks/llama3_h100_202412_torchtitan.md
+# and https://github.com/pytorch/torchtitan/blob/4d88a8a44fe439f73f564b83d60b29a906ef3507/docs/performance.md
 UTILIZATION = 0.35
+_UTILIZATION: Mapping[str, float] = MappingProxyType({"NVIDIA A100": 0.55})
+
+
+def utilization_of(accelerator: str) -> float:
+    """Return the share of an accelerator's peak that a step is estimated with."""
+    return _UTILIZATION.get(accelerator, UTILIZATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +140,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=8,
         layouts={
+            "NVIDIA A100": Layout(local_batch=1),
             "NVIDIA H100": Layout(local_batch=1),
             "NVIDIA H200": Layout(local_batch=2),
             "NVIDIA B200": Layout(local_batch=4),
@@ -148,6 +158,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=32,
         layouts={
+            "NVIDIA A100": Layout(local_batch=8, tensor=8, recomputation="full"),
             "NVIDIA H100": Layout(
                 local_batch=16, tensor=8, recomputation="full", source=_BENCHMARKS
             ),
@@ -185,6 +196,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=1_000,
         nodes=1,
         layouts={
+            "NVIDIA A100": Layout(local_batch=1, recomputation="full"),
             "NVIDIA H100": Layout(local_batch=2),
             "NVIDIA H200": Layout(local_batch=4),
             "NVIDIA B200": Layout(local_batch=8),
@@ -204,6 +216,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=16,
         layouts={
+            "NVIDIA A100": Layout(local_batch=2, recomputation="full"),
             "NVIDIA H100": Layout(local_batch=2, recomputation="full"),
             "NVIDIA H200": Layout(local_batch=4, recomputation="full"),
             "NVIDIA B200": Layout(local_batch=4, recomputation="full"),
@@ -221,6 +234,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100_000,
         nodes=8,
         layouts={
+            "NVIDIA A100": Layout(local_batch=2, expert=8, recomputation="full"),
             "NVIDIA H100": Layout(local_batch=2, expert=8, recomputation="full"),
             "NVIDIA H200": Layout(local_batch=4, expert=8, recomputation="full"),
             "NVIDIA B200": Layout(local_batch=4, expert=8, recomputation="full"),
@@ -238,6 +252,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=1_000,
         nodes=1,
         layouts={
+            "NVIDIA A100": Layout(local_batch=1),
             "NVIDIA H100": Layout(local_batch=1),
             "NVIDIA H200": Layout(local_batch=2),
             "NVIDIA B200": Layout(local_batch=2),
@@ -254,6 +269,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=1_000,
         nodes=1,
         layouts={
+            "NVIDIA A100": Layout(local_batch=2),
             "NVIDIA H100": Layout(local_batch=2),
             "NVIDIA H200": Layout(local_batch=4),
             "NVIDIA B200": Layout(local_batch=4),
@@ -270,6 +286,7 @@ RECIPES: Mapping[str, Recipe] = _table(
         steps=100,
         nodes=1,
         layouts={
+            "NVIDIA A100": Layout(local_batch=4),
             "NVIDIA H100": Layout(local_batch=4),
             "NVIDIA H200": Layout(local_batch=4),
             "NVIDIA B200": Layout(local_batch=4),

@@ -142,7 +142,7 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
         seconds = interval_in_bucket(each)
         experts = f", experts by {each.expert}" if each.expert > 1 else ""
         table.add_row(
-            type_name if each.memory.fits else f"{type_name} (too small)",
+            type_name,
             f"{each.devices:,}",
             f"{each.degrees}{experts}",
             f"{each.local_batch:,}",
@@ -172,7 +172,8 @@ def _row(each: RecipePlan) -> tuple[str, ...]:
 
 
 def _gib(each: RecipePlan) -> str:
-    return f"{each.memory.total / _GIB:,.0f} of {each.memory.device / _GIB:,.0f}"
+    shown = f"{each.memory.total / _GIB:,.0f} of {each.memory.device / _GIB:,.0f}"
+    return shown if each.memory.fits else f"{shown}: too small"
 
 
 def _document(each: RecipePlan) -> Mapping[str, object]:

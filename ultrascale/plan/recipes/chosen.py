@@ -175,5 +175,6 @@ def _step_seconds(chosen: Chosen) -> float:
         "evaluate": forward + attention,
         "lora": 2 * forward + 3 * attention,
     }.get(chosen.recipe.purpose, 3 * (forward + attention))
-    rate = chosen.devices * chosen.device.teraflops * 1e12 * recipes.UTILIZATION
+    used = recipes.utilization_of(chosen.device.name)
+    rate = chosen.devices * chosen.device.teraflops * 1e12 * used
     return operations * division.sequence * chosen.global_batch / rate

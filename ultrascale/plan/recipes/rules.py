@@ -15,7 +15,7 @@ _GIB = 2**30
 _KEY = "recipe"
 # Numbers of nodes that a message names.
 _SHOWN = 5
-# A batch this much larger trains another model: it is no advice.
+# A batch this much larger trains another model.
 _LARGEST_CHANGE = 4
 
 
@@ -127,9 +127,9 @@ def _batch_for(chosen: Chosen) -> str:
     together = [nodes * chosen.device.count // group * division.local_batch for nodes in counts]
     unit = math.lcm(*together)
     batch = math.ceil(chosen.global_batch / unit) * unit
-    if batch > _LARGEST_CHANGE * chosen.global_batch:
-        return f"a {options.GLOBAL_BATCH} that all of them share"
-    return f"add --{options.GLOBAL_BATCH}={batch} to args"
+    times = batch / chosen.global_batch
+    warned = f", {times:,.0f} times as many" if times > _LARGEST_CHANGE else ""
+    return f"add --{options.GLOBAL_BATCH}={batch} to args{warned}"
 
 
 def _at(job: config.TrainingJob, option: str, wrong: str, todo: str) -> config.Mistake:
