@@ -1,6 +1,7 @@
 """Progress and tracebacks of a training job, as `status` finds them in the cluster."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from tests.support import job_manifests as given
 from tests.support.jobs import container, prepared
+from tests.support.pools import make_cluster
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
 from ultrascale.cli import job_views
@@ -152,6 +154,34 @@ def test_status_says_how_far_a_job_is_and_what_ended_its_pods(
     assert "ip-10-0-0-7" in printed
     assert document["progress"]["step"] == "120/1000"
     assert document["ends"][0]["pod"] == "bert-worker-0"
+
+
+@pytest.mark.parametrize(
+    ("observability", "restarts", "told"),
+    [({}, 2, True), ({}, 0, False), ({"container_logs": False}, 2, False), (None, 2, False)],
+    ids=["restarted", "the first start", "no logs of pods", "not observed"],
+)
+def test_logs_of_pods_that_are_gone_have_a_command(
+    stub: StubApiServer,
+    cluster: Cluster,
+    observability: dict[str, Any] | None,
+    restarts: int,
+    told: bool,
+) -> None:
+    """A program of the user's keeps no tracebacks: a restart deletes those of its pods."""
+    file = make_cluster(observability=observability)
+    job = given.volcano_job(pods=2) | {"status": {"retryCount": restarts}}
+    stub.put(f"{given.VOLCANO_JOBS}/bert", job)
+
+    command = report_of(cluster, job_status(cluster, "training", "bert"), file).earlier_logs
+
+    if not told:
+        assert command == ""
+        return
+    words = shlex.split(command)
+    assert words[:4] == ["aws", "logs", "tail", f"/aws/containerinsights/{file.name}/application"]
+    assert words[words.index("--region") + 1] == file.region
+    assert '$.kubernetes.pod_name = "bert-*"' in words[-1]
 
 
 def test_a_program_that_writes_no_message_leaves_the_end_of_its_log() -> None:

@@ -137,7 +137,8 @@ VENDED: Mapping[tuple[str, str], VendedMetric] = MappingProxyType(
 # Groups of logs that the agent and Fluent Bit of the add-on write for a cluster, and would make
 # without an end to their retention.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-EKS-logs.html
-CONTAINER_LOGS = ("application", "dataplane", "host")
+APPLICATION_LOGS = "application"
+CONTAINER_LOGS = (APPLICATION_LOGS, "dataplane", "host")
 PERFORMANCE_LOGS = "performance"
 
 

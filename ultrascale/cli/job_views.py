@@ -92,6 +92,9 @@ def print_report(report: TrainingReport) -> None:
         say(f"  {end.pod} on {end.node or 'no node'} ended with:")
         for line in end.message.splitlines()[-_MOST_LINES:]:
             say(f"    {printable(line)}")
+    if report.earlier_logs:
+        say("  errors of pods that a restart has deleted are in CloudWatch:")
+        say(f"    {report.earlier_logs}")
 
 
 def _words(fields: Mapping[str, str]) -> str:

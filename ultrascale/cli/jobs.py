@@ -187,6 +187,7 @@ def status(
     context: Context = None,
 ) -> None:
     """Show the state of the jobs, or of one job and each of its pods."""
+    from ultrascale import config
     from ultrascale.cli import job_views
     from ultrascale.jobs.status import find_job, job_status, jobs_in
     from ultrascale.jobs.training_report import report_of
@@ -203,7 +204,7 @@ def status(
         state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
         # Where there is none, the error names the first.
         state = state or job_status(cluster, namespaces[0], job)
-        report = report_of(cluster, state)
+        report = report_of(cluster, state, None if file is None else config.load(file))
         if as_json:
             typer.echo(job_views.as_json(job_views.job_document(state, report)))
         else:

@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ultrascale import config
+from ultrascale.catalog import cloudwatch
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -49,19 +51,25 @@ class TrainingReport:
         progress: Fields of the last line of progress; empty where there is none.
         failures: Fields of each failure that the program of this start knows of earlier ones.
         ends: Last words of containers that have ended.
+        earlier_logs: Command that prints errors of pods that restarts have deleted; empty where
+            there were none, or their logs are not kept.
     """
 
     progress: Mapping[str, str]
     failures: tuple[Mapping[str, str], ...]
     ends: tuple[PodEnd, ...]
+    earlier_logs: str = ""
 
 
-def report_of(cluster: Cluster, job: JobStatus) -> TrainingReport:
+def report_of(
+    cluster: Cluster, job: JobStatus, file: config.Cluster | None = None
+) -> TrainingReport:
     """Return the report of a job; what cannot be read is left out.
 
     Args:
         cluster: Where it runs.
         job: Its state.
+        file: The cluster file; None where it is not known.
     """
     first = next((pod for pod in job.pods if pod.state in _WITH_A_LOG), None)
     progress: Mapping[str, str] = {}
@@ -73,7 +81,35 @@ def report_of(cluster: Cluster, job: JobStatus) -> TrainingReport:
         head = _lines(cluster, job.namespace, first, {"limitBytes": _HEAD_BYTES})
         found = (fields for line in head if (fields := _fields(line, _FAILED)))
         failures = tuple(found)[:_MOST_FAILURES]
-    return TrainingReport(progress=progress, failures=failures, ends=tuple(_ends(job)))
+    return TrainingReport(
+        progress=progress,
+        failures=failures,
+        ends=tuple(_ends(job)),
+        earlier_logs="" if file is None else earlier_logs(file, job),
+    )
+
+
+def earlier_logs(cluster: config.Cluster, job: JobStatus) -> str:
+    """Return the command that prints errors of pods that restarts have deleted.
+
+    Empty where the job has not been restarted, or CloudWatch keeps no logs of pods. The command
+    reads the whole log of a fleet, which takes long: the state of a job does not wait for it.
+
+    Args:
+        cluster: The cluster file.
+        job: State of the job.
+    """
+    kept = cluster.observability is not None and cluster.observability.container_logs
+    if not kept or not job.state.retries or job.state.array is not None:
+        return ""
+    group = cloudwatch.log_group(cluster.name, cloudwatch.APPLICATION_LOGS)
+    pattern = (
+        f'{{ $.kubernetes.namespace_name = "{job.namespace}" && '
+        f'$.kubernetes.pod_name = "{job.name}-*" && $.log = "*Error*" }}'
+    )
+    since = f"{job.created:%Y-%m-%dT%H:%M:%SZ}"
+    words = ("aws", "logs", "tail", group, "--region", cluster.region, "--since", since)
+    return shlex.join((*words, "--filter-pattern", pattern))
 
 
 def _ends(job: JobStatus) -> Iterator[PodEnd]:
