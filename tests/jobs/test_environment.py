@@ -33,6 +33,20 @@ def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:
     assert served["NCCL_DEBUG"] == "WARN"
 
 
+def test_roles_can_give_each_other_tensors_of_a_gpu() -> None:
+    """With expandable segments torch asks for a call that a container has only with SYS_PTRACE."""
+    roles = {"actor": {}, "learner": {}}
+
+    (sent,) = [
+        each
+        for each in prepared(GPUS, make_job(nodes=None, roles=roles)).objects
+        if each["kind"] == "Job"
+    ]
+
+    assert "NCCL_DEBUG" in str(sent)
+    assert "ALLOC_CONF" not in str(sent)
+
+
 def test_the_trace_of_a_hang_covers_a_step_of_a_large_model() -> None:
     """Under the name of today's torch alone: of the older one each process warns."""
     found = environment(prepared(GPUS))

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-Runtime = Literal["torch", "neuron", "neuron-efa", "nvidia", "nvidia-torch", "efa-small-pages"]
+Runtime = Literal[
+    "torch",
+    "neuron",
+    "neuron-efa",
+    "nvidia",
+    "nvidia-torch",
+    "nvidia-allocator",
+    "efa-small-pages",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +129,13 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 why="the trace reaches back over the last steps",
                 source=_TORCHTITAN,
             ),
-            # Not for services: vLLM's own pool of memory does not work with it, and its releases
-            # before May 2026 refuse to start.
-            # Source: https://github.com/vllm-project/vllm/pull/40812
+        },
+        # Not where vLLM runs: its own pool of memory does not work with it, and its releases before
+        # May 2026 refuse to start. Nor where processes give each other tensors of a GPU: without
+        # fabric handles torch takes them by pidfd_getfd, which needs SYS_PTRACE in a container.
+        # Source: https://github.com/vllm-project/vllm/pull/40812,
+        #     https://github.com/pytorch/pytorch/issues/165685
+        "nvidia-allocator": {
             "PYTORCH_CUDA_ALLOC_CONF": Variable(
                 value="expandable_segments:True",
                 why="memory that is free in pieces can be used",

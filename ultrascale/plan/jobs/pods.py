@@ -36,7 +36,7 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
     return PodPlan(
         image=request.image,
         command=command.plain(job),
-        env=_environment(job, requests),
+        env=_environment(request, requests),
         fields={},
         requests=requests,
         # A CPU limit would throttle a pod on a node that has nothing else to do.
@@ -81,8 +81,9 @@ def shutdown_seconds(job: config.AnyJob) -> int:
     return int(job.grace_period_seconds * _SHUTDOWN_SHARE)
 
 
-def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str, str]:
+def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables of the job's libraries, and its own, which win."""
+    job = request.job
     runtimes: list[runtime_environment.Runtime] = []
     env: dict[str, str] = {}
     if isinstance(job, config.TrainingJob):
@@ -96,6 +97,9 @@ def _environment(job: config.AnyJob, requests: Mapping[str, str]) -> Mapping[str
         runtimes.append("nvidia")
         if isinstance(job, config.TrainingJob):
             runtimes.append("nvidia-torch")
+            # Roles give each other weights through the memory of GPUs, or start vLLM.
+            if request.role is None:
+                runtimes.append("nvidia-allocator")
     if names.EFA_INTERFACE in requests and names.HUGE_PAGES not in requests:
         runtimes.append("efa-small-pages")
     for runtime in runtimes:
