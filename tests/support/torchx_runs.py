@@ -1,11 +1,19 @@
-"""Runs the `torchx` command line as its user does, on a machine without a network."""
+"""Runs the `torchx` command line as its user does, on a machine without a network.
 
+A command is forked from one process that has imported TorchX and our scheduler, which takes a
+second; it has its own words, environment, folder and output.
+"""
+
+import atexit
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import IO, Any
 
 import yaml
 
@@ -18,6 +26,25 @@ _NO_NETWORK = """import socket
 def connect(*_):
     raise OSError("a dry run asked the network")
 socket.socket.connect = socket.socket.connect_ex = connect
+"""
+# Reads one command a line, and answers with its exit status.
+_SERVER = """import importlib.metadata, json, os, signal, sys
+import kubernetes.client, kubernetes.config, kubernetes.dynamic
+import torchx.cli.main
+for each in importlib.metadata.entry_points(group="torchx.schedulers"):
+    each.load()
+for line in sys.stdin:
+    asked = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    signal.alarm(60)
+    for number, file in enumerate(asked["files"], start=1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    os.chdir(asked["folder"])
+    sys.exit(torchx.cli.main.main(asked["words"]))
 """
 
 
@@ -38,11 +65,44 @@ def run(
 
 
 def torchx(
-    *words: str, folder: Path, cwd: Path = ROOT, **variables: str
+    *words: str, folder: Path, cwd: Path = ROOT, repository: str | None = ECR_REPO
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``torchx`` with these words."""
-    command = [sys.executable, "-m", "torchx.cli.main", *words]
-    return run(command, environment(folder, **{"ECR_REPO": ECR_REPO, **variables}), cwd=cwd)
+    """Run ``torchx`` with these words, and ``repository`` as the variable ECR_REPO."""
+    variables = {} if repository is None else {"ECR_REPO": repository}
+    asked = {
+        "words": words,
+        "folder": str(cwd),
+        "files": [str(folder / "stdout"), str(folder / "stderr")],
+        "environment": environment(folder, **variables),
+    }
+    commands, statuses = _server()
+    commands.write(f"{json.dumps(asked)}\n")
+    commands.flush()
+    status = int(statuses.readline())
+    said, told = (Path(file).read_text() for file in asked["files"])
+    return subprocess.CompletedProcess(["torchx", *words], status, said, told)
+
+
+@cache
+def _server() -> tuple[IO[str], IO[str]]:
+    folder = TemporaryDirectory()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SERVER],
+        env=environment(Path(folder.name)),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def end() -> None:
+        process.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return process.stdin, process.stdout
 
 
 def request(process: subprocess.CompletedProcess[str]) -> str:

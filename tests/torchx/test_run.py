@@ -195,9 +195,7 @@ def test_an_image_without_its_registry_is_refused_until_the_account_is_known(
     tmp_path: Path, repository: str | None
 ) -> None:
     # As the tutorial types it: --image $ECR_REPO:bert_pretrain
-    variables = environment(tmp_path, **({} if repository is None else {"ECR_REPO": repository}))
-
-    process = run(["torchx", "run", "--dryrun", *words()], variables)
+    process = torchx("run", "--dryrun", *words(), folder=tmp_path, repository=repository)
 
     assert process.returncode == 1
     assert "ECR_REPO is not set" in process.stderr
