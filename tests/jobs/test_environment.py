@@ -35,7 +35,7 @@ def test_a_service_keeps_the_allocator_that_its_server_expects() -> None:
 
 def test_roles_can_give_each_other_tensors_of_a_gpu() -> None:
     """With expandable segments torch asks for a call that a container has only with SYS_PTRACE."""
-    roles = {"actor": {}, "learner": {}}
+    roles: dict[str, dict[str, Any]] = {"actor": {}, "learner": {}}
 
     (sent,) = [
         each
