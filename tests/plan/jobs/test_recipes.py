@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
             min_nodes=1,
             args=["--training.local_batch_size=4", "--training.global_batch_size=64"],
         ),
-        "recipe: 115 GiB on an NVIDIA H100 with min_nodes: 1, of which a program can use 76 "
+        "recipe: 115.1 GiB on an NVIDIA H100 with min_nodes: 1, of which a program can use 76.0 "
         "(states 15, gathered 6, activations 74, logits 5, reserved 15), got 'llama3-8b'; add "
         "--training.local_batch_size=2 to args or add --activation-checkpoint=full to args",
     ),
@@ -252,8 +252,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a model that no device holds": (
         recipe_job("llama3-70b", nodes=4),
-        "recipe: 84 GiB on an NVIDIA H100, of which a program can use 76 (states 33, gathered 2, "
-        "activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
+        "recipe: 84.4 GiB on an NVIDIA H100, of which a program can use 76.0 (states 33, gathered "
+        "2, activations 36, logits 2, reserved 11), got 'llama3-70b'; add "
         "--training.local_batch_size=8 to args or add "
         "--parallelism.context_parallel_degree=2 to args",
     ),

@@ -144,8 +144,8 @@ def _too_large(chosen: Chosen) -> config.Mistake:
     found = chosen.memory
     fewer = f" with min_nodes: {chosen.least_nodes}" if chosen.least_nodes < chosen.nodes else ""
     wrong = (
-        f"{found.total / _GIB:,.0f} GiB on an {chosen.device.name}{fewer}, of which a program can "
-        f"use {found.device / _GIB:,.0f} (states {found.states / _GIB:,.0f}, gathered "
+        f"{found.total / _GIB:,.1f} GiB on an {chosen.device.name}{fewer}, of which a program can "
+        f"use {found.device / _GIB:,.1f} (states {found.states / _GIB:,.0f}, gathered "
         f"{found.gathered / _GIB:,.0f}, activations {found.activations / _GIB:,.0f}, logits "
         f"{found.logits / _GIB:,.0f}, reserved {found.reserved / _GIB:,.0f})"
     )
