@@ -44,8 +44,11 @@ def test_nobody_has_it_where_no_job_needs_it(scheduling: dict[str, Any] | None) 
     assert objects(scheduling=scheduling) == []
 
 
-def test_nobody_has_it_where_jobs_have_two_nodes_at_most() -> None:
-    small = {**TRAIN, "nodes": {"static": 2}}
-    charts = define_charts(assemble(make_cluster(**job_cluster(small))))
+@pytest.mark.parametrize(("pools", "has_it"), [(1, False), (2, True)])
+def test_nobody_has_it_where_jobs_have_two_nodes_at_most(pools: int, has_it: bool) -> None:
+    small = [
+        {**TRAIN, "name": f"train-{number}", "nodes": {"static": 2}} for number in range(pools)
+    ]
+    charts = define_charts(assemble(make_cluster(**job_cluster(*small))))
 
-    assert "node-readers" not in {chart.name for chart in charts.platform}
+    assert ("node-readers" in {chart.name for chart in charts.platform}) == has_it

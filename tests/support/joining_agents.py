@@ -16,12 +16,14 @@ import logging
 import os
 import random
 import resource
+import socket
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar
@@ -42,6 +44,7 @@ class Agent(SimpleElasticAgent):
 
     joined: ClassVar[list[dict[str, Any]]] = []
     began: ClassVar[float] = 0.0
+    names_steps: ClassVar[bool] = False
 
     def __init__(self, spec: Any, **_: Any) -> None:
         super().__init__(spec)
@@ -113,8 +116,11 @@ def _host(nodes: Sequence[Sequence[str]], began: float, answer: Any) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     logging.disable(logging.ERROR)
     os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
-    # torch names a step of its own log by the sources of the whole stack.
-    dynamic_rendezvous.get_method_name = lambda depth=2: sys._getframe(depth).f_code.co_name
+    # torch asks DNS for the names of its peers, for its log. Here an answer may never come.
+    os.environ["RES_OPTIONS"] = "timeout:1 attempts:1"
+    if not Agent.names_steps:
+        # torch names a step of its own log by the sources of the whole stack.
+        dynamic_rendezvous.get_method_name = lambda depth=2: sys._getframe(depth).f_code.co_name
     # Its agent starts processes; all else of the launcher is what torchrun runs.
     launcher.LocalElasticAgent = Agent
     Agent.began = began
@@ -131,9 +137,20 @@ def _host(nodes: Sequence[Sequence[str]], began: float, answer: Any) -> None:
 
 
 def _launch(options: Sequence[str]) -> None:
-    config, _, _ = run.config_from_args(run.parse_args([*options, "train.py"]))
+    asked = run.parse_args([*options, "train.py"])
+    if asked.rdzv_backend == "static" and asked.node_rank:
+        _wait_for(asked.master_addr, asked.master_port)
+    config, _, _ = run.config_from_args(asked)
     config.monitor_interval = 0.1
     launcher.launch_agent(config, "train.py", [])
+
+
+def _wait_for(host: str, port: int) -> None:
+    """Wait until the first agent listens, as the command of a pod does."""
+    while True:
+        with suppress(OSError), socket.create_connection((host, port)):
+            return
+        time.sleep(0.2)
 
 
 def _address(index: int) -> str:
@@ -163,7 +180,11 @@ def main() -> None:
     parser.add_argument("--told", type=Path, help="Folder of nodes.json, which gets told.json.")
     parser.add_argument("--backend", choices=("static", "c10d", "etcd-v3"))
     parser.add_argument("nodes", type=int, nargs="*")
+    parser.add_argument(
+        "--names-steps", action="store_true", help="Let torch name the steps of its log itself."
+    )
     asked = parser.parse_args()
+    Agent.names_steps = asked.names_steps
     if asked.told is not None:
         told = join(json.loads((asked.told / "nodes.json").read_text()))
         (asked.told / "told.json").write_text(json.dumps(told))

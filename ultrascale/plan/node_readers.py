@@ -28,7 +28,7 @@ def plan_node_readers(
     by_scheduler = kueue is not None and all(queue.topology for queue in kueue.queues)
     if scheduling.rendezvous.ranks != "topology" or scheduling.engine == "none" or by_scheduler:
         return ()
-    accelerated = [pool for pool in pools if pool.accelerator is not None]
-    if not any(pool.max_nodes >= FEWEST_ORDERED for pool in placed(accelerated)):
+    # A job may run on several pools.
+    if sum(pool.max_nodes for pool in placed(pools)) < FEWEST_ORDERED:
         return ()
     return tuple(namespace.name for namespace in namespaces if namespace.training)
