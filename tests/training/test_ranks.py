@@ -222,6 +222,8 @@ def test_a_pod_reads_the_layers_of_its_node_and_nothing_else(
     labels = {f"{LAYER}2": "nn-b", f"{LAYER}1": "nn-a", f"{LAYER}3": "nn-c", "zone": "a"}
     monkeypatch.setattr(Nodes, "labels", {"ip-10-0-0-1": labels})
     monkeypatch.setattr(Nodes, "asked", [])
+    # Nobody listens there: the API server is asked itself.
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
 
     place = ranks.place_of_node(variables(account, "ip-10-0-0-1"), nodes=1, account=account)
 

@@ -168,7 +168,11 @@ def _labels(url: str, token: str, context: ssl.SSLContext) -> Mapping[str, str]:
         "Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
     }
     request = urllib.request.Request(url, headers=headers)
-    with urllib.request.urlopen(request, timeout=_ASK_SECONDS, context=context) as answer:
+    # A proxy of the job's environment is for the internet.
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
+    with opener.open(request, timeout=_ASK_SECONDS) as answer:
         found = json.loads(answer.read())
     labels = found.get("metadata", {}).get("labels", {})
     return {str(key): str(value) for key, value in labels.items()}
