@@ -27,12 +27,15 @@ from ultrascale_training.checkpoints import (
     Saver,
     Store,
     SuspectCheckpointError,
+    UnreadableError,
     load,
     newest_sound,
     open_checkpoint,
     open_store,
+    sound,
     verify,
 )
+from ultrascale_training.checkpoints.manifest import FileSum
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import open_objects
 
@@ -171,6 +174,25 @@ def test_what_is_damaged_is_named_and_the_checkpoint_before_is_taken(
     assert [(bad.step, bad.cause) for bad in store.aside()] == [(2, "damage")]
     assert newest_sound(store, group) == found
     assert told_by_us(caplog) == [told]
+
+
+def test_a_node_that_reads_other_bytes_than_another_sets_no_checkpoint_aside(
+    store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(store, group, 1, 2)
+    monkeypatch.setenv("ULTRASCALE_NODE", "ip-10-0-0-7")
+    reads, real = itertools.count(), sound.sum_of
+
+    def misread(stream: Any) -> FileSum:
+        return FileSum(bytes=1, sha256="0" * 64) if next(reads) == 0 else real(stream)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sound, "sum_of", misread)
+        with pytest.raises(UnreadableError, match=r"node ip-10-0-0-7 .*reads what was written"):
+            newest_sound(store, group)
+
+    assert store.aside() == []
+    assert loaded(newest_sound(store, group)) == {2.0}
 
 
 def test_a_run_whose_checkpoints_are_all_damaged_is_refused_and_not_begun_anew(

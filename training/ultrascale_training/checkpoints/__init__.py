@@ -8,6 +8,7 @@ from ultrascale_training.checkpoints.nan_guard import (
 )
 from ultrascale_training.checkpoints.saver import Saver, State, explained, tensors_of
 from ultrascale_training.checkpoints.sound import (
+    UnreadableError,
     load,
     newest_sound,
     open_checkpoint,
@@ -26,6 +27,7 @@ __all__ = [
     "State",
     "Store",
     "SuspectCheckpointError",
+    "UnreadableError",
     "explained",
     "load",
     "newest_sound",

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,17 +64,18 @@ def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
     Raises:
         TrainingError: On every worker: the run has checkpoints, and none is sound; or a worker
             does not see what the first one sees.
+        UnreadableError: On every worker: a node reads other bytes than another one, or the place
+            does not answer.
     """
     leads = dist.get_rank(group) == 0
     tried: list[str] = []
     while True:
         found = _told(group, _open_next(store, tried) if leads else None)
         if isinstance(found, _Unreadable):
-            raise TrainingError(found.reason)
+            raise UnreadableError(found.reason)
         if not isinstance(found, Checkpoint):
             break
-        _check_seen(store, found, group)
-        reason = _said_by_any(group, _damage(store, found, group))
+        reason = _confirmed_damage(store, found, group)
         if reason is None:
             return found
         tried.append(f"{found.name}: {reason}")
@@ -129,10 +131,22 @@ def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
         TrainingError: On every worker, with what differs.
     """
     store, _ = _store_of(checkpoint.location)
-    _check_seen(store, checkpoint, group)
-    reason = _said_by_any(group, _damage(store, checkpoint, group))
+    reason = _confirmed_damage(store, checkpoint, group)
     if reason is not None:
         raise TrainingError(f"--resume: {checkpoint.location} is damaged: {reason}")
+
+
+class UnreadableError(Exception):
+    """Checkpoints may be sound and cannot be read from here; another start, or node, may help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Damage:
+    """What one worker has found wrong."""
+
+    file: str
+    reason: str
+    node: str
 
 
 @dataclass(frozen=True)
@@ -197,23 +211,59 @@ def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) 
         )
 
 
-def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:
+def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:
+    """Return what is wrong with a checkpoint, on every worker the same.
+
+    Another worker reads what one has found wrong. Otherwise one node with a broken mount or broken
+    memory would set all checkpoints of the run aside.
+
+    Raises:
+        UnreadableError: On every worker: the other one reads what was written.
+    """
+    _check_seen(store, checkpoint, group)
+    world = dist.get_world_size(group)
+    finder, found = _said_by_any(group, _damage(store, checkpoint, group))
+    if found is None:
+        return None
+    # Workers of a node follow one another, so this one is on another node where there is one.
+    judge = (finder + world // 2) % world
+    own = _wrong(store, checkpoint, found.file) if dist.get_rank(group) == judge else None
+    second = _told(group, own, by=judge)
+    if second is None:
+        raise UnreadableError(
+            f"{checkpoint.location}: worker {finder} on node {found.node} says that "
+            f"{found.reason}, and worker {judge} then reads what was written; if it happens again, "
+            f"replace node {found.node}, whose mount or memory is bad"
+        )
+    return found.reason
+
+
+def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> "_Damage | None":
     """Return what is wrong with this worker's share of the files."""
     rank, world = dist.get_rank(group), dist.get_world_size(group)
-    for number, (name, written) in enumerate(sorted(checkpoint.files.items())):
-        if _reader_of(name, number) % world != rank:
-            continue
-        try:
-            with store.open_file(checkpoint, name) as stream:
-                read = sum_of(stream)
-        except (OSError, MemoryLostError) as error:
-            return f"{name} cannot be read: {error}"
-        if read != written:
-            return (
-                f"{name} differs from what was written: {read.bytes} bytes with SHA-256 "
-                f"{read.sha256[:16]}…, of {written.bytes} with {written.sha256[:16]}…"
-            )
+    for number, name in enumerate(sorted(checkpoint.files)):
+        if _reader_of(name, number) % world == rank:
+            reason = _wrong(store, checkpoint, name)
+            if reason is not None:
+                node = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
+                return _Damage(file=name, reason=reason, node=node)
     return None
+
+
+def _wrong(store: Store, checkpoint: Checkpoint, name: str) -> str | None:
+    """Return what is wrong with one file."""
+    written = checkpoint.files[name]
+    try:
+        with store.open_file(checkpoint, name) as stream:
+            read = sum_of(stream)
+    except (OSError, MemoryLostError) as error:
+        return f"{name} cannot be read: {error}"
+    if read == written:
+        return None
+    return (
+        f"{name} differs from what was written: {read.bytes} bytes with SHA-256 "
+        f"{read.sha256[:16]}…, of {written.bytes} with {written.sha256[:16]}…"
+    )
 
 
 def _reader_of(name: str, number: int) -> int:
@@ -221,12 +271,14 @@ def _reader_of(name: str, number: int) -> int:
     return int(writer[1]) if writer else number
 
 
-def _said_by_any(group: dist.ProcessGroup, reason: str | None) -> str | None:
-    """Return, on every worker, the reason of the lowest worker that has one."""
+def _said_by_any(group: dist.ProcessGroup, found: "_Damage | None") -> "tuple[int, _Damage | None]":
+    """Return, on every worker, the lowest worker that has found something, and what."""
     world = dist.get_world_size(group)
-    speaker = torch.tensor(world if reason is None else dist.get_rank(group))
+    speaker = torch.tensor(world if found is None else dist.get_rank(group))
     dist.all_reduce(speaker, op=dist.ReduceOp.MIN, group=group)
-    return None if int(speaker) == world else _told(group, reason, by=int(speaker))
+    if int(speaker) == world:
+        return world, None
+    return int(speaker), _told(group, found, by=int(speaker))
 
 
 def _told(group: dist.ProcessGroup, value: Value, *, by: int = 0) -> Value:
