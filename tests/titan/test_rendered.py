@@ -19,6 +19,7 @@ from ultrascale.plan.recipes.chosen import Chosen, chosen_of
 from ultrascale.plan.recipes.devices import device_of_type
 from ultrascale.plan.recipes.options import CONTEXT, EXPERT, LOCAL_BATCH, PIPELINE, TENSOR
 from ultrascale.plan.recipes.rules import mistakes_in
+from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments
 from ultrascale_training.titan.configuration import configuration
 
@@ -83,6 +84,16 @@ def test_torchtitan_takes_a_job_on_all_nodes_that_it_may_go_on_with(data: Path) 
         # A job on fewer nodes has the same arguments.
         fewer = replace(found, nodes=nodes, least_nodes=0)
         assert refused_by_torchtitan(fewer, args, data) is None
+
+
+def test_an_option_that_torchtitan_has_not_is_a_mistake_that_no_restart_cures(
+    data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--recipe=llama3-8b", f"--data={data}", "--output-dir=/tmp/out", "--optimizer.lrr=1"]
+
+    with pytest.raises(TrainingError, match=r"--optimizer\.lrr=1"):
+        configuration(arguments.parse(words))
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["llama3-8b", "qwen3-30b-a3b"])

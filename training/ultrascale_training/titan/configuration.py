@@ -1,7 +1,9 @@
 """TorchTitan's configuration of a run: its own recipe, with our data, checkpoints and progress."""
 
+import contextlib
 import dataclasses
 import importlib
+import io
 import tempfile
 from collections.abc import Callable
 from typing import Any, cast
@@ -113,14 +115,19 @@ def _validator(arguments: Arguments) -> Validator.Config:
 
 def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleTrainer.Config:
     ConfigManager()  # Registers how TorchTitan's lists are written.
+    told = io.StringIO()
     try:
-        parsed = tyro.cli(
-            type(base),
-            args=list(arguments.titan),
-            default=base,
-            registry=custom_registry,
-            prog="TorchTitan",
-        )
+        with contextlib.redirect_stderr(told):
+            parsed = tyro.cli(
+                type(base),
+                args=list(arguments.titan),
+                default=base,
+                registry=custom_registry,
+                prog="TorchTitan",
+            )
     except (ValueError, AssertionError) as error:
         raise TrainingError(f"TorchTitan refuses an option: {error}") from None
+    except SystemExit:
+        # It prints what is wrong and ends the process, which torchrun would start anew.
+        raise TrainingError(f"TorchTitan refuses an option:\n{told.getvalue()}") from None
     return cast(Any, parsed)
