@@ -10,7 +10,7 @@ from uuid import UUID
 from ultrascale import config
 from ultrascale.cluster_api.kinds import INDEXED_JOB, JOBSET, VOLCANO_JOB, Kind
 from ultrascale.config.scheduling import Queueing
-from ultrascale.documents import JsonObject, mapping, number
+from ultrascale.documents import Json, JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
@@ -73,7 +73,7 @@ class Renderer:
             )
         except ConfigError as error:
             raise BadRequestError([*mistakes, *_job_lines(error)]) from None
-        mistakes += (f"job: {line}" for line in _checked(manifests))
+        mistakes += (f"job: {line}" for line in _checked(self.cluster, rule, allowed))
         if mistakes:
             raise BadRequestError(mistakes)
         template = self.cluster.cluster.jobs[rule.template]
@@ -109,6 +109,7 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
         if rule.template not in templates:
             continue
         try:
+            mistakes += (f"rules.{position}: {line}" for line in _checked(cluster, rule, {}))
             manifests = _probe(cluster, rule, account)
         except ConfigError as error:
             mistakes += [f"rules.{position}: {line}" for line in _job_lines(error)]
@@ -143,10 +144,13 @@ def _prepare(
     account: str | None,
     now: datetime | None,
 ) -> JobManifests:
+    # Names of requests are too long for those of checks, of which `_checked` tells.
+    unchecked: JsonObject = {"preflight": "none"} if _has_checks(cluster, rule, job) else {}
+    changes = mapping(config.with_changes(rule.changes, job))
     return prepare(
         cluster,
         rule.template,
-        changes={**mapping(config.with_changes(rule.changes, job)), "name": job_name(request_id)},
+        changes={**changes, **unchecked, "name": job_name(request_id)},
         account=account,
         now=now,
     )
@@ -165,7 +169,6 @@ def _job_lines(error: ConfigError) -> Iterator[str]:
 
 def _unfit(manifests: JobManifests) -> Iterator[str]:
     """Yield why jobs of a template cannot be submitted by the backend, exactly once."""
-    yield from _checked(manifests)
     for _, found in workloads(manifests.objects):
         # A PyTorchJob has it in its run policy.
         policy = mapping(found, "spec", "runPolicy") or mapping(found, "spec")
@@ -177,9 +180,16 @@ def _unfit(manifests: JobManifests) -> Iterator[str]:
             )
 
 
-def _checked(manifests: JobManifests) -> Iterator[str]:
+def _has_checks(cluster: JobCluster, rule: Rule, job: JsonObject) -> bool:
+    template = cluster.cluster.jobs[rule.template]
+    default: Json = list(template.preflight) if isinstance(template, config.TrainingJob) else []
+    changes = mapping(config.with_changes(rule.changes, job))
+    return changes.get("preflight", default) not in (None, "none", [])
+
+
+def _checked(cluster: JobCluster, rule: Rule, job: JsonObject) -> Iterator[str]:
     """Yield why jobs with checks of nodes cannot be submitted by the backend."""
-    if manifests.checks:
+    if _has_checks(cluster, rule, job):
         yield (
             "preflight: checks that take minutes and cordon nodes, which the backend may not; add "
             "changes: {preflight: none} to the rule, and run `ultrascale fabric` on the pool"
