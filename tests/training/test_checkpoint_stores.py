@@ -10,7 +10,9 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ from tests.support.s3_server import BUCKET, S3Server, running_s3
 from tests.support.training_job import ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
+
+from torch.distributed.checkpoint.filesystem import FileSystem as LocalFiles
 
 from ultrascale_training.checkpoints import (
     Checkpoint,
@@ -36,6 +40,7 @@ from ultrascale_training.checkpoints import (
     verify,
 )
 from ultrascale_training.checkpoints.manifest import FileSum
+from ultrascale_training.checkpoints.saver import stager_of
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import open_objects
 
@@ -252,6 +257,51 @@ def test_what_a_killed_writer_left_is_not_read_and_goes_at_the_next_start(
 
     assert left not in store.objects.folders()
     assert len(store.named()) == 2
+
+
+def test_training_goes_on_and_changes_its_state_while_a_checkpoint_is_written(
+    group: Group, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path / "checkpoints", keep=2)
+    store.prepare()
+    tensors, written, slow = state(1.0), Event(), LocalFiles.create_stream
+
+    @contextmanager
+    def wait(files: Any, path: Any, mode: str) -> Generator[Any]:
+        assert mode != "wb" or written.wait(60)
+        with slow(files, path, mode) as stream:
+            yield stream
+
+    monkeypatch.setattr(LocalFiles, "create_stream", wait)
+    saver = Saver(store, group=group, attempt="a")
+    saver.save(1, tensors, {})
+    # The save has returned, and not a byte is written yet.
+    for tensor in tensors.values():
+        tensor.fill_(2.0)
+    saver.check()
+    assert saver.published == []
+    written.set()
+    saver.close()
+
+    assert saver.published == [1]
+    assert loaded(newest_sound(store, group)) == {1.0}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_state_of_a_gpu_is_copied_to_pinned_memory_that_is_used_again(
+    group: Group, tmp_path: Path
+) -> None:
+    store = open_store(tmp_path / "checkpoints", keep=2)
+    store.prepare()
+    saver = Saver(store, group=group, attempt="a", device="cuda")
+    stager, x = stager_of("cuda"), {"x": torch.ones(1024, device="cuda")}
+    copied = [stager.stage(x)["x"] for _ in range(2)]
+    saver.save(1, {name: value.cuda() for name, value in state(1.0).items()}, {})
+    saver.close()
+
+    assert all(copy.is_pinned() for copy in copied)
+    assert copied[0].data_ptr() == copied[1].data_ptr()
+    assert loaded(newest_sound(store, group)) == {1.0}
 
 
 def test_a_checkpoint_that_the_user_names_is_verified_as_well(store: Store, group: Group) -> None:

@@ -66,7 +66,7 @@ class Saver:
         self._attempt = attempt
         self._background = background
         self._leads = group is not None and dist.get_rank(group) == 0
-        self._stager = _stager(device)
+        self._stager = stager_of(device)
         self._pending: Future[Any] | None = None
         self._saving = -1
         self._durable = True
@@ -215,7 +215,7 @@ class _Copies(AsyncStager):
         return copy
 
 
-def _stager(device: str) -> AsyncStager:
+def stager_of(device: str) -> AsyncStager:
     """Return what copies the state before it is written."""
     if device != "cuda":
         return _Copies()
