@@ -236,6 +236,7 @@ def test_manifests_are_numbered_in_the_order_they_are_applied(trainium: Assembly
         "neuron-monitor",
         "efa-device-plugin",
         "etcd",
+        "node-readers",
         "lustre-volumes",
         "lustre-access",
         "volcano-crds",
