@@ -11,7 +11,7 @@ import pytest
 from tests.support import job_manifests as given
 from tests.support.job_manifests import HYPERPOD_JOBS, hyperpod_job, hyperpod_pod
 from tests.support.job_rules import findings, pod_templates
-from tests.support.jobs import IMAGE, operated_file
+from tests.support.jobs import IMAGE, make_job, operated_file, refusals
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.cluster_api.kinds import HYPERPOD_JOB
@@ -117,6 +117,37 @@ def test_a_program_that_stops_to_report_progress_is_restarted(operated: JobClust
     assert re.match(rule["logPattern"], "progress step=120/1000 loss=2.31")
     # Other processes never print it: they would hang from the start.
     assert "expectedStartCutOffInSeconds" not in rule
+
+
+def test_the_operator_reads_what_the_first_process_prints(operated: JobCluster) -> None:
+    """Its agent reads a file, which torchrun writes only where it is told to."""
+    (ours,) = pod_templates(sent(operated, script="ultrascale_training.titan"))
+    (theirs,) = pod_templates(sent(operated))
+
+    script = ours["spec"]["containers"][0]["command"][2]
+    assert "--tee=0:1" in script
+    assert "--log-dir=/tmp/hyperpod" in script
+    assert "--tee" not in theirs["spec"]["containers"][0]["command"][2]
+
+
+def test_a_slow_node_restarts_a_job_that_asks_for_it(operated: JobCluster) -> None:
+    changes = {"script": "ultrascale_training.titan", "restarts": {"stragglers": "restart"}}
+    job = sent(operated, **changes)
+    [_, rule] = spec_of(job)["runPolicy"]["logMonitoringConfiguration"]
+    line = "straggler step=120 node=ip-10-0-0-7 rank=9 seconds=1.4 median=1 ratio=1.40"
+
+    assert findings(job) == []
+    assert re.findall(rule["logPattern"], line) == ["1.40"]
+    assert (rule["operator"], rule["metricThreshold"]) == ("gteq", 1)
+
+
+def test_only_the_operator_restarts_slow_jobs_and_only_those_that_tell(
+    operated: JobCluster,
+) -> None:
+    with pytest.raises(ConfigError, match="only the programs of ultrascale_training"):
+        sent(operated, restarts={"stragglers": "restart"})
+    [wrong] = refusals(None, make_job(restarts={"stragglers": "restart"}))
+    assert "restarts.stragglers: a restart that only HyperPod's training operator makes" in wrong
 
 
 def test_nobody_knows_what_a_program_of_the_users_prints(operated: JobCluster) -> None:

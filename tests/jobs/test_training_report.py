@@ -79,6 +79,33 @@ def test_the_last_line_of_progress_is_shown(stub: StubApiServer, cluster: Cluste
     }
 
 
+def test_a_line_that_torchrun_has_marked_is_progress_too(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """On HyperPod it writes the first process's lines to a file as well, for the operator."""
+    found = report(stub, cluster, *(f"[default0]:{line}" for line in STEPS))
+
+    assert found.progress["step"] == "120/1000"
+
+
+def test_a_slow_node_is_named(
+    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = [
+        f"straggler step={step} node=ip-10-0-0-{node} rank=9 seconds=1.4 median=1.0 ratio=1.40"
+        for step, node in ((10, 7), (20, 8), (30, 7))
+    ]
+    found = report(stub, cluster, *STEPS, *slow)
+
+    job_views.print_report(found)
+
+    assert [(each["node"], each["step"]) for each in found.stragglers] == [
+        ("ip-10-0-0-7", "30"),
+        ("ip-10-0-0-8", "20"),
+    ]
+    assert "slow node: step 30, node ip-10-0-0-7" in capsys.readouterr().out
+
+
 def test_a_traceback_of_a_pod_that_a_restart_deleted_is_shown(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

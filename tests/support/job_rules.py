@@ -108,6 +108,9 @@ _HYPERPOD_JOB = CrdSet(
                             stopPattern={"type": "string"},
                             expectedStartCutOffInSeconds=_INTEGER,
                             expectedRecurringFrequencyInSeconds=_INTEGER,
+                            operator={"enum": ["gt", "lt", "eq", "gteq", "lteq"]},
+                            metricThreshold=_INTEGER,
+                            metricEvaluationDataPoints=_INTEGER,
                         ),
                     },
                     restartPolicy={

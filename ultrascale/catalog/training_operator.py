@@ -48,6 +48,17 @@ FAULTY_SCALE_DOWN_SECONDS = 30
 HANG_SECONDS = 1800
 PROGRESS_PATTERN = r".*progress step=\d+.*"
 """Line that our programs print on rank 0 once a log interval."""
+STRAGGLER_PATTERN = r".*straggler step=\d+ node=.* ratio=(\d+\.\d+).*"
+"""Line that they print once for a node that has become slow; its number is how many times slower.
+
+The operator shows the line in the state of the job, and with it the node.
+"""
+STRAGGLER_RATIO = 1  # each such line: the program has judged it against the noise
+
+# The agent reads the files that it has the output of processes written to, and of each pod the
+# first process's alone. Source: the same (elastic_agent/hyperpod_elastic_agent.py)
+WATCHED_OUTPUT = "0:1"  # of the first process, its stdout, which goes to the pod's log as well
+LOG_FOLDER = "/tmp/hyperpod"  # as in the agent's own images
 
 # Types whose nodes task governance places by AWS's network.
 # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-tasks-scheduling.html

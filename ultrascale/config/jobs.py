@@ -194,6 +194,11 @@ class Restarts(Model):
     Default: 6335, as was published of 2,048 nodes.
     """
 
+    stragglers: Literal["report", "restart"] = "report"
+    """Reaction to slow nodes: `report` names them in the log; `restart` also lets HyperPod's
+    training operator restart the job, on the same nodes unless HyperPod replaces them.
+    """
+
 
 class CompileCache(Model):
     """The shared cache of graphs that the Neuron compiler has compiled."""

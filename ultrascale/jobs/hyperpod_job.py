@@ -19,7 +19,7 @@ from ultrascale.jobs.pod_template import (
     workload_metadata,
 )
 from ultrascale.plan.model import JobPlan
-from ultrascale.plan.model.jobs import ElasticPlan, OperatorPlan
+from ultrascale.plan.model.jobs import ElasticPlan, LogRulePlan, OperatorPlan
 
 
 def hyperpod_objects(plan: JobPlan, operator: OperatorPlan) -> Iterator[dict[str, Json]]:
@@ -70,14 +70,18 @@ def _run_policy(plan: JobPlan, operator: OperatorPlan) -> dict[str, Json]:
 
 
 def _log_rules(operator: OperatorPlan) -> dict[str, Json]:
-    if (hang := operator.hang) is None:
+    if not operator.log_rules:
         return {}
-    rule = {
-        "name": hang.name,
-        "logPattern": hang.pattern,
-        "expectedRecurringFrequencyInSeconds": hang.seconds,
-    }
-    return {"logMonitoringConfiguration": [rule]}
+    return {"logMonitoringConfiguration": [_log_rule(rule) for rule in operator.log_rules]}
+
+
+def _log_rule(rule: LogRulePlan) -> dict[str, Json]:
+    found: dict[str, Json] = {"name": rule.name, "logPattern": rule.pattern}
+    if rule.silent_seconds is not None:
+        found["expectedRecurringFrequencyInSeconds"] = rule.silent_seconds
+    if rule.least is not None:
+        found |= {"operator": "gteq", "metricThreshold": rule.least}
+    return found
 
 
 def _elastic(elastic: ElasticPlan) -> dict[str, Json]:

@@ -18,13 +18,16 @@ from ultrascale.errors import ClusterError
 from ultrascale.jobs.pods import Pod
 from ultrascale.jobs.status import JobStatus
 
-_PROGRESS, _FAILED = "progress", "failed"
+_PROGRESS, _FAILED, _STRAGGLER = "progress", "failed", "straggler"
 _FIELD = re.compile(r"[a-z_]+=")
+# torchrun's, before lines that it writes to a file as well.
+_PREFIX = re.compile(r"^\[\w+\]:")
 # An interval of progress may have hundreds of lines of other libraries.
 _TAIL_LINES = "500"
 # What a program prints before its first steps.
 _HEAD_BYTES = "262144"
 _MOST_FAILURES = 8
+_MOST_STRAGGLERS = 8
 _WITH_A_LOG = ("running", "terminating", "succeeded", "failed")
 
 
@@ -51,6 +54,7 @@ class TrainingReport:
         progress: Fields of the last line of progress; empty where there is none.
         failures: Fields of each failure that the program of this start knows of earlier ones.
         ends: Last words of containers that have ended.
+        stragglers: Fields of the last report of each node that the program has found to be slow.
         earlier_logs: Command that prints errors of pods that restarts have deleted; empty where
             there were none, or their logs are not kept.
     """
@@ -58,6 +62,7 @@ class TrainingReport:
     progress: Mapping[str, str]
     failures: tuple[Mapping[str, str], ...]
     ends: tuple[PodEnd, ...]
+    stragglers: tuple[Mapping[str, str], ...] = ()
     earlier_logs: str = ""
 
 
@@ -74,10 +79,13 @@ def report_of(
     first = next((pod for pod in job.pods if pod.state in _WITH_A_LOG), None)
     progress: Mapping[str, str] = {}
     failures: tuple[Mapping[str, str], ...] = ()
+    slow: Mapping[str, Mapping[str, str]] = {}
     if first is not None and first == job.pods[0] and job.state.array is None:
         tail = _lines(cluster, job.namespace, first, {"tailLines": _TAIL_LINES})
         told = [fields for line in tail if (fields := _fields(line, _PROGRESS))]
         progress = told[-1] if told else {}
+        found = (fields for line in tail if (fields := _fields(line, _STRAGGLER)))
+        slow = {fields.get("node", ""): fields for fields in found}
         head = _lines(cluster, job.namespace, first, {"limitBytes": _HEAD_BYTES})
         found = (fields for line in head if (fields := _fields(line, _FAILED)))
         failures = tuple(found)[:_MOST_FAILURES]
@@ -85,6 +93,7 @@ def report_of(
         progress=progress,
         failures=failures,
         ends=tuple(_ends(job)),
+        stragglers=tuple(slow.values())[-_MOST_STRAGGLERS:],
         earlier_logs="" if file is None else earlier_logs(file, job),
     )
 
@@ -138,7 +147,7 @@ def _lines(cluster: Cluster, namespace: str, pod: Pod, query: Mapping[str, str])
 
 def _fields(line: str, kind: str) -> Mapping[str, str]:
     """Return the fields of a line of ``kind`` in logfmt; none of another line."""
-    name, _, rest = line.strip().partition(" ")
+    name, _, rest = _PREFIX.sub("", line.strip()).partition(" ")
     if name != kind or not _FIELD.match(rest):
         return {}
     try:

@@ -151,6 +151,7 @@ def hyperpodrun(
     cache: CachePlan | None,
     args: Sequence[str],
     traces: str | None = None,
+    watched: bool = False,
 ) -> tuple[str, ...]:
     """Return the command that waits for HyperPod's training operator to start the script.
 
@@ -165,6 +166,7 @@ def hyperpodrun(
         cache: Its compiled graphs; None where it keeps none.
         args: Arguments of the script.
         traces: Folder of flight-recorder dumps; None where there is none.
+        watched: Whether the agent reads what the first process prints.
     """
     launcher = training_operator.LAUNCHER
     missing = f"the image has no {launcher}: install {training_operator.AGENT} in it"
@@ -178,6 +180,9 @@ def hyperpodrun(
         "--shutdown-signal=SIGTERM",
         f"--shutdown-timeout={shutdown_seconds}",
     ]
+    if watched:
+        tee, folder = training_operator.WATCHED_OUTPUT, training_operator.LOG_FOLDER
+        options += [f"--tee={tee}", f"--log-dir={folder}"]
     before = [*_folders(traces), look]
     return _launched(job, name, before, [launcher, *options], cache=cache, args=args)
 

@@ -39,8 +39,8 @@ from ultrascale.plan.model.jobs import (
     ArrayPlan,
     Controller,
     ElasticPlan,
-    HangRulePlan,
     LocalQueuePlan,
+    LogRulePlan,
     OperatorPlan,
     PodPlan,
     RolePlan,
@@ -89,6 +89,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
                 job, request.backend, request.engine, pods_come_back=request.pods_come_back
             )
         yield from mistakes.elastic_job_is_one(job, request.engine)
+        yield from mistakes.stragglers_restart_jobs(request)
     if not _OF_NODES.isdisjoint(wrong):
         return
     yield from governance.mistakes_of(request, request.nodes)
@@ -472,6 +473,7 @@ def _with_agent(
         cache=cache,
         args=(*job.args, *extra),
         traces=_traces(request),
+        watched=any(_log_rules(job)),
     )
     return replace(pod, command=run)
 
@@ -486,13 +488,7 @@ def _operator(
         process_restarts=of_processes,
         most_restarts=of_processes * (of_job + 1) + of_job,
         period_seconds=training_operator.RESTART_PERIOD_SECONDS,
-        hang=HangRulePlan(
-            name="Hang",
-            pattern=training_operator.PROGRESS_PATTERN,
-            seconds=training_operator.HANG_SECONDS,
-        )
-        if job.script in output.PROGRAMS
-        else None,
+        log_rules=tuple(_log_rules(job)),
         elastic=None
         if job.min_nodes is None
         else ElasticPlan(
@@ -503,6 +499,23 @@ def _operator(
             fault_seconds=training_operator.FAULTY_SCALE_DOWN_SECONDS,
         ),
     )
+
+
+def _log_rules(job: config.TrainingJob) -> Iterator[LogRulePlan]:
+    """Yield rules on what our programs print; what others print is not known."""
+    if job.script not in output.PROGRAMS:
+        return
+    yield LogRulePlan(
+        name="Hang",
+        pattern=training_operator.PROGRESS_PATTERN,
+        silent_seconds=training_operator.HANG_SECONDS,
+    )
+    if job.restarts.stragglers == "restart":
+        yield LogRulePlan(
+            name="Straggler",
+            pattern=training_operator.STRAGGLER_PATTERN,
+            least=training_operator.STRAGGLER_RATIO,
+        )
 
 
 def _command(

@@ -21,6 +21,7 @@ from ultrascale.plan.jobs.nodes import (
     most_pods,
     values_of,
 )
+from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.isolation import is_isolated
@@ -348,6 +349,20 @@ def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:
     if job.min_nodes is not None and divided:
         wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
         yield config.refuse("min_nodes", wrong, "leave it out")
+
+
+def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
+    """Yield restarts after slow nodes that nothing would make."""
+    job = request.job
+    if not isinstance(job, config.TrainingJob) or job.restarts.stragglers == "report":
+        return
+    key, got = "restarts.stragglers", job.restarts.stragglers
+    if not request.operated:
+        wrong = "a restart that only HyperPod's training operator makes"
+        yield config.refuse(key, wrong, "leave it out: slow nodes are named in the log", got=got)
+    elif job.script not in PROGRAMS:
+        wrong = "a restart after lines that only the programs of ultrascale_training print"
+        yield config.refuse(key, wrong, "leave it out, or name one of them as script", got=got)
 
 
 def fewer_nodes_can_end(request: JobRequest) -> Mistakes:

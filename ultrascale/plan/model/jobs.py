@@ -384,18 +384,21 @@ class ElasticPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HangRulePlan:
-    """Rule by which HyperPod's training operator finds processes that hang.
+class LogRulePlan:
+    """Rule on what processes print, by which HyperPod's training operator restarts a job.
 
     Attributes:
         name: Its name.
-        pattern: Regular expression of lines that a process prints again and again.
-        seconds: Time without such a line, once there was one, after which it hangs.
+        pattern: Regular expression of a line; its group is a number, if ``least`` is one.
+        silent_seconds: Time without such a line, once there was one, after which the process
+            hangs; None: it need not come again.
+        least: The job is slow once the number of a line is at least this; None: no number counts.
     """
 
     name: str
     pattern: str
-    seconds: int
+    silent_seconds: int | None = None
+    least: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,7 +412,7 @@ class OperatorPlan:
         most_restarts: Restarts of both kinds.
         period_seconds: Window in which both are counted.
         elastic: How it scales; None: it needs all of its pods.
-        hang: How it finds a hang; None where nobody knows what the program prints.
+        log_rules: Rules on what the program prints; none where nobody knows it.
     """
 
     processes: int
@@ -418,7 +421,7 @@ class OperatorPlan:
     most_restarts: int
     period_seconds: int
     elastic: ElasticPlan | None
-    hang: HangRulePlan | None = None
+    log_rules: tuple[LogRulePlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
