@@ -7,6 +7,8 @@ average gradients by an operation that gloo lacks. Nothing of a recipe is replac
 import os
 import runpy
 import sys
+import time
+from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -44,6 +46,8 @@ utils.device_type, utils.device_module = "cpu", _device()
 
 from torchtitan.distributed import fsdp  # noqa: E402
 from torchtitan.models.common import attention, decoder  # noqa: E402
+
+from ultrascale_training.titan.loader import TokenLoader  # noqa: E402
 
 # What a run needs besides; TorchTitan's newest backend and its graphs are of CUDA.
 OPTIONS = (
@@ -90,8 +94,22 @@ def _sum_up(model: torch.nn.Module) -> None:
 fsdp.disable_fsdp_gradient_division = _sum_up
 
 
+def _slowly(read: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterator[Any]]:
+    def batches(loader: Any) -> Iterator[Any]:
+        for batch in read(loader):
+            time.sleep(0.05)
+            yield batch
+
+    return batches
+
+
 def run() -> None:
-    """Run the engine with the arguments of the command line."""
+    """Run the engine with the arguments of the command line.
+
+    The rank that ``SLOW_RANK`` names reads its data slowly.
+    """
+    if os.environ.get("SLOW_RANK") == os.environ.get("RANK"):
+        TokenLoader.__iter__ = _slowly(TokenLoader.__iter__)
     sys.argv[1:] += OPTIONS
     runpy.run_module("ultrascale_training.titan", run_name="__main__", alter_sys=True)
 

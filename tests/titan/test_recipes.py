@@ -110,6 +110,17 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(data: Path, tmp_path: Pat
     assert len(losses) == 5, "a step that was computed again has another loss"
 
 
+def test_a_node_that_reads_slowly_is_named(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLOW_RANK", "1")
+    arguments = _arguments("llama3-toy", data, tmp_path, steps=35, training__seq_len=32)
+    found = worlds.run(2, arguments, tmp_path)
+    told = [line for line in found.text().splitlines() if line.startswith("straggler step=")]
+    assert len(told) == 1
+    assert " rank=1 seconds=0.0" in told[0]
+
+
 def test_adapters_are_evaluated_and_exported_with_the_weights_that_they_adapt(
     data: Path, tmp_path: Path
 ) -> None:

@@ -1,6 +1,6 @@
 """Time that a worker's device works and waits for no other worker.
 
-Of a model that is sharded, each forward pass waits for others; there a product of two matrices is
+Of a model that is sharded, each forward pass waits for others; there products of two matrices are
 timed now and then. A device that is slow, throttled or shared shows in both.
 """
 
@@ -12,8 +12,10 @@ import torch
 
 from ultrascale_training.vote import REPORT_EVERY, StopVote
 
-# Rows of the probe's square matrices: about a millisecond on a CPU core and on a large GPU.
-_ROWS = {"cpu": 256, "cuda": 8192}
+# Rows of the probe's square matrices, and its products: about a millisecond on a CPU core and on a
+# large GPU.
+_ROWS = {"cpu": 256, "cuda": 4096}
+_PRODUCTS = {"cpu": 1, "cuda": 5}
 
 
 class WorkClock:
@@ -54,6 +56,11 @@ class WorkClock:
             return
         if self._matrix is None:
             kind = torch.bfloat16 if self._device.type == "cuda" else torch.float32
-            self._matrix = torch.zeros(rows, rows, dtype=kind, device=self._device)
-        with self.working():
-            torch.mm(self._matrix, self._matrix)
+            # Of the probe's own: a run's random numbers stay as they are. Zeros would take so little
+            # power that no GPU has to slow down.
+            source = torch.Generator(self._device).manual_seed(0)
+            empty = torch.empty(rows, rows, dtype=kind, device=self._device)
+            self._matrix = empty.normal_(generator=source)
+        with self.working(), torch.no_grad():
+            for _ in range(_PRODUCTS[self._device.type]):
+                torch.mm(self._matrix, self._matrix)

@@ -23,6 +23,7 @@ from ultrascale_training.titan.checkpointer import Checkpointer
 from ultrascale_training.titan.loader import Batch
 from ultrascale_training.titan.reports import Reports
 from ultrascale_training.vote import StopVote
+from ultrascale_training.worktime import WorkClock
 
 _log = logging.getLogger("ultrascale_training")
 # Of the time after which a collective fails: by then it is known whom it waits for. In the first
@@ -104,7 +105,7 @@ class UltrascaleTrainer(Trainer):
         self._begin_reports(config.training.steps)
         self._begin_ledger()
         batches = _watched(self.batch_generator(self.dataloader), vote)
-        stragglers = Stragglers()
+        stragglers, clock = Stragglers(), WorkClock(vote, self.device)
         vote.hang_seconds = config.comm.init_timeout_seconds * _FIRST_HANG_SHARE
         with config.profiler.build(
             global_step=self.step, base_folder=config.dump_folder
@@ -116,6 +117,7 @@ class UltrascaleTrainer(Trainer):
                         return self._leave("stopped", save=save)
                 self.step += 1
                 self.gc_handler.run(self.step)
+                clock.probe(self.step)
                 try:
                     self.train_step(batches)
                 except DataloaderExhaustedError:
