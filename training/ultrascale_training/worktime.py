@@ -56,8 +56,8 @@ class WorkClock:
             return
         if self._matrix is None:
             kind = torch.bfloat16 if self._device.type == "cuda" else torch.float32
-            # Of the probe's own: a run's random numbers stay as they are. Zeros would take so little
-            # power that no GPU has to slow down.
+            # The run's own random numbers stay as they are. Zeros would take so little
+            # power that a hot GPU need not slow down.
             source = torch.Generator(self._device).manual_seed(0)
             empty = torch.empty(rows, rows, dtype=kind, device=self._device)
             self._matrix = empty.normal_(generator=source)
