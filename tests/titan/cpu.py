@@ -109,7 +109,7 @@ def run() -> None:
     The rank that ``SLOW_RANK`` names reads its data slowly.
     """
     if os.environ.get("SLOW_RANK") == os.environ.get("RANK"):
-        TokenLoader.__iter__ = _slowly(TokenLoader.__iter__)
+        setattr(TokenLoader, "__iter__", _slowly(TokenLoader.__iter__))  # noqa: B010
     sys.argv[1:] += OPTIONS
     runpy.run_module("ultrascale_training.titan", run_name="__main__", alter_sys=True)
 
