@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -97,9 +96,9 @@ def test_every_pod_of_512_learns_its_rank() -> None:
     expected = ranks.ordered(places)
 
     async def meet() -> list[int]:
-        first = ranks.answer_all(port, "tune-0", 512, places[0], 30)
+        first = ranks.answer_all(port, "tune-0", 512, places[0], 120)
         others = (
-            ranks.ask("127.0.0.1", port, "tune-0", index, places[index], 30)
+            ranks.ask("127.0.0.1", port, "tune-0", index, places[index], 120)
             for index in range(1, 512)
         )
         return await asyncio.gather(first, *others)
@@ -115,8 +114,8 @@ def test_a_pod_of_another_try_is_sent_away_and_the_others_meet() -> None:
     async def meet() -> tuple[Sequence[int], str]:
         stranger = asyncio.create_task(ranks.ask("127.0.0.1", port, "tune-9", 1, (), 1, 0.1))
         told = await asyncio.gather(
-            ranks.answer_all(port, "tune-0", 2, ("a",), 20),
-            ranks.ask("127.0.0.1", port, "tune-0", 1, ("b",), 20),
+            ranks.answer_all(port, "tune-0", 2, ("a",), 120),
+            ranks.ask("127.0.0.1", port, "tune-0", 1, ("b",), 120),
         )
         try:
             await stranger
@@ -236,12 +235,13 @@ def test_a_pod_reads_the_layers_of_its_node_and_nothing_else(
 
 
 def test_a_pod_that_may_not_read_its_node_goes_on_without(
-    account: Path, capsys: pytest.CaptureFixture[str]
+    account: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began = time.monotonic()
+    monkeypatch.setattr(Nodes, "asked", [])
 
     assert ranks.place_of_node(variables(account, "gone"), nodes=1, account=account) == ()
-    assert time.monotonic() - began < 3
+    # Asking again would not help.
+    assert len(Nodes.asked) == 1
     assert "the labels of node gone cannot be read: 403 Forbidden" in capsys.readouterr().err
 
 
