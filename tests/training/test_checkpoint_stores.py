@@ -294,8 +294,8 @@ def test_state_of_a_gpu_is_copied_to_pinned_memory_that_is_used_again(
     store = open_store(tmp_path / "checkpoints", keep=2)
     store.prepare()
     saver = Saver(store, group=group, attempt="a", device="cuda")
-    stager, x = stager_of("cuda"), {"x": torch.ones(1024, device="cuda")}
-    copied = [stager.stage(x)["x"] for _ in range(2)]
+    stager: Any = stager_of("cuda")
+    copied = [stager.stage({"x": torch.ones(1024, device="cuda")})["x"] for _ in range(2)]
     saver.save(1, {name: value.cuda() for name, value in state(1.0).items()}, {})
     saver.close()
 
