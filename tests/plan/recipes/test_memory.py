@@ -1,9 +1,11 @@
 """Memory of devices that train, held against what others have measured."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
+from tests.support.folders import ROOT
 from ultrascale.catalog.language_models import (
     LLAMA3_8B,
     LLAMA3_70B,
@@ -40,25 +42,38 @@ QWEN = replace(PLAIN, tensor=8, shard=4, sequence=4096)
 CHUNKED = replace(PLAIN, shard=4, sequence=2048, recomputation="selective", loss_chunks=8)
 
 
+Runs = Mapping[str, tuple[LanguageModel, Division, float]]
+FITTED: Runs = {
+    "8b": (LLAMA3_8B, SELECTIVE, 82.4),
+    "8b-128": (LLAMA3_8B, replace(SELECTIVE, shard=128), 67.0),
+    "8b-cp1": (LLAMA3_8B, replace(PLAIN, sequence=32_768), 83.9),
+    "8b-cp2": (LLAMA3_8B, replace(PLAIN, shard=4, context=2, sequence=65_536), 84.2),
+    "8b-cp8": (LLAMA3_8B, replace(PLAIN, shard=1, context=8, sequence=262_144), 84.5),
+    "70b": (LLAMA3_70B, TENSOR, 71.9),
+    "405b": (LLAMA3_405B, STAGES, 82.5),
+    "405b-cp1": (LLAMA3_405B, LONG, 75.3),
+    "405b-cp8": (LLAMA3_405B, replace(LONG, shard=1, context=8, sequence=262_144), 84.9),
+}
+HELD_OUT: Runs = {
+    "32b-16": (QWEN3_32B, replace(QWEN, local_batch=16), 43.45),
+    "32b-32": (QWEN3_32B, replace(QWEN, local_batch=32), 70.79),
+    "32b-shard8": (QWEN3_32B, replace(QWEN, shard=8, local_batch=32), 63.27),
+    "8b-cp2": (LLAMA3_8B, replace(PLAIN, shard=2, context=2), 44.84),
+}
+COMPILED: Runs = {
+    "8b": (LLAMA3_8B, SELECTIVE, 77.0),
+    "32b": (QWEN3_32B, replace(PLAIN, sequence=4096, local_batch=2), 81.85),
+    "30b-a3b": (QWEN3_30B_A3B, replace(SELECTIVE, expert=8, sequence=2048), 78.57),
+    "qwen-8b": (QWEN3_8B, replace(CHUNKED, local_batch=16), 112.88),
+    "8b-large": (LLAMA3_8B, replace(CHUNKED, local_batch=32), 174.49),
+}
+
+
 def gib(model: LanguageModel, division: Division) -> float:
     return memory_of(model, division, device_bytes=96 * GIB).total / GIB
 
 
-@pytest.mark.parametrize(
-    ("model", "division", "measured"),
-    [
-        (LLAMA3_8B, SELECTIVE, 82.4),
-        (LLAMA3_8B, replace(SELECTIVE, shard=128), 67.0),
-        (LLAMA3_8B, replace(PLAIN, sequence=32_768), 83.9),
-        (LLAMA3_8B, replace(PLAIN, shard=4, context=2, sequence=65_536), 84.2),
-        (LLAMA3_8B, replace(PLAIN, shard=1, context=8, sequence=262_144), 84.5),
-        (LLAMA3_70B, TENSOR, 71.9),
-        (LLAMA3_405B, STAGES, 82.5),
-        (LLAMA3_405B, LONG, 75.3),
-        (LLAMA3_405B, replace(LONG, shard=1, context=8, sequence=262_144), 84.9),
-    ],
-    ids=["8b", "8b-128", "8b-cp1", "8b-cp2", "8b-cp8", "70b", "405b", "405b-cp1", "405b-cp8"],
-)
+@pytest.mark.parametrize(("model", "division", "measured"), FITTED.values(), ids=FITTED)
 def test_the_formula_is_within_a_tenth_of_what_torchtitan_measured(
     model: LanguageModel, division: Division, measured: float
 ) -> None:
@@ -66,16 +81,7 @@ def test_the_formula_is_within_a_tenth_of_what_torchtitan_measured(
     assert gib(model, division) == pytest.approx(measured, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("model", "division", "measured"),
-    [
-        (QWEN3_32B, replace(QWEN, local_batch=16), 43.45),
-        (QWEN3_32B, replace(QWEN, local_batch=32), 70.79),
-        (QWEN3_32B, replace(QWEN, shard=8, local_batch=32), 63.27),
-        (LLAMA3_8B, replace(PLAIN, shard=2, context=2), 44.84),
-    ],
-    ids=["32b-16", "32b-32", "32b-shard8", "8b-cp2"],
-)
+@pytest.mark.parametrize(("model", "division", "measured"), HELD_OUT.values(), ids=HELD_OUT)
 def test_runs_that_the_formula_was_not_fitted_to_are_within_an_eighth(
     model: LanguageModel, division: Division, measured: float
 ) -> None:
@@ -90,17 +96,7 @@ def test_a_run_that_ran_out_of_memory_is_one_that_is_refused() -> None:
     assert not found.fits
 
 
-@pytest.mark.parametrize(
-    ("model", "division", "measured"),
-    [
-        (LLAMA3_8B, SELECTIVE, 77.0),
-        (QWEN3_32B, replace(PLAIN, sequence=4096, local_batch=2), 81.85),
-        (QWEN3_30B_A3B, replace(SELECTIVE, expert=8, sequence=2048), 78.57),
-        (QWEN3_8B, replace(CHUNKED, local_batch=16), 112.88),
-        (LLAMA3_8B, replace(CHUNKED, local_batch=32), 174.49),
-    ],
-    ids=["8b", "32b", "30b-a3b", "qwen-8b", "8b-large"],
-)
+@pytest.mark.parametrize(("model", "division", "measured"), COMPILED.values(), ids=COMPILED)
 def test_compiled_runs_take_up_to_an_eighth_less_than_the_formula_says(
     model: LanguageModel, division: Division, measured: float
 ) -> None:
@@ -139,3 +135,15 @@ def test_recomputation_takes_memory_of_activations_alone() -> None:
 )
 def test_a_checkpoint_holds_the_moments_of_what_learns(purpose: Purpose, gigabytes: float) -> None:
     assert checkpoint_bytes(LLAMA3_8B, purpose) / 1e9 == pytest.approx(gigabytes, abs=0.1)
+
+
+def test_the_page_shows_what_the_formula_gives() -> None:
+    page = (ROOT / "docs" / "recipes.md").read_text()
+    runs = [
+        *FITTED.values(),
+        *HELD_OUT.values(),
+        *((model, replace(each, compiled=True), gibs) for model, each, gibs in COMPILED.values()),
+    ]
+
+    for model, division, measured in runs:
+        assert f" | {measured:g} | {gib(model, division):.1f} |" in page, (model.name, measured)

@@ -154,11 +154,12 @@ def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
     if plan is None:
         return
     rare = plan.seconds_between_failures > _RARE_SECONDS
+    fleet = "1 node fails" if nodes == 1 else f"{nodes:,} nodes fail"
     often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
     yield (
         f"A checkpoint of {plan.size / 1e9:,.0f} GB takes at least {span(plan.save_seconds)} "
         f"({plan.bandwidth.gb_per_second:,.1f} GB/s = {plan.bandwidth.formula}). By the published "
-        f"rate {nodes:,} nodes fail {often}: one each {span(plan.interval_seconds)} costs least "
+        f"rate {fleet} {often}: one each {span(plan.interval_seconds)} costs least "
         f"(Daly), {plan.lost_share:.1%} of the time if training waits for it."
     )
 
