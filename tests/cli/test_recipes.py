@@ -33,6 +33,13 @@ def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None
     assert (types["p5.48xlarge"]["tensor"], types["p5.48xlarge"]["pipeline"]) == (8, 8)
 
 
+def test_recipes_of_trainium_are_listed_as_what_has_not_been_run(ultrascale: Ultrascale) -> None:
+    trainium = ultrascale("recipes", "--type", "trn2.48xlarge").stdout
+
+    assert "by TorchTitan Neuron 0.2.2+neuron.1 in an image of yours: in beta" in trainium
+    assert "TorchTitan Neuron" not in ultrascale("recipes").stdout
+
+
 def test_a_type_on_which_a_recipe_does_not_fit_is_shown_when_it_is_asked_for(
     ultrascale: Ultrascale,
 ) -> None:

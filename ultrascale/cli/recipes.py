@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
-from ultrascale.catalog.recipes import DEVICES, RECIPES, Recipe
+from ultrascale.catalog.recipes import DEVICES, NEURON_ENGINE, RECIPES, Recipe
 from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
@@ -75,6 +75,8 @@ def recipes_command(
     for each in rows.values():
         table.add_row(*_row(each))
     screen().print(table)
+    if any(each.engine == NEURON_ENGINE for each in rows.values()):
+        say(f"by {NEURON_ENGINE} in an image of yours: in beta, and run by none of our tests")
     say(f"on {instance_type}; `--type TYPE` for others, `ultrascale recipes NAME` for all of one")
     say(_ESTIMATES)
 
