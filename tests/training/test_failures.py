@@ -216,6 +216,17 @@ def test_cause_comes_before_what_follows_from_it(
     ]
 
 
+def test_mistake_is_told_and_not_that_all_workers_left(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    worker.keeps(TrainingError("--data-dir: is missing"), rank=0)
+    worker.keeps(TrainingError("--data-dir: is missing"), rank=1)
+    worker.keeps(VoteLost("worker 1 has gone", rank=1, node="ip-10-0-0-8"), rank=2)
+
+    (line,) = worker.next_start(capsys)
+    assert 'rank=0 restart=0 error="--data-dir: is missing"' in line
+
+
 def test_thousands_of_failures_are_eight_lines(tmp_path: Path) -> None:
     records = LocalObjects(tmp_path)
     for rank in range(100):

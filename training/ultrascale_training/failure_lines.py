@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale_training.objects import Objects
 
 FOLDER = "failures"
-_KINDS = ("hang", "error", "lost")
+_KINDS = ("mistake", "hang", "error", "lost")
 _TOLD = "failures.json"
 _MOST_LINES = 8
 # Thousands of workers may have failed; the first of them tell why.
@@ -71,7 +71,10 @@ def new_failures(records: Objects) -> Sequence[str]:
     if not new:
         return []
     records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
-    hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
+    mistakes, hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
+    # All workers leave after a mistake, and only the first says why.
+    if mistakes:
+        return [_line("failed", fields) for fields in mistakes[:_MOST_LINES]]
     # A worker that others have lost before they failed is the cause; it may have said why.
     gone = {fields["rank"] for fields in lost}
     told = {fields["rank"] for fields in errors}

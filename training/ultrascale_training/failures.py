@@ -119,7 +119,7 @@ class FailureLog:
                 self._say(text, follows=follows)
         leads = os.environ.get("RANK", "0") == "0"
         if not follows and (leads if mistake else _first_of_node("failed")):
-            self.write("error", text)
+            self.write("mistake" if mistake else "error", text)
         if isinstance(error, VoteLost):
             self._keep_loss(error)
 
