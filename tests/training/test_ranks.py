@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 from tests.support.etcd_server import free_ports
 from tests.support.folders import ROOT
 from tests.support.node_labels import Nodes, node_reader, variables
+from tests.support.ranking_pods import others_ask, places
 from ultrascale.plan import names
 from ultrascale_training import ranks
 
@@ -89,23 +89,16 @@ def test_the_table_in_the_log_can_be_read_back(order: list[int]) -> None:
 
 def test_every_pod_of_512_learns_its_rank() -> None:
     (port,) = free_ports(1)
-    random = Random(0)
-    places = {
-        index: (f"nn-{random.randrange(4)}", f"nn-{random.randrange(40)}") for index in range(512)
-    }
-    expected = ranks.ordered(places)
+    found = places(512)
+    order = ranks.ordered(found)
 
-    async def meet() -> list[int]:
-        first = ranks.answer_all(port, "tune-0", 512, places[0], 120)
-        others = (
-            ranks.ask("127.0.0.1", port, "tune-0", index, places[index], 120)
-            for index in range(1, 512)
-        )
-        return await asyncio.gather(first, *others)
+    async def meet() -> tuple[int, list[int]]:
+        first = ranks.answer_all(port, "run", 512, found[0], 120)
+        return await asyncio.gather(first, others_ask(port, found))
 
-    told = asyncio.run(meet())
+    first, others = asyncio.run(meet())
 
-    assert [expected[rank] for rank in told] == [*range(512)]
+    assert [order[rank] for rank in (first, *others)] == [*range(512)]
 
 
 def test_a_pod_of_another_try_is_sent_away_and_the_others_meet() -> None:
