@@ -10,7 +10,7 @@ import yaml
 from tests.support import job_manifests as given
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
-from tests.support.jobs import job_cluster
+from tests.support.jobs import job_cluster, make_job
 from tests.support.node_checks import NODES, Volcano, devices, fabric
 from tests.support.pools import ODCR, POOL, as_text
 from tests.support.stub_api_http import kubeconfig
@@ -45,6 +45,29 @@ def test_free_nodes_are_measured_and_a_bad_one_is_cordoned(
     assert volcano.names == ["check-train-fabric"]
     assert volcano.made[0]["spec"]["minAvailable"] == 3
     assert checked.objects[f"{NODES}/node-1"]["spec"]["unschedulable"] is True
+
+
+def test_submit_says_rounds_minutes_and_dollars_before_a_check_starts(
+    checked: StubApiServer, ultrascale: Ultrascale, file: Path, tmp_path: Path
+) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(yaml.safe_dump(make_job(preflight="fabric")))
+    volcano = Volcano(checked, [fabric(bad={"node-1": "no result in time"}), fabric()])
+
+    words = ["--detach", "--kubeconfig", kubeconfig(tmp_path, checked.url)]
+    answer = ultrascale("submit", file, job, *words)
+
+    assert answer.returncode == 0, answer.stderr
+    assert volcano.names == ["tune-fabric", "tune-fabric", "tune"]
+    told = [
+        "Check of the fabric: nodes in pairs, at most 3 rounds",
+        "fabric: checking 2 nodes by job tune-fabric",
+        "node-1 is cordoned: fabric: no result in time.",
+        "checking again without them, try 2 of 3",
+    ]
+    places = [answer.stderr.index(line) for line in told]
+    assert places == sorted(places)
+    assert [answer.stderr.count(line) for line in (told[0], told[2])] == [1, 1]
 
 
 def test_no_cordon_names_alone(

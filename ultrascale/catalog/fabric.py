@@ -65,6 +65,13 @@ def floor(instance_type: str) -> float | None:
     return None if figure is None else round(figure.busbw * FLOOR_SHARE, 1)
 
 
+# It is built for sm_80, 86, 89, 90, 100 and 103, without PTX, and for x86.
+# Source: https://github.com/awslabs/awsome-distributed-ai/pull/1070
+GPUS = frozenset(
+    f"NVIDIA {name}" for name in ("A100", "A10G", "L4", "L40S", "H100", "H200", "B200", "B300")
+)
+"""GPUs for which AWS's image of nccl-tests has a program."""
+
 # Sources:
 #     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
 #     https://github.com/NVIDIA/nccl-tests/blob/v2.18.3/README.md

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -88,8 +89,9 @@ def fabric(
         objects = [each for step in prepared.checks for each in step.job.objects]
         typer.echo(as_yaml(objects), nl=False)
         return
-    with progress(f"checking nodes of {pool}") as step:
-        verdicts = pool_check.check_pool(cluster, prepared, step.say, cordons=cordon)
+    with progress(f"checking nodes of {pool}"):
+        report = partial(say, err=True)
+        verdicts = pool_check.check_pool(cluster, prepared, report, cordons=cordon)
     if as_json:
         typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     else:

@@ -144,18 +144,25 @@ def submit(
         raise UsageError(["--retry-failed: goes with --matrix alone"])
     from ultrascale.jobs.submitted import submit as send
 
-    with progress(f"sending {job}") as step:
+    told: set[str] = set()
+
+    def report(line: str) -> None:
+        told.add(line)
+        say(line, err=True)
+
+    with progress(f"sending {job}"):
         submitted = send(
             file,
             job,
             dry_run=dry_run,
             kubeconfig=kubeconfig,
             context=context,
-            report=step.say,
+            report=report,
             **options,
         )
     for note in submitted.notes:
-        say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
+        if note not in told:
+            say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
     if dry_run:
         from ultrascale.jobs.manifests import as_yaml
 

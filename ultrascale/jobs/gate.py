@@ -90,13 +90,15 @@ def pass_checks(
     Args:
         cluster: Where it runs.
         job: The job.
-        report: Is called with each thing that is done or found.
+        report: Is called with what the checks may cost, and with all that is done or found.
 
     Raises:
         ClusterError: A check cannot run, nodes fail in the last try, or a pair fails of which no
             third node could tell the bad one. Nothing of the job was sent.
     """
     told: list[str] = []
+    for check in job.checks:
+        report(check.note)
     for attempt in range(1, job.check_tries + 1):
         verdicts: list[Verdict] = []
         for check in job.checks:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from torchx.runner import config as torchx_config
 from torchx.schedulers.api import (
@@ -68,7 +69,8 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
             cluster = Cluster.connected(chosen.kubeconfig, chosen.context)
             if chosen.context is None:
                 submitted.same_cluster(chosen.cluster, cluster)
-            for note in gate.send(cluster, job):
+            report = partial(_log.info, "%s: %s", job.name)
+            for note in gate.send(cluster, job, report):
                 _log.warning("%s: %s", job.name, note)
         sent = progress.app_id(job.namespace, job.name)
         self._sent[sent] = chosen

@@ -176,10 +176,15 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"preflight": "fabric"},
         "job: preflight: scheduling.preflight.max_usd of 5 pays 2 nodes for 2 minutes",
     ),
+    "an image without a program for the GPU": (
+        job_cluster(GPUS | {"instance_types": ["g7e.48xlarge"]}),
+        {"preflight": "fabric"},
+        "job: preflight: AWS's image of nccl-tests has no program for NVIDIA RTX PRO 6000",
+    ),
     "an image without a program for Arm": (
         job_cluster(GPUS | {"instance_types": ["g5g.16xlarge"]}),
         {"preflight": "fabric"},
-        "job: preflight: AWS's image of nccl-tests has no program for Arm",
+        "job: preflight: AWS's image of nccl-tests has no program for NVIDIA T4G",
     ),
     "several roles": (
         job_cluster(GPUS),

@@ -105,10 +105,9 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[conf
         wrong = f"a measurement between nodes of {_types(pools)}, which nccom-test has for Trainium"
         yield config.refuse("preflight", wrong, "use device, or leave it out")
     stated = request.cluster.scheduling.preflight.image
-    needs_arm = share.accelerator == names.NVIDIA_GPU and _is_arm(pools)
-    if "fabric" in job.preflight and needs_arm and stated is None:
-        wrong = f"AWS's image of nccl-tests has no program for Arm, which {_types(pools)} need"
-        todo = "build it for linux/arm64, and name it in scheduling.preflight.image"
+    if "fabric" in job.preflight and stated is None and (missing := _without_program(pools)):
+        wrong = f"AWS's image of nccl-tests has no program for {', '.join(missing)}"
+        todo = "build it for them, and name it in scheduling.preflight.image"
         yield config.refuse("preflight", wrong, todo)
     yield from _too_little_money(request, job, pools)
 
@@ -234,13 +233,14 @@ def _diagnosis(share: NodeShare) -> str:
 
 def _is_inferentia(pools: Sequence[PoolPlan]) -> bool:
     # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/tools/neuron-sys-tools/nccom-test.html
-    found = (catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types)
-    return any(each is not None and "Inferentia" in each.name for each in found)
+    return any(name.startswith("inf") for pool in pools for name in pool.instance_types)
 
 
-def _is_arm(pools: Sequence[PoolPlan]) -> bool:
-    types = {name for pool in pools for name in pool.instance_types}
-    return any(catalog.lookup(name).architecture == "arm64" for name in types)
+def _without_program(pools: Sequence[PoolPlan]) -> list[str]:
+    """Return the GPUs of ``pools`` for which the default image has no program."""
+    found = {catalog.lookup(name).accelerator for pool in pools for name in pool.instance_types}
+    gpus = {each.name for each in found if each is not None and each.kind == "nvidia"}
+    return sorted(gpus - fabric.GPUS)
 
 
 def _usd_per_hour(request: JobRequest, pools: Sequence[PoolPlan]) -> float | None:
@@ -329,7 +329,7 @@ def _device_words(share: NodeShare) -> tuple[str, ...]:
 
 def notes_of(plan: GatePlan) -> Iterator[str]:
     """Yield what is checked before a job, how long that may take and what it may cost."""
-    yield from (f"Before it is sent: {step.note}" for step in plan.steps)
+    yield from (step.note for step in plan.steps)
     yield (
         "Nodes that fail a check are cordoned, and the checks run again without them: at most "
         f"{plan.tries} times in all."
