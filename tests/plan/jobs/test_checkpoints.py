@@ -113,6 +113,23 @@ def test_a_fleet_that_fails_more_often_saves_more_often() -> None:
     )
 
 
+def test_the_rate_of_failures_that_is_told_is_the_one_that_is_reckoned_with() -> None:
+    often = {"node_hours_between_failures": 32}
+
+    assert "With a failure each 6,335 node-hours 16 nodes fail every 16.5 days" in told(
+        sent(LUSTRE)
+    )
+    assert "With a failure each 32 node-hours 16 nodes fail every 2.0 h" in told(
+        sent(LUSTRE, restarts=often)
+    )
+
+
+def test_a_job_that_never_comes_to_save_is_told_so() -> None:
+    hopeless = {"node_hours_between_failures": 0.1}
+
+    assert "fails sooner than it has saved" in told(sent(LUSTRE, restarts=hopeless))
+
+
 def test_an_interval_of_the_users_is_left_alone() -> None:
     job = sent(LUSTRE, args=["--data=/data/tokens", "--checkpoint.interval=7"])
 

@@ -156,11 +156,15 @@ def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
     rare = plan.seconds_between_failures > _RARE_SECONDS
     fleet = "1 node fails" if nodes == 1 else f"{nodes:,} nodes fail"
     often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
+    hours = plan.seconds_between_failures * nodes / _HOUR
+    share = f"{plan.lost_share:.1%} of the time if training waits for it"
+    if plan.lost_share >= 1:
+        share = "but the job fails sooner than it has saved: take fewer nodes"
+    rate = f"{plan.bandwidth.gb_per_second:,.1f} GB/s = {plan.bandwidth.formula}"
     yield (
         f"A checkpoint of {plan.size / 1e9:,.0f} GB takes at least {span(plan.save_seconds)} "
-        f"({plan.bandwidth.gb_per_second:,.1f} GB/s = {plan.bandwidth.formula}). By the published "
-        f"rate {fleet} {often}: one each {span(plan.interval_seconds)} costs least "
-        f"(Daly), {plan.lost_share:.1%} of the time if training waits for it."
+        f"({rate}). With a failure each {hours:,.0f} node-hours {fleet} {often}: one checkpoint "
+        f"each {span(plan.interval_seconds)} costs least (Daly), {share}."
     )
 
 

@@ -28,7 +28,8 @@ def node_hours_between_failures(job: config.TrainingJob) -> float:
 
 def node_hours_of_a_restart(job: config.TrainingJob) -> float:
     """Return the node-hours that earn one restart: stated, or by the rate of failures."""
-    return job.restarts.budget or round(node_hours_between_failures(job) / _MARGIN)
+    half = node_hours_between_failures(job) / _MARGIN
+    return job.restarts.budget or (round(half) if half >= 1 else half)
 
 
 def restarts_of(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
