@@ -23,7 +23,7 @@ _GIB = 2**30
 _GB = 10**9
 _DEFAULT = "p5.48xlarge"
 _ESTIMATES = (
-    "times are estimates; checkpoints go to S3, as often as the published failure rate asks for"
+    "times are estimates; `saved each` is for nodes that write to S3, by the published failure rate"
 )
 
 

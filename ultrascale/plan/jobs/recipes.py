@@ -146,8 +146,9 @@ def notes_of(plan: RecipePlan | None) -> Iterator[str]:
     )
     if plan.engine == recipes.NEURON_ENGINE:
         yield (
-            f"{plan.engine} is in beta, and this recipe has not been run: its options are those of "
-            f"AWS's pages, and checkpoints and progress are its own ({recipes.NEURON_SOURCE})."
+            f"{plan.engine} is in beta, and this recipe has not been run: data and first weights "
+            "are those of its --config, other options those of AWS's pages, checkpoints and "
+            f"progress its own ({recipes.NEURON_SOURCE})."
         )
     if not plan.follows:
         yield (
