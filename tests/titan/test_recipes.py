@@ -1,29 +1,33 @@
-"""Each family of recipes trains: sharded in each way, stopped, resumed, with another world size."""
+"""Each family of recipes trains: sharded in each way, killed, resumed, with another world size."""
 
 import signal
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 import worlds
+from toys import arguments, events, losses, starts
 
-RESHARDED_TOLERANCE = 1e-4
-_TOY = (
-    "--activation-checkpoint=none",
-    "--training.local_batch_size=2",
-    "--metrics.log_freq=1",
-    "--lr-scheduler.warmup-steps=1",
-    "--seed=3",
-)
+# docs/recipes.md states it.
+RESHARDED_TOLERANCE = 1e-5
 
 
-def _arguments(
-    recipe: str, data: Path, output: Path, *, steps: int, **options: object
-) -> list[str]:
-    given = {"training.steps": steps, "training.seq_len": 64, "checkpoint.interval": 100} | {
-        name.replace("__", "."): value for name, value in options.items()
-    }
-    titan = [f"--{name}={value}" for name, value in given.items()]
-    return [f"--recipe={recipe}", f"--data={data}", f"--output-dir={output}", *_TOY, *titan]
+def after_a_save(output: Path) -> Callable[[], bool]:
+    """Return a condition: some step of the run is done that its newest checkpoint lacks."""
+
+    def reached() -> bool:
+        saved = [each["step"] for each in events(output, "checkpoint")]
+        return bool(saved) and max(losses(output), default=0) > max(saved)
+
+    return reached
+
+
+def twice(output: Path) -> dict[int, set[float]]:
+    """Return the losses of each step that was computed more than once."""
+    steps = sorted((each["step"], each["loss"]) for each in events(output, "step"))
+    groups = {step: [loss for _, loss in each] for step, each in groupby(steps, lambda one: one[0])}
+    return {step: set(found) for step, found in groups.items() if len(found) > 1}
 
 
 @pytest.mark.parametrize(
@@ -44,28 +48,41 @@ def _arguments(
         pytest.param("llama3-toy-lora", {}, id="adapters"),
     ],
 )
-def test_a_recipe_learns_in_two_processes(
+def test_a_killed_run_of_two_processes_goes_on_from_its_last_checkpoint(
     recipe: str, options: dict[str, object], data: Path, tmp_path: Path
 ) -> None:
-    worlds.run(2, _arguments(recipe, data, tmp_path, steps=3, **options), tmp_path)
-    losses = worlds.losses(tmp_path)
-    assert losses.keys() == {1, 2, 3}
-    assert losses[3] < losses[1]
+    given = arguments(recipe, data, tmp_path, steps=40, checkpoint__interval=4, **options)
+    first = worlds.start(2, given, tmp_path)
+    first.wait_until(after_a_save(tmp_path))
+    first.signal(signal.SIGKILL, ranks=[1])
+    assert first.wait() == [1, -signal.SIGKILL]
+
+    second = worlds.run(2, [*given, "--steps-this-run=4"], tmp_path, attempt="1")
+
+    assert "failed at=" in second.text()
+    resumed = starts(tmp_path)[1]
+    assert resumed >= 4
+    again = twice(tmp_path)
+    assert again, "no step was computed twice"
+    assert all(len(found) == 1 for found in again.values()), again
+    found = losses(tmp_path)
+    assert [*found] == [*range(1, resumed + 5)]
+    assert found[resumed + 4] < found[1]
 
 
 def test_a_run_that_is_told_to_stop_loses_no_step_and_goes_on_alike(
     data: Path, tmp_path: Path
 ) -> None:
-    whole = _arguments("llama3-toy", data, tmp_path / "whole", steps=5)
+    whole = arguments("llama3-toy", data, tmp_path / "whole", steps=5)
     worlds.run(2, whole, tmp_path / "whole")
-    parts = _arguments("llama3-toy", data, tmp_path / "parts", steps=5)
+    parts = arguments("llama3-toy", data, tmp_path / "parts", steps=5)
     first = worlds.start(2, parts, tmp_path / "parts")
     first.wait_for("starts at step 0")
     first.signal(signal.SIGTERM, ranks=[1])
     assert first.wait() == [75, 75]
-    (tmp_path / "parts").joinpath("log-0-0").rename(tmp_path / "first")
     worlds.run(2, parts, tmp_path / "parts", attempt="1")
-    assert worlds.losses(tmp_path / "parts") == worlds.losses(tmp_path / "whole")
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    assert twice(tmp_path / "parts") == {}
 
 
 def test_four_two_and_three_processes_go_on_with_one_another(data: Path, tmp_path: Path) -> None:
@@ -73,15 +90,26 @@ def test_four_two_and_three_processes_go_on_with_one_another(data: Path, tmp_pat
         "training__local_batch_size": 1,
         "training__global_batch_size": 12,
         "training__seq_len": 32,
+        "checkpoint__interval": 2,
     }
-    whole = _arguments("llama3-toy", data, tmp_path / "whole", steps=6, **options)
-    worlds.run(4, whole, tmp_path / "whole")
-    parts = _arguments("llama3-toy", data, tmp_path / "parts", steps=6, **options)
-    for world in (4, 2, 3):
-        arguments = [*parts, "--steps-this-run=2"]
-        worlds.run(world, arguments, tmp_path / "parts", attempt=str(world))
-    expected, found = worlds.losses(tmp_path / "whole"), worlds.losses(tmp_path / "parts")
-    assert found.keys() == expected.keys() == set(range(1, 7))
+    steps = 9
+    whole, output = tmp_path / "whole", tmp_path / "parts"
+    worlds.run(4, arguments("llama3-toy", data, whole, steps=steps, **options), whole)
+    parts = arguments("llama3-toy", data, output, steps=steps, **options)
+
+    killed = worlds.start(4, parts, output)
+    killed.wait_until(after_a_save(output))
+    killed.signal(signal.SIGKILL)
+    killed.wait()
+    told = worlds.start(2, parts, output, attempt="two")
+    told.wait_for("starts at step")
+    told.signal(signal.SIGTERM, ranks=[0])
+    assert told.wait() == [75, 75]
+    worlds.run(3, parts, output, attempt="three")
+
+    assert [each["world"] for each in events(output, "start")] == [4, 2, 3]
+    expected, found = losses(whole), losses(output)
+    assert found.keys() == expected.keys() == set(range(1, steps + 1))
     furthest = max(abs(found[step] - expected[step]) for step in expected)
     print(f"furthest loss from that of 4 processes: {furthest:.2g}")
     # Weights are drawn by rank on a CPU, so both runs begin with 4. What differs is the order of
@@ -89,73 +117,23 @@ def test_four_two_and_three_processes_go_on_with_one_another(data: Path, tmp_pat
     assert furthest < RESHARDED_TOLERANCE
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(data: Path, tmp_path: Path) -> None:
-    arguments = _arguments("qwen3-toy", data, tmp_path, steps=5, checkpoint__interval=1)
-    first = worlds.start(2, arguments, tmp_path)
-    first.wait_for("progress step=3/5")
-    first.signal(signal.SIGKILL, ranks=[1])
-    assert first.wait() == [1, -signal.SIGKILL]
-    second = worlds.run(2, arguments, tmp_path, attempt="1")
-    assert "failed at=" in second.text()
-    events = worlds.events(tmp_path)
-    resumed = [event["step"] for event in events if event["event"] == "start"][1]
-    # The save of the step before is complete when the next one begins.
-    assert resumed >= 1
-    steps = [event["step"] for event in events if event["event"] == "step"]
-    assert steps == [1, 2, 3, *range(resumed + 1, 6)] or steps == [
-        *range(1, 5),
-        *range(resumed + 1, 6),
-    ]
-    losses = {(e["step"], e["loss"]) for e in events if e["event"] == "step"}
-    assert len(losses) == 5, "a step that was computed again has another loss"
+def test_validation_beside_the_training_changes_nothing(data: Path, tmp_path: Path) -> None:
+    plain = arguments("llama3-toy", data, tmp_path / "plain", steps=3)
+    worlds.run(2, plain, tmp_path / "plain")
+    options: dict[str, object] = {"validator__freq": 2, "validator__steps": 2}
+    validated = arguments("llama3-toy", data, tmp_path / "validated", steps=3, **options)
+    worlds.run(2, [*validated, f"--validation-data={data}"], tmp_path / "validated")
+    found = events(tmp_path / "validated", "validation")
+    assert [each["step"] for each in found] == [1, 2]
+    assert losses(tmp_path / "validated") == losses(tmp_path / "plain")
 
 
 def test_a_node_that_reads_slowly_is_named(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOW_RANK", "1")
-    arguments = _arguments("llama3-toy", data, tmp_path, steps=35, training__seq_len=32)
-    found = worlds.run(2, arguments, tmp_path)
+    given = arguments("llama3-toy", data, tmp_path, steps=35, training__seq_len=32)
+    found = worlds.run(2, given, tmp_path)
     told = [line for line in found.text().splitlines() if line.startswith("straggler step=")]
     assert len(told) == 1
     assert " rank=1 seconds=0.0" in told[0]
-
-
-def test_adapters_are_evaluated_and_exported_with_the_weights_that_they_adapt(
-    data: Path, tmp_path: Path
-) -> None:
-    whole = tmp_path / "whole"
-    train = _arguments("llama3-toy", data, whole, steps=2)
-    worlds.run(2, [*train, f"--export={tmp_path / 'hf'}"], whole)
-    assert list((tmp_path / "hf").glob("*.safetensors"))
-    loss = _evaluated("llama3-toy-evaluate", data, tmp_path / "hf", tmp_path / "first")
-    adapted = tmp_path / "adapted"
-    tune = _arguments("llama3-toy-lora", data, adapted, steps=3)
-    merged = tmp_path / "merged"
-    worlds.run(2, [*tune, f"--load={tmp_path / 'hf'}", f"--export={merged}"], adapted)
-    assert worlds.losses(adapted)[1] == pytest.approx(loss, abs=0.5)
-    assert _evaluated("llama3-toy-evaluate", data, merged, tmp_path / "second") < loss
-
-
-def _evaluated(recipe: str, data: Path, weights: Path, output: Path) -> float:
-    arguments = _arguments(recipe, data, output, steps=1)
-    worlds.run(2, [*arguments, f"--load={weights}"], output)
-    (event,) = [each for each in worlds.events(output) if each["event"] == "validation"]
-    return event["loss"]
-
-
-def test_validation_beside_the_training_changes_nothing(data: Path, tmp_path: Path) -> None:
-    plain = _arguments("llama3-toy", data, tmp_path / "plain", steps=3)
-    worlds.run(2, plain, tmp_path / "plain")
-    validated = _arguments(
-        "llama3-toy",
-        data,
-        tmp_path / "validated",
-        steps=3,
-        validator__freq=2,
-        validator__steps=2,
-    )
-    worlds.run(2, [*validated, f"--validation-data={data}"], tmp_path / "validated")
-    events = worlds.events(tmp_path / "validated")
-    assert [each["step"] for each in events if each["event"] == "validation"] == [1, 2]
-    assert worlds.losses(tmp_path / "validated") == worlds.losses(tmp_path / "plain")

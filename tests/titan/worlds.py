@@ -4,7 +4,6 @@ Its import takes ten seconds. Each process has torchrun's environment, arguments
 status of its own; the collectives, checkpoints and signals are real.
 """
 
-import json
 import logging
 import os
 import signal
@@ -12,12 +11,12 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import cpu
+import torch
 
 from ultrascale_training.titan import configuration
 
@@ -32,6 +31,7 @@ class World:
 
     pids: list[int]
     logs: list[Path]
+    statuses: list[int] = field(default_factory=list)
 
     def text(self) -> str:
         """Return what rank 0 has written so far."""
@@ -39,8 +39,12 @@ class World:
 
     def wait_for(self, words: str, *, seconds: float = 120.0) -> None:
         """Wait until rank 0 has written ``words``."""
+        self.wait_until(lambda: words in self.text(), seconds=seconds)
+
+    def wait_until(self, reached: Callable[[], bool], *, seconds: float = 120.0) -> None:
+        """Wait until ``reached``."""
         deadline = time.monotonic() + seconds
-        while words not in self.text():
+        while not reached():
             assert time.monotonic() < deadline, self.text()
             assert os.waitpid(self.pids[0], os.WNOHANG) == (0, 0), self.text()
             time.sleep(_POLL_SECONDS)
@@ -50,9 +54,21 @@ class World:
         for rank in range(len(self.pids)) if ranks is None else ranks:
             os.kill(self.pids[rank], number)
 
-    def wait(self) -> list[int]:
+    def wait(self, *, seconds: float = 300.0) -> list[int]:
         """Return the exit statuses, negative for a signal."""
-        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+        deadline = time.monotonic() + seconds
+        return [self._wait(pid, deadline) for pid in self.pids]
+
+    def _wait(self, pid: int, deadline: float) -> int:
+        while True:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGABRT)
+                os.waitpid(pid, 0)
+                raise AssertionError(f"a process did not end: {self.text()}")
+            time.sleep(_POLL_SECONDS)
 
 
 def start(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
@@ -69,8 +85,17 @@ def start(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = 
 def run(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
     """Run the engine to its end, which must be success."""
     running = start(world, arguments, folder, attempt=attempt)
-    statuses = running.wait()
-    assert statuses == [0] * world, "\n".join(log.read_text()[-3000:] for log in running.logs)
+    running.statuses = running.wait()
+    assert running.statuses == [0] * world, "\n".join(
+        log.read_text()[-3000:] for log in running.logs
+    )
+    return running
+
+
+def fail(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
+    """Run the engine to its end, and return what it wrote, with the exit status of each."""
+    running = start(world, arguments, folder, attempt=attempt)
+    running.statuses = running.wait()
     return running
 
 
@@ -96,6 +121,8 @@ def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path)
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
+        # As torchrun sets it for several processes of a node.
+        torch.set_num_threads(1)
         # Those of pytest.
         logging.root.handlers.clear()
         sys.argv = ["titan", *arguments]
@@ -110,14 +137,3 @@ def _fork(rank: int, world: int, port: int, arguments: Sequence[str], log: Path)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def events(folder: Path) -> list[dict[str, Any]]:
-    """Return what a run has noted, in order."""
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def losses(folder: Path) -> dict[int, float]:
-    """Return the loss of each step of a run, the later one where a step was computed twice."""
-    return {each["step"]: each["loss"] for each in events(folder) if each["event"] == "step"}

@@ -47,17 +47,18 @@ def main(failures: FailureLog | None = None) -> int:
         )
         status = trainer.run(ballot, lambda: stop.requested, most=arguments.steps_this_run)
         ballot.close()
-        if arguments.export is not None and not status:
-            trainer.saves.export(arguments.export)
+    if arguments.export is not None and not status:
+        trainer.saves.export(arguments.export)
     trainer.close()
     dist.destroy_process_group()
     return status
 
 
 if __name__ == "__main__":
-    logging.basicConfig(
-        format=f"%(asctime)s worker {os.environ.get('RANK', '0')}: %(message)s", level=logging.INFO
-    )
+    rank = os.environ.get("RANK", "0")
+    # TorchTitan says the same on each of thousands of workers.
+    level = logging.INFO if rank == "0" else logging.WARNING
+    logging.basicConfig(format=f"%(asctime)s worker {rank}: %(message)s", level=level)
     log = FailureLog()
     sys.excepthook = log.leave
     sys.exit(main(log))

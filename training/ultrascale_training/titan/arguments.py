@@ -88,6 +88,11 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         mistakes.append(f"--steps-this-run: must be positive, got {values.steps_this_run}")
     if values.lora_rank < 1:
         mistakes.append(f"--lora-rank: must be positive, got {values.lora_rank}")
+    if values.export is not None and "://" in values.export:
+        mistakes.append(
+            f"--export: writes to a folder that all nodes mount, got {values.export!r}; copy it "
+            "from there"
+        )
     mistakes += [
         f"{option}: comes from {flag} here; use {flag}"
         for option in titan
@@ -114,7 +119,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         lora_rank=values.lora_rank,
         lora_alpha=values.lora_alpha,
         load=values.load,
-        export=values.export,
+        export=None if values.export is None else Path(values.export),
         accept_new_data=values.accept_new_data,
         titan=titan,
     )
@@ -146,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--lora-rank", type=int, default=16, help="rank of adapters (default 16)")
     add("--lora-alpha", type=float, default=32.0, help="scale of adapters (default 32)")
     add("--load", help="weights to begin with: a Hugging Face folder, or a checkpoint step-…")
-    add("--export", type=Path, help="write weights for Hugging Face to this folder at the end")
+    add("--export", help="write weights for Hugging Face to this folder at the end")
     add("--accept-new-data", action="store_true", help="resume although data or order differ")
     return parser
 

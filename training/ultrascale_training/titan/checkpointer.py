@@ -13,10 +13,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import torch
 import torch.distributed.checkpoint as dcp
-from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch import nn
 from torchtitan.components.checkpointer.base import (
     OPTIMIZER,
     TRAIN_STATE,
@@ -27,15 +25,14 @@ from torchtitan.tools import utils
 
 from ultrascale_training import checkpoints, fingerprint
 from ultrascale_training.checkpoints import Checkpoint, DirectoryStore, NanGuard, Saver
-from ultrascale_training.checkpoints.manifest import MANIFEST
 from ultrascale_training.devices import host_group
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.start import agree, check_shared
 from ultrascale_training.titan.loader import TokenLoader
+from ultrascale_training.titan.weights import Weights
 
 _log = logging.getLogger("ultrascale_training")
 _TIMEOUT = timedelta(minutes=30)
-_ADAPTERS = (".lora_a.", ".lora_b.")
 _OPTIMIZER = f"{OPTIMIZER}."
 
 
@@ -89,6 +86,9 @@ class Checkpointer(BaseCheckpointManager):
         accept_new_data: bool = False
         """Go on with other data, tokenizer or order than the checkpoint is of."""
 
+        initial_load_model_only: bool = False
+        """Of no use here; TorchTitan warns of its own default."""
+
     def __init__(
         self,
         config: Config,
@@ -106,9 +106,14 @@ class Checkpointer(BaseCheckpointManager):
         self._config = config
         self._loader, self._schedulers = dataloader, lr_schedulers
         self._model, self._optimizers = ModelWrapper(model_parts), optimizers
-        self._adapter = sd_adapter
         self._run = cast(Run, states[TRAIN_STATE])
         self._group = host_group(_TIMEOUT)
+        self._weights = Weights(
+            model_parts,
+            sd_adapter,
+            recipe=str(self._run.identity["--recipe"]),
+            group=self._group,
+        )
         self._store = checkpoints.open_store(
             f"{config.store}/checkpoints", keep=config.keep, memory=config.memory_every > 0
         )
@@ -148,31 +153,22 @@ class Checkpointer(BaseCheckpointManager):
         Raises:
             TrainingError: The model has no names at Hugging Face.
         """
-        from torch.distributed.checkpoint import HuggingFaceStorageWriter
+        self._weights.export(folder, companions=self._config.load)
 
-        if self._adapter is None:
-            raise TrainingError("--export: TorchTitan knows no Hugging Face names of this model")
-        self._merge_adapters()
-        weights = {
-            name: value.to(torch.bfloat16) if value.is_floating_point() else value
-            for name, value in self._weights().items()
-        }
-        dcp.save(
-            self._adapter.to_hf(weights),
-            storage_writer=HuggingFaceStorageWriter(
-                path=str(folder), save_distributed=True, enable_consolidation=True
-            ),
-            process_group=self._group,
-        )
+    def due(self, step: int) -> bool:
+        """Return whether a checkpoint is written after ``step``, to wherever."""
+        intervals = (self._config.interval, self._config.memory_every)
+        return any(every > 0 and step % every == 0 for every in intervals)
 
     def _load(self, step: int = -1) -> bool:
         store = self._store
         agree(self._group, lambda: store.prepare(clean=not self._config.load_only))
+        if self._config.load_only:
+            return self._load_to_evaluate()
         if isinstance(store.durable, DirectoryStore):
             check_shared(store.durable, self._group, name=self._attempt)
-        if not self._config.load_only:
-            size = checkpoints.state_bytes(self._state())
-            agree(self._group, lambda: store.check_room(size))
+        size = checkpoints.state_bytes(self._state())
+        agree(self._group, lambda: store.check_room(size))
         found = checkpoints.newest_sound(store, self._group)
         if found is not None:
             self._check_same(found)
@@ -181,9 +177,20 @@ class Checkpointer(BaseCheckpointManager):
             self.durable = found.durable
             return True
         if self._config.load is not None:
-            self._begin_with(self._config.load)
+            self._weights.begin_with(self._config.load)
             return True
         return False
+
+    def _load_to_evaluate(self) -> bool:
+        if self._config.load is not None:
+            self._run.step = self._weights.begin_with(self._config.load)
+            return True
+        found = checkpoints.newest_sound(self._store, self._group)
+        if found is None:
+            return False
+        self._weights.take(found)
+        self._run.step = found.step
+        return True
 
     def _check_same(self, found: Checkpoint) -> None:
         about = found.about
@@ -219,32 +226,12 @@ class Checkpointer(BaseCheckpointManager):
         self._run.ntokens_seen = about["tokens"] // self._run.sharers
         _log.info("resumes from %s", found.location)
 
-    def _begin_with(self, location: str) -> None:
-        weights = self._weights()
-        if "://" in location or (Path(location) / MANIFEST).is_file():
-            found = checkpoints.open_checkpoint(location)
-            checkpoints.verify(found, self._group)
-            checkpoints.load(found, weights, group=self._group)
-        elif self._adapter is None or not Path(location).is_dir():
-            raise TrainingError(
-                "--load: neither weights of Hugging Face nor a checkpoint step-… are there, got "
-                f"{location!r}"
-            )
-        else:
-            named = self._adapter.to_hf(weights)
-            reader = self._adapter.get_hf_storage_reader(location, False)
-            dcp.load(named, storage_reader=reader, process_group=self._group)
-            weights = self._adapter.from_hf(named)
-        self._model.load_state_dict(weights)
-        _log.info("begins with the weights of %s", location)
-
     def _save(self, curr_step: int, last_step: bool = False) -> bool:
         self._saver.check()
-        every = self._config.memory_every
-        due = last_step or curr_step % self._config.interval == 0
-        passing = every > 0 and curr_step % every == 0
-        if self._config.load_only or not (due or passing) or self._saver.last_step == curr_step:
+        wanted = last_step or self.due(curr_step)
+        if self._config.load_only or not wanted or self._saver.last_step == curr_step:
             return False
+        durable = last_step or curr_step % self._config.interval == 0
         about = {
             "identity": dict(self._run.identity),
             "fingerprint": dict(self._loader.fingerprint),
@@ -252,7 +239,7 @@ class Checkpointer(BaseCheckpointManager):
             "loader": self._loader.state_dict(),
             "tokens": self._run.ntokens_seen * self._run.sharers,
         }
-        self._saver.save(curr_step, self._state(), about, durable=due)
+        self._saver.save(curr_step, self._state(), about, durable=durable)
         return True
 
     def _maybe_wait_for_staging(self) -> None:
@@ -278,32 +265,3 @@ class Checkpointer(BaseCheckpointManager):
             **self._model.state_dict(),
             **{f"{_OPTIMIZER}{name}": value for name, value in optimizer.items()},
         }
-
-    @torch.no_grad()
-    def _merge_adapters(self) -> None:
-        """Add adapters to the weights that they adapt.
-
-        Source: https://arxiv.org/abs/2106.09685 section 4.1
-        """
-        for part in self._model.model:
-            for layer in part.modules():
-                if hasattr(layer, "lora_a"):
-                    change = _whole(layer.lora_b.weight) @ _whole(layer.lora_a.weight)
-                    scaled = change * layer._lora_scaling
-                    if isinstance(layer.weight, DTensor):
-                        weight = layer.weight
-                        scaled = distribute_tensor(scaled, weight.device_mesh, weight.placements)
-                    layer.weight.add_(scaled)
-
-    def _weights(self) -> dict[str, Any]:
-        """Return the model's own weights, without those of adapters."""
-        state = self._model.state_dict()
-        return {
-            name: value
-            for name, value in state.items()
-            if not any(part in name for part in _ADAPTERS)
-        }
-
-
-def _whole(weight: Tensor) -> Tensor:
-    return weight.full_tensor() if isinstance(weight, DTensor) else weight

@@ -76,11 +76,13 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
             accept_new_data=arguments.accept_new_data,
         ),
         "dataloader": TokenLoader.Config(dataset_path=str(arguments.data), seed=arguments.seed),
-        "metrics": Reports.Config(log_freq=base.metrics.log_freq),
+        "metrics": Reports.Config(log_freq=base.metrics.log_freq, disable_color_printing=True),
         "tokenizer": NoTokenizer.Config(),
         "validator": _validator(arguments),
     }
-    config = UltrascaleTrainer.Config(**given, recipe=arguments.recipe.name)
+    config = UltrascaleTrainer.Config(**given, recipe=arguments.recipe.trained)
+    if arguments.recipe.lora:
+        config.adapters = f"{arguments.lora_rank}, {arguments.lora_alpha:g}"
     config.debug.seed = arguments.seed
     config.debug.enable_structured_logging = False
     config.profiler.enable_profiling = False

@@ -65,6 +65,11 @@ class Recipe:
     lora: bool = False
     evaluate: bool = False
 
+    @property
+    def trained(self) -> str:
+        """Name of the recipe whose checkpoints this one reads: without ``-evaluate``."""
+        return self.name.removesuffix(_EVALUATE)
+
 
 def recipe(name: str) -> Recipe:
     """Return the recipe called ``name``.

@@ -1,5 +1,6 @@
 """Reports of a TorchTitan run by this package, on rank 0."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Reports(MetricsProcessor):
 
     Attributes:
         progress: None on all ranks but the first.
+        also: Returns whether a step is reported outside of the interval.
     """
 
     @dataclass(kw_only=True, slots=True)
@@ -38,6 +40,7 @@ class Reports(MetricsProcessor):
         super().__init__(config, parallel_dims=parallel_dims, dump_folder=dump_folder, **others)
         self._folder = Path(dump_folder)
         self.progress: Progress | None = None
+        self.also: Callable[[int], bool] = lambda _: False
         self._seen = 0
 
     def begin(self, step: int, *, steps: int, tokens: int) -> None:
@@ -63,6 +66,10 @@ class Reports(MetricsProcessor):
             peak_flops=peak_flops(torch.device(utils.device_type, index)),
         )
         self.event("start", step=step)
+
+    def should_log(self, step: int) -> bool:
+        """Return whether the loss of ``step`` is read, checked and reported."""
+        return super().should_log(step) or self.also(step)
 
     def event(self, name: str, **fields: object) -> None:
         """Note an event of the run."""

@@ -40,7 +40,10 @@ class UltrascaleTrainer(Trainer):
         """TorchTitan's own sections."""
 
         recipe: str = field(default="")
-        """Name of the recipe."""
+        """Name of the recipe, without ``-evaluate``."""
+
+        adapters: str = field(default="")
+        """Rank and scale of adapters, if the recipe trains them."""
 
     ledger: RestartLedger | None
 
@@ -57,10 +60,12 @@ class UltrascaleTrainer(Trainer):
     @property
     def identity(self) -> Mapping[str, object]:
         """What a run keeps from one start to the next, by the option that sets it."""
-        training, dims = self.config.training, self.parallel_dims
+        config = cast(UltrascaleTrainer.Config, self.config)
+        training, dims = config.training, self.parallel_dims
         rows = training.local_batch_size * dims.dp_replicate * dims.dp_shard
         return {
-            "--recipe": cast(UltrascaleTrainer.Config, self.config).recipe,
+            "--recipe": config.recipe,
+            "--lora-rank, --lora-alpha": config.adapters,
             "--training.seq_len": training.seq_len,
             "--training.global_batch_size": rows * self.gradient_accumulation_steps,
         }
@@ -84,6 +89,7 @@ class UltrascaleTrainer(Trainer):
             )
         self._begin_reports(self.step)
         self.validator.validate(self.model_parts, self.step)
+        self.reports.event("done", step=self.step)
 
     def run(self, vote: StopVote, wish: Callable[[], bool], *, most: int | None = None) -> int:
         """Train and return the exit status.
@@ -103,6 +109,8 @@ class UltrascaleTrainer(Trainer):
         first = self.step
         _log.info("starts at step %d of %d", first, config.training.steps)
         self._begin_reports(config.training.steps)
+        # A state that is no number is then seen before it is saved.
+        self.reports.also = self.saves.due
         self._begin_ledger()
         batches = _watched(self.batch_generator(self.dataloader), vote)
         stragglers, clock = Stragglers(), WorkClock(vote, self.device)

@@ -1,0 +1,125 @@
+"""A fault of a run with a recipe costs what docs/recipes.md says, and never a wrong resume."""
+
+import json
+import shutil
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+import worlds
+from toys import arguments, events, losses, starts
+
+from ultrascale_training.checkpoints import open_checkpoint, open_store
+from ultrascale_training.titan.tokens import TokenWriter
+
+_OPTIONS: dict[str, object] = {"checkpoint__interval": 2, "training__global_batch_size": 4}
+
+
+@pytest.fixture(scope="module")
+def kept(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the output of a run with checkpoints of steps 2 and 4."""
+    output = tmp_path_factory.mktemp("kept") / "run"
+    worlds.run(1, arguments("llama3-toy-lora", data, output, steps=4, **_OPTIONS), output)
+    return output
+
+
+@pytest.fixture
+def run(kept: Path, tmp_path: Path) -> Path:
+    """Return a copy of that output."""
+    return Path(shutil.copytree(kept, tmp_path / "run"))
+
+
+def going_on(data: Path, output: Path, **options: object) -> list[str]:
+    return arguments("llama3-toy-lora", data, output, steps=6, **(_OPTIONS | options))
+
+
+def test_a_flipped_bit_is_named_and_the_checkpoint_before_is_taken(data: Path, run: Path) -> None:
+    file = next((run / "checkpoints" / "step-00000004").glob("*.distcp"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+    log = worlds.run(1, going_on(data, run), run).text()
+
+    assert "step-00000004 is bad and is set aside" in log
+    assert starts(run) == [0, 2]
+    assert [*losses(run)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_state_that_is_no_number_is_given_up_once_and_counts_as_a_failure(
+    data: Path, run: Path
+) -> None:
+    # Elsewhere, as threads of torch that have worked here would not be in the forked processes.
+    poisoning = get_context("fork").Process(target=poison, args=(run / "checkpoints",))
+    poisoning.start()
+    poisoning.join()
+    assert poisoning.exitcode == 0
+
+    first = worlds.fail(1, going_on(data, run), run)
+    assert first.statuses == [1]
+    (kept,) = (run / "failures").iterdir()
+    assert "that checkpoint is set aside" in kept.read_text()
+    worlds.run(1, going_on(data, run), run)
+
+    assert starts(run) == [0, 5, 4]
+    assert [*losses(run)] == [1, 2, 3, 4, 5, 6]
+    assert 9 <= json.loads((run / "restarts.json").read_text())["left"] < 10
+
+
+def test_what_makes_it_another_run_is_refused_all_at_once(data: Path, run: Path) -> None:
+    given = going_on(data, run, training__seq_len=32, training__global_batch_size=6)
+    ended = worlds.fail(1, [*given, "--lora-rank=4"], run)
+
+    assert ended.statuses == [2]
+    told = [line.partition(":")[0] for line in ended.text().splitlines() if line.startswith("--")]
+    assert told == [
+        "--lora-rank, --lora-alpha",
+        "--training.seq_len",
+        "--training.global_batch_size",
+    ]
+
+
+def test_other_data_are_refused_unless_they_are_wanted(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    writer = TokenWriter(other, vocabulary=2048, end=0, tokenizer="none")
+    for start in range(40):
+        writer.add([*range(1 + start, 60 + start)])
+    writer.close()
+
+    refused = worlds.fail(1, going_on(other, run), run)
+    assert refused.statuses == [2]
+    assert "--data" in refused.text()
+    assert "--accept-new-data" in refused.text()
+    worlds.run(1, [*going_on(other, run), "--accept-new-data"], run)
+    assert starts(run) == [0, 4]
+
+
+def test_a_run_without_a_restart_left_does_not_begin(data: Path, run: Path) -> None:
+    ledger = run / "restarts.json"
+    used_up = {"left": 0.5, "running": {"nodes": 1, "step": 4, "since": 0}}
+    ledger.write_text(json.dumps(json.loads(ledger.read_text()) | used_up))
+
+    ended = worlds.fail(1, going_on(data, run), run)
+
+    assert ended.statuses == [2]
+    assert "no restart is left" in ended.text()
+    assert [each["step"] for each in events(run, "step")] == [1, 2, 3, 4]
+
+
+def poison(checkpoints: Path) -> None:
+    """Write a checkpoint of step 5 whose sums are right, and whose weights are no numbers."""
+    store = open_store(checkpoints, keep=4)
+    found = open_checkpoint(str(checkpoints / "step-00000004"))
+    kinds = store.reader(found).read_metadata().state_dict_metadata
+    state = {
+        name: torch.empty(kind.size) if hasattr(kind, "size") else None
+        for name, kind in kinds.items()
+    }
+    dcp.load(state, storage_reader=store.reader(found), no_dist=True)
+    for name, value in state.items():
+        if name.endswith(".weight") and not name.startswith("optimizer."):
+            value.fill_(torch.nan)
+    writer = store.writer(5, attempt="poison", about=found.about)
+    dcp.save(state, storage_writer=writer, no_dist=True)

@@ -1,0 +1,205 @@
+"""Weights of a model, from and to files of other runs and of Hugging Face."""
+
+import logging
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import Tensor, nn
+from torch.distributed.checkpoint import CheckpointException, HuggingFaceStorageWriter
+from torch.distributed.checkpoint._hf_utils import SHARDED_DIR_NAME
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torchtitan.components.checkpointer.base import ModelWrapper
+
+from ultrascale_training import checkpoints
+from ultrascale_training.checkpoints import Checkpoint
+from ultrascale_training.checkpoints.manifest import MANIFEST
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.start import agree
+from ultrascale_training.titan import recipes
+
+_log = logging.getLogger("ultrascale_training")
+_ADAPTERS = (".lora_a.", ".lora_b.")
+# What a folder of Hugging Face holds beside weights: configuration and tokenizer.
+_COMPANIONS = (".json", ".txt", ".model", ".jinja")
+_INDEX = "model.safetensors.index.json"
+# As published models have them: https://huggingface.co/Qwen/Qwen3-32B/tree/main
+_FILE_BYTES = 4 << 30
+_THREADS = 8
+
+
+class Weights:
+    """The weights of this run's model.
+
+    Args:
+        parts: Stages of the model on this rank.
+        adapter: Knows the model's names at Hugging Face; None if nobody does.
+        recipe: Name of the recipe that trains it, without ``-evaluate``.
+        group: Of all ranks, with tensors of the host.
+    """
+
+    def __init__(
+        self,
+        parts: list[nn.Module],
+        adapter: Any,  # noqa: ANN401 - TorchTitan's adapters have no common type
+        *,
+        recipe: str,
+        group: dist.ProcessGroup,
+    ) -> None:
+        self._model = ModelWrapper(parts)
+        self._adapter, self._recipe, self._group = adapter, recipe, group
+
+    def begin_with(self, location: str) -> int:
+        """Load the weights at ``location``, and nothing else; a collective of all ranks.
+
+        Returns:
+            The steps that a checkpoint of ours has seen; 0 for weights of Hugging Face.
+
+        Raises:
+            TrainingError: Neither is there, or they are of another model.
+        """
+        if "://" in location or (Path(location) / MANIFEST).is_file():
+            found = checkpoints.open_checkpoint(location)
+            checkpoints.verify(found, self._group)
+            self.take(found)
+            return found.step
+        if self._adapter is None or not [*Path(location).glob("*.safetensors")]:
+            raise TrainingError(
+                "--load: neither weights of Hugging Face (*.safetensors) nor a checkpoint step-… "
+                f"are there, got {location!r}"
+            )
+        self._read_published(location)
+        _log.info("begins with the weights of %s", location)
+        return 0
+
+    def take(self, found: Checkpoint) -> None:
+        """Load the weights of a sound checkpoint; a collective of all ranks.
+
+        Raises:
+            TrainingError: They are of another model.
+        """
+        saved = _recipe_of(found)
+        ours = recipes.recipe(self._recipe)
+        if saved.model != ours.model:
+            raise TrainingError(
+                f"--load: {found.location} is of {saved.name}, and --recipe trains {ours.name}"
+            )
+        if saved.lora and not ours.lora:
+            raise TrainingError(
+                f"--load: {found.location} holds adapters, which {ours.name} has no place for; "
+                f"name --recipe {saved.name}, or load what its --export wrote"
+            )
+        weights = self._model.state_dict() if saved.lora else self._without_adapters()
+        checkpoints.load(found, weights, group=self._group)
+        self._model.load_state_dict(weights)
+        _log.info("begins with the weights of %s", found.location)
+
+    def export(self, folder: Path, *, companions: str | None) -> None:
+        """Write the weights for Hugging Face; a collective of all ranks, after the last step.
+
+        Args:
+            folder: That all nodes mount.
+            companions: Folder of Hugging Face whose configuration and tokenizer go with them.
+
+        Raises:
+            TrainingError: The model has no names at Hugging Face.
+        """
+        if self._adapter is None:
+            raise TrainingError("--export: TorchTitan knows no Hugging Face names of this model")
+        self._merge_adapters()
+        named: dict[str, Tensor] = self._adapter.to_hf(
+            {
+                name: value.to(torch.bfloat16) if value.is_floating_point() else value
+                for name, value in self._without_adapters().items()
+            }
+        )
+        # Each rank's part; all of them become one model. Parts of a killed export would, too.
+        parts = folder / SHARDED_DIR_NAME
+        agree(self._group, lambda: shutil.rmtree(parts, ignore_errors=True))
+        dcp.save(
+            named,
+            storage_writer=HuggingFaceStorageWriter(
+                path=str(folder),
+                fqn_to_index_mapping=self._files_of(named),
+                save_distributed=True,
+                enable_consolidation=True,
+                thread_count_consolidation=_THREADS,
+            ),
+            process_group=self._group,
+        )
+        agree(self._group, lambda: _finish(folder, companions))
+        _log.info("exported to %s", folder)
+
+    def _files_of(self, named: Mapping[str, Tensor]) -> dict[str, int]:
+        """Return the file, from 1 on, of each tensor of all ranks."""
+        sizes: list[dict[str, int]] = [{}] * dist.get_world_size(self._group)
+        own = {name: value.numel() * value.element_size() for name, value in named.items()}
+        dist.all_gather_object(sizes, own, group=self._group)
+        files, number, used = dict[str, int](), 1, 0
+        for name, size in {name: size for part in sizes for name, size in part.items()}.items():
+            if used and used + size > _FILE_BYTES:
+                number, used = number + 1, 0
+            files[name], used = number, used + size
+        return files
+
+    def _read_published(self, location: str) -> None:
+        named = self._adapter.to_hf(self._without_adapters())
+        reader = self._adapter.get_hf_storage_reader(location, False)
+        try:
+            dcp.load(named, storage_reader=reader, process_group=self._group)
+        except CheckpointException as error:
+            causes = [cause for cause, _ in error.failures.values()]
+            # A file system that fails may come back; names and shapes stay what they are.
+            if any(isinstance(cause, OSError) for cause in causes):
+                raise
+            raise TrainingError(
+                f"--load: the weights of {location!r} are not those of {self._recipe}: {causes[0]}"
+            ) from None
+        self._model.load_state_dict(self._adapter.from_hf(named))
+
+    @torch.no_grad()
+    def _merge_adapters(self) -> None:
+        """Add adapters to the weights that they adapt.
+
+        Source: https://arxiv.org/abs/2106.09685 section 4.1
+        """
+        for part in self._model.model:
+            for layer in part.modules():
+                if hasattr(layer, "lora_a"):
+                    change = _whole(layer.lora_b.weight) @ _whole(layer.lora_a.weight)
+                    scaled = change * layer._lora_scaling
+                    if isinstance(layer.weight, DTensor):
+                        weight = layer.weight
+                        scaled = distribute_tensor(scaled, weight.device_mesh, weight.placements)
+                    layer.weight.add_(scaled)
+
+    def _without_adapters(self) -> dict[str, Any]:
+        state: Mapping[str, Any] = self._model.state_dict()
+        return {
+            name: value
+            for name, value in state.items()
+            if not any(part in name for part in _ADAPTERS)
+        }
+
+
+def _recipe_of(found: Checkpoint) -> recipes.Recipe:
+    try:
+        return recipes.recipe(found.about["identity"]["--recipe"])
+    except (KeyError, TypeError):
+        raise TrainingError(f"--load: {found.location} is of another program") from None
+
+
+def _finish(folder: Path, companions: str | None) -> None:
+    shutil.rmtree(folder / SHARDED_DIR_NAME)
+    if companions is not None and "://" not in companions:
+        for path in sorted(Path(companions).iterdir()):
+            if path.suffix in _COMPANIONS and path.name not in (_INDEX, MANIFEST):
+                shutil.copyfile(path, folder / path.name)
+
+
+def _whole(weight: Tensor) -> Tensor:
+    return weight.full_tensor() if isinstance(weight, DTensor) else weight
