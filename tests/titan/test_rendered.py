@@ -113,3 +113,10 @@ def test_what_torchtitan_refuses_is_refused_before_it_is_sent(name: str, data: P
         assert refused_by_torchtitan(found, args, data) is None, args
 
     assert taken >= 5
+
+
+def test_an_option_that_torchtitan_does_not_know_is_a_mistake_of_the_user(data: Path) -> None:
+    given = ["--recipe=llama3-8b", f"--data={data}", "--output-dir=/tmp/out"]
+
+    with pytest.raises(TrainingError, match=r"(?s)TorchTitan refuses an option.*--training\.stepz"):
+        configuration(arguments.parse([*given, "--training.stepz=3"]))

@@ -101,6 +101,14 @@ def test_input_that_holds_no_text_is_refused(
 def test_every_mistake_of_a_command_line_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ULTRASCALE_OUTPUT", raising=False)
     with pytest.raises(TrainingError) as raised:
-        arguments.parse(["--recipe=llama4", "--keep=1", "--dump-folder=/x", "--steps"])
+        arguments.parse(
+            [
+                *("--recipe=llama4", "--keep=1", "--export=s3://models/a"),
+                *("--dump-folder=/x", "--steps"),
+            ]
+        )
     told = [line.split(":")[0] for line in str(raised.value).splitlines()]
-    assert told == ["--recipe", "--data", "--output-dir", "--keep", "--dump-folder=/x", "'--steps'"]
+    assert told == [
+        *("--recipe", "--data", "--output-dir", "--keep", "--export"),
+        *("--dump-folder=/x", "'--steps'"),
+    ]

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -73,37 +73,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
             "--data: is missing; name a folder of token files, which "
             "python -m ultrascale_training.titan.prepare makes"
         )
-    if not values.output_dir:
-        mistakes.append(
-            "--output-dir: is missing, and ULTRASCALE_OUTPUT is not set; name a folder that all "
-            "nodes mount, or s3://bucket/prefix"
-        )
-    if values.keep < 2:
-        mistakes.append(
-            f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
-        )
-    if values.memory_every < 0:
-        mistakes.append(f"--memory-every: must be 0 or more steps, got {values.memory_every}")
-    if values.steps_this_run is not None and values.steps_this_run < 1:
-        mistakes.append(f"--steps-this-run: must be positive, got {values.steps_this_run}")
-    if values.lora_rank < 1:
-        mistakes.append(f"--lora-rank: must be positive, got {values.lora_rank}")
-    if values.export is not None and "://" in values.export:
-        mistakes.append(
-            f"--export: writes to a folder that all nodes mount, got {values.export!r}; copy it "
-            "from there"
-        )
-    mistakes += [
-        f"{option}: comes from {flag} here; use {flag}"
-        for option in titan
-        for prefix, flag in _OURS.items()
-        if option.split("=")[0] == prefix or (prefix[-1] == "." and option.startswith(prefix))
-    ]
-    mistakes += [
-        f"{option!r}: neither a flag nor an option of TorchTitan, which are --section.key=value"
-        for option in titan
-        if option.startswith("--") and "." not in option and "=" not in option
-    ]
+    mistakes += [*_wrong_values(values), *_wrong_options(titan)]
     if mistakes or recipe is None or values.data is None:
         raise TrainingError("\n".join(mistakes))
     return Arguments(
@@ -123,6 +93,39 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
         accept_new_data=values.accept_new_data,
         titan=titan,
     )
+
+
+def _wrong_values(values: argparse.Namespace) -> Iterator[str]:
+    if not values.output_dir:
+        yield (
+            "--output-dir: is missing, and ULTRASCALE_OUTPUT is not set; name a folder that all "
+            "nodes mount, or s3://bucket/prefix"
+        )
+    if values.keep < 2:
+        yield f"--keep: a run keeps at least 2 checkpoints, one to fall back to, got {values.keep}"
+    if values.memory_every < 0:
+        yield f"--memory-every: must be 0 or more steps, got {values.memory_every}"
+    if values.steps_this_run is not None and values.steps_this_run < 1:
+        yield f"--steps-this-run: must be positive, got {values.steps_this_run}"
+    if values.lora_rank < 1:
+        yield f"--lora-rank: must be positive, got {values.lora_rank}"
+    if values.export is not None and "://" in values.export:
+        yield (
+            f"--export: writes to a folder that all nodes mount, got {values.export!r}; copy it "
+            "from there"
+        )
+
+
+def _wrong_options(titan: Sequence[str]) -> Iterator[str]:
+    for option in titan:
+        for prefix, flag in _OURS.items():
+            if option.split("=")[0] == prefix or (prefix[-1] == "." and option.startswith(prefix)):
+                yield f"{option}: comes from {flag} here; use {flag}"
+        if option.startswith("--") and "." not in option and "=" not in option:
+            yield (
+                f"{option!r}: neither a flag nor an option of TorchTitan, which are "
+                "--section.key=value"
+            )
 
 
 def _parser() -> argparse.ArgumentParser:
