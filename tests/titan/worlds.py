@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,8 @@ import torch
 from ultrascale_training.titan import configuration
 
 _POLL_SECONDS = 0.05
+# A step takes a tenth of a second on a machine that does nothing else.
+_PATIENCE = 600.0
 # Imported here for all processes.
 assert configuration
 
@@ -37,16 +40,17 @@ class World:
         """Return what rank 0 has written so far."""
         return self.logs[0].read_text()
 
-    def wait_for(self, words: str, *, seconds: float = 120.0) -> None:
+    def wait_for(self, words: str, *, seconds: float = _PATIENCE) -> None:
         """Wait until rank 0 has written ``words``."""
         self.wait_until(lambda: words in self.text(), seconds=seconds)
 
-    def wait_until(self, reached: Callable[[], bool], *, seconds: float = 120.0) -> None:
+    def wait_until(self, reached: Callable[[], bool], *, seconds: float = _PATIENCE) -> None:
         """Wait until ``reached``."""
         deadline = time.monotonic() + seconds
         while not reached():
-            assert time.monotonic() < deadline, self.text()
-            assert os.waitpid(self.pids[0], os.WNOHANG) == (0, 0), self.text()
+            if time.monotonic() > deadline or os.waitpid(self.pids[0], os.WNOHANG) != (0, 0):
+                self._kill()
+                raise AssertionError(self.text())
             time.sleep(_POLL_SECONDS)
 
     def signal(self, number: signal.Signals, *, ranks: Sequence[int] | None = None) -> None:
@@ -54,7 +58,7 @@ class World:
         for rank in range(len(self.pids)) if ranks is None else ranks:
             os.kill(self.pids[rank], number)
 
-    def wait(self, *, seconds: float = 300.0) -> list[int]:
+    def wait(self, *, seconds: float = _PATIENCE) -> list[int]:
         """Return the exit statuses, negative for a signal."""
         deadline = time.monotonic() + seconds
         return [self._wait(pid, deadline) for pid in self.pids]
@@ -65,10 +69,14 @@ class World:
             if ended:
                 return os.waitstatus_to_exitcode(status)
             if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGABRT)
-                os.waitpid(pid, 0)
+                self._kill()
                 raise AssertionError(f"a process did not end: {self.text()}")
             time.sleep(_POLL_SECONDS)
+
+    def _kill(self) -> None:
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def start(world: int, arguments: Sequence[str], folder: Path, *, attempt: str = "0") -> World:
