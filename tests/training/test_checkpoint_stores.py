@@ -7,8 +7,6 @@
 import itertools
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import forked
 from tests.support.no_torch import NO_TORCH
 from tests.support.s3_server import BUCKET, S3Server, running_s3
 from tests.support.training_job import ENVIRONMENT
@@ -373,14 +372,18 @@ def test_a_bucket_without_a_region_is_told_with_the_variable(
 
 
 def test_the_speed_of_a_place_is_told_beside_that_of_cp(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "ultrascale_training.checkpoint_speed", str(tmp_path)]
-
-    done = subprocess.run(
-        [*command, "--megabytes", "4"], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    place, log = tmp_path / "place", tmp_path / "log"
+    place.mkdir()
+    program = forked.start(
+        "ultrascale_training.checkpoint_speed",
+        [str(place), "--megabytes", "4"],
+        environment=ENVIRONMENT,
+        output=log,
     )
 
-    measured = json.loads(done.stdout)
+    assert program.wait(timeout=120) == 0, log.read_text()
+    measured = json.loads(log.read_text())
     assert measured["megabytes"] == pytest.approx(4 * 1.048576, rel=0.01)
     for name in ("held", "save", "verify", "load", "cp"):
         assert measured[f"{name}_seconds"] > 0
-    assert list(tmp_path.iterdir()) == []
+    assert list(place.iterdir()) == []
