@@ -29,6 +29,7 @@ import torch.distributed as dist
 
 from tests.support import voter
 from tests.support.etcd_server import free_ports
+from ultrascale.catalog import training_operator
 from ultrascale_training.errors import VoteLost
 from ultrascale_training.hangs import Hang, Suspect
 from ultrascale_training.progress import Progress
@@ -243,6 +244,8 @@ def test_node_that_works_longer_than_the_others_is_reported_by_its_name(
         r"straggler step=\d+ node=ip-10-0-0-7 rank=4 seconds=2\S* median=1\S* ratio=(1.9|2.0)\d",
         line,
     )
+    # HyperPod's operator looks for it in the log.
+    assert re.match(training_operator.STRAGGLER_PATTERN, line)
     (told,) = map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines())
     assert (told["event"], told["rank"], told["node"]) == ("straggler", 4, "ip-10-0-0-7")
 
