@@ -23,6 +23,13 @@ from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments
 from ultrascale_training.titan.configuration import configuration
 
+TYPES = {
+    "p4d.24xlarge": "NVIDIA A100",
+    "p5.48xlarge": "NVIDIA H100",
+    "p5en.48xlarge": "NVIDIA H200",
+    "p6-b300.48xlarge": "NVIDIA B300",
+}
+
 
 def chosen(name: str, instance_type: str, nodes: int, args: Sequence[str] = ()) -> Chosen | str:
     job = config.TrainingJob(recipe=name, nodes=nodes, args=tuple(args))
@@ -61,8 +68,15 @@ def test_the_names_of_options_are_those_of_the_installed_torchtitan() -> None:
     } == torchtitan.OPTIONS
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("instance_type", ["p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"])
+@pytest.mark.parametrize(
+    ("name", "instance_type"),
+    [
+        (name, instance_type)
+        for name, recipe in RECIPES.items()
+        for instance_type, device in TYPES.items()
+        if device in recipe.layouts
+    ],
+)
 def test_torchtitan_takes_every_recipe_as_it_stands(
     name: str, instance_type: str, data: Path
 ) -> None:
