@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from ultrascale.catalog.recipes import PEAK_TERAFLOPS
 from ultrascale_training.model import SIZES, Bert, flops_per_token
+from ultrascale_training.objects import LocalObjects
 from ultrascale_training.peaks import neuron_peak_of, peak_flops, peak_of
 from ultrascale_training.progress import Progress
 
@@ -73,6 +74,34 @@ def test_json_lines_have_the_figures_of_the_line_and_more(
         **{"tokens_per_second": 4.0, "step_seconds": 0.5, "learning_rate": 0.1},
         "gradient_norm": 0.25,
     }
+
+
+def test_metrics_of_each_start_outlive_the_pod_in_the_bucket(tmp_path: Path) -> None:
+    bucket = LocalObjects(tmp_path / "bucket")
+    for step in (1, 2):
+        progress = Progress(tmp_path, step=step - 1, steps=9, bucket=bucket)
+        progress.step(step, loss=1.5, learning_rate=0.1, tokens=8)
+        progress.keep()
+        progress.event("done", step=step)
+        progress.close()
+
+    lines = [
+        (line["event"], line["step"])
+        for name in bucket.names("metrics/")
+        for line in map(json.loads, (bucket.get(name) or b"").splitlines())
+    ]
+    assert sorted(lines) == [("done", 1), ("done", 2), ("step", 1), ("step", 2)]
+    assert len(bucket.names("tensorboard/events.")) == 2
+
+
+def test_bucket_that_takes_no_metrics_does_not_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "bucket").write_text("a file")
+    progress = Progress(tmp_path, step=0, steps=9, bucket=LocalObjects(tmp_path / "bucket"))
+    progress.step(1, loss=1.5, learning_rate=0.1, tokens=8)
+
+    progress.close()
+
+    assert "step" in (tmp_path / "metrics.jsonl").read_text()
 
 
 @pytest.mark.parametrize(

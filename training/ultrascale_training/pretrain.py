@@ -35,7 +35,7 @@ from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.loader import Loader
 from ultrascale_training.model import SIZES, Bert, flops_per_token
-from ultrascale_training.objects import open_objects
+from ultrascale_training.objects import is_bucket, open_objects
 from ultrascale_training.order import Order
 from ultrascale_training.peaks import peak_flops
 from ultrascale_training.progress import Progress
@@ -239,6 +239,7 @@ def _progress(arguments: Arguments, index: Index, start: Start, device: Device) 
         ),
         devices=dist.get_world_size(),
         peak_flops=peak_flops(device.device),
+        bucket=open_objects(arguments.records) if is_bucket(arguments.records) else None,
     )
     progress.event(
         "start",

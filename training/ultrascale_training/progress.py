@@ -1,13 +1,21 @@
 """Progress of a run: a line on stdout, JSON lines for programs, TensorBoard scalars for people."""
 
 import json
+import logging
 import time
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+from ultrascale_training.objects import Objects
+
+_log = logging.getLogger("ultrascale_training")
+# For the last copy, at the end of a run.
+_PATIENCE_SECONDS = 30.0
 METRICS = "metrics.jsonl"
-_NAME = "progress"
+_NAME, _SCALARS = "progress", "tensorboard"
 
 
 class Progress:
@@ -24,6 +32,7 @@ class Progress:
         flops_per_token: Arithmetic of the model for one token, forward and backward.
         devices: Devices of the job.
         peak_flops: FLOP a second of one device; None leaves the MFU out.
+        bucket: Gets a copy at each `keep`, a file for each start: objects cannot grow line by line.
     """
 
     def __init__(
@@ -36,14 +45,21 @@ class Progress:
         flops_per_token: float | None = None,
         devices: int = 1,
         peak_flops: float | None = None,
+        bucket: Objects | None = None,
     ) -> None:
         self._path = None if directory is None else directory / METRICS
+        self._directory, self._bucket = directory, bucket
+        self._copy = (
+            f"metrics/{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
+        )
+        self._of_before = self._path.stat().st_size if self._path and self._path.exists() else 0
+        self._copying: Thread | None = None
         self._scalars: Any = None
         if directory is not None:
             # Its import takes a second, and only one worker reports.
             from torch.utils.tensorboard import SummaryWriter
 
-            self._scalars = SummaryWriter(str(directory / "tensorboard"), purge_step=step + 1)
+            self._scalars = SummaryWriter(str(directory / _SCALARS), purge_step=step + 1)
         self._steps = steps
         self._common = dict(common or {})
         self._share = None
@@ -91,10 +107,35 @@ class Progress:
         with self._path.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
+    def keep(self) -> None:
+        """Copy what is written so far into the bucket, beside the training."""
+        if self._bucket is None or (self._copying is not None and self._copying.is_alive()):
+            return
+        self._copying = Thread(target=self._copy_to, args=(self._bucket,), daemon=True)
+        self._copying.start()
+
     def close(self) -> None:
-        """Write out what is buffered."""
+        """Write out what is buffered, and copy it."""
         if self._scalars is not None:
             self._scalars.close()
+        if self._copying is not None:
+            self._copying.join(_PATIENCE_SECONDS)
+        self.keep()
+        if self._copying is not None:
+            self._copying.join(_PATIENCE_SECONDS)
+
+    def _copy_to(self, bucket: Objects) -> None:
+        if self._directory is None or self._path is None:
+            return
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._of_before)
+                bucket.put(self._copy, file.read())
+            for events in (self._directory / _SCALARS).iterdir():
+                bucket.put(f"{_SCALARS}/{events.name}", events.read_bytes())
+        except Exception as error:
+            # The training goes on: the log has the figures too.
+            _log.warning("metrics cannot be copied to %s: %s", bucket.location, error)
 
 
 def _line(step: int, steps: int, figures: Mapping[str, float]) -> str:

@@ -213,6 +213,7 @@ def _report_published(worker: Worker) -> None:
         step = worker.saver.published.pop(0)
         if worker.progress is not None:
             worker.progress.event("checkpoint", step=step)
+            worker.progress.keep()
         if worker.ledger is not None:
             worker.ledger.saved(step)
 

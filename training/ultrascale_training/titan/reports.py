@@ -12,6 +12,7 @@ from torchtitan.distributed import ParallelDims
 from torchtitan.distributed import utils as dist_utils
 from torchtitan.tools import utils
 
+from ultrascale_training.objects import is_bucket, open_objects
 from ultrascale_training.peaks import peak_flops
 from ultrascale_training.progress import Progress
 
@@ -43,13 +44,14 @@ class Reports(MetricsProcessor):
         self.also: Callable[[int], bool] = lambda _: False
         self._seen = 0
 
-    def begin(self, step: int, *, steps: int, tokens: int) -> None:
+    def begin(self, step: int, *, steps: int, tokens: int, output: str) -> None:
         """Start to report a run.
 
         Args:
             step: Steps that are done.
             steps: Last step of the run.
             tokens: Of all ranks, that are done.
+            output: Directory or bucket of the run.
         """
         self._seen = tokens
         if dist.get_rank() != 0:
@@ -64,6 +66,7 @@ class Reports(MetricsProcessor):
             flops_per_token=self.num_flops_per_token,
             devices=dist.get_world_size(),
             peak_flops=peak_flops(torch.device(utils.device_type, index)),
+            bucket=open_objects(output) if is_bucket(output) else None,
         )
         self.event("start", step=step)
 
@@ -75,6 +78,8 @@ class Reports(MetricsProcessor):
         """Note an event of the run."""
         if self.progress is not None:
             self.progress.event(name, **fields)
+            if name == "checkpoint":
+                self.progress.keep()
 
     def log(
         self,

@@ -151,7 +151,9 @@ class UltrascaleTrainer(Trainer):
             return self._leave("done", save=self.step > first)
 
     def _begin_reports(self, steps: int) -> None:
-        self.reports.begin(self.step, steps=steps, tokens=self.ntokens_seen * self.sharers)
+        config = cast(Checkpointer.Config, self.config.checkpoint)
+        tokens = self.ntokens_seen * self.sharers
+        self.reports.begin(self.step, steps=steps, tokens=tokens, output=config.store)
 
     def _begin_ledger(self) -> None:
         nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
