@@ -34,7 +34,9 @@ def _figures(saves: SavesPlan) -> Iterator[Figure]:
     between = saves.node_hours / nodes * 3600
     at = f"{_AT}.{saves.subject.replace(' ', '.')}"
     unknown = f"no place whose rate is known: it takes {_PLACE}"
-    yield Figure(id=f"{at}.nodes", value=nodes, unit="nodes", formula=f"{nodes:,} nodes")
+    yield Figure(
+        id=f"{at}.nodes", value=nodes, unit="nodes", formula=f"{nodes:,} nodes, {saves.subject}"
+    )
     yield Figure(
         id=f"{at}.gigabytes",
         value=saves.size / 1e9,
