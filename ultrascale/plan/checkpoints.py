@@ -98,7 +98,8 @@ def _whole_pools(
             subject=f"all of {pool.name}",
             model=_LARGEST.model.name,
             size=memory.checkpoint_bytes(_LARGEST.model, _LARGEST.purpose),
-            processes=nodes.node_share(job, asked.nodes).processes,
+            # Whatever queue leads to it: the job is on all of the pool.
+            processes=nodes.node_share(job, shards).processes,
         )
 
 
