@@ -136,4 +136,4 @@ def test_a_node_that_reads_slowly_is_named(
     found = worlds.run(2, given, tmp_path)
     told = [line for line in found.text().splitlines() if line.startswith("straggler step=")]
     assert len(told) == 1
-    assert " rank=1 seconds=0.0" in told[0]
+    assert " rank=1 seconds=" in told[0]

@@ -38,8 +38,8 @@ def test_a_checkpoint_and_its_export_are_the_same_model(
 
     assert saved == newest
     assert (saved[0], exported[0]) == (2, 0)
-    # Exported weights are in BF16.
-    assert exported[1] == pytest.approx(saved[1], abs=1e-3)
+    # Exported weights are in BF16. Those of another step are off by a tenth.
+    assert exported[1] == pytest.approx(saved[1], abs=5e-3)
     (file,) = again.glob("*.safetensors")
     assert file.read_bytes() == next(where.glob("*.safetensors")).read_bytes()
     index = json.loads((again / "model.safetensors.index.json").read_text())
@@ -64,7 +64,8 @@ def test_adapters_are_saved_evaluated_and_exported_with_the_weights_that_they_ad
     )
     assert losses(adapted)[1] == pytest.approx(base, abs=0.5)
     assert with_adapters < base
-    assert with_merged == pytest.approx(with_adapters, abs=2e-3)
+    # The adapters have learned a thousandth.
+    assert with_merged == pytest.approx(with_adapters, abs=1e-4)
     assert (merged / "config.json").read_text() == '{"of": "the model"}'
 
 
