@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import worlds
+from toys import events, losses
 
 SOAK = int(os.environ.get("SOAK", "0"))
 # As where runs only go on with other numbers of ranks: sums have another order.
@@ -62,14 +63,14 @@ def test_runs_that_are_killed_at_random_compute_what_an_undisturbed_one_does(
         else:
             running.signal(signal.SIGKILL)
             running.wait()
-        now = [event for event in worlds.events(parts) if event["event"] == "step"]
+        now = events(parts, "step")
         done = now[-1]["step"]
         how = "told to stop" if told else "killed"
         print(f"tensor {tensor}, {world} ranks: {resumed} to {done}, {how}")
-    found = worlds.losses(parts)
+    found = losses(parts)
     steps = max(found) - 2
     worlds.run(4, _arguments(data, whole, f"--steps-this-run={steps}"), whole, attempt="1")
-    expected = worlds.losses(whole)
+    expected = losses(whole)
     furthest = max(abs(found[step] - expected[step]) for step in expected)
     print(f"furthest loss from that of 4 undisturbed ranks: {furthest:.2g}; lost in kills: {lost}")
     assert found.keys() == expected.keys() == set(range(1, max(found) + 1))
