@@ -78,9 +78,10 @@ def torchx(
     commands, statuses = _server()
     commands.write(f"{json.dumps(asked)}\n")
     commands.flush()
-    status = int(statuses.readline())
+    status = statuses.readline()
+    assert status, "the server of commands has ended; its error is in the captured output"
     said, told = (Path(file).read_text() for file in asked["files"])
-    return subprocess.CompletedProcess(["torchx", *words], status, said, told)
+    return subprocess.CompletedProcess(["torchx", *words], int(status), said, told)
 
 
 @cache
