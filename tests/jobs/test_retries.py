@@ -54,6 +54,14 @@ def test_arguments_that_it_takes_start_it(image: Image) -> None:
     assert image.told()["argv"][-2:] == GOOD
 
 
+def test_mistake_that_our_program_finds_later_ends_the_job_as_well(image: Image) -> None:
+    torchrun = image.folder / "torchrun"
+    torchrun.write_text('#!/bin/sh\n: > "$ULTRASCALE_MISTAKE_FILE"\nexit 1\n')
+    torchrun.chmod(0o755)
+
+    assert started(image, args=GOOD) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("changes", "restarts"),
     [

@@ -22,6 +22,7 @@ from types import TracebackType
 
 from ultrascale_training.errors import TrainingError, VoteLost, full_disk
 from ultrascale_training.failure_lines import FOLDER, failure_line, fields_of, new_failures
+from ultrascale_training.launch import note_mistake
 from ultrascale_training.objects import Objects, open_objects
 
 _log = logging.getLogger("ultrascale_training")
@@ -86,6 +87,7 @@ class FailureLog:
         # Another thread may be about to keep which worker has gone.
         self._keeping.acquire(timeout=_PATIENCE_SECONDS)
         if mistake is not None:
+            note_mistake()
             _stop_agent()
             os._exit(2)
         os._exit(1)

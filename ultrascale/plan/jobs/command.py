@@ -23,9 +23,10 @@ RANK_ZERO_HOST = "RANK_ZERO_HOST"
 VOLCANO_INDEX = f"{FIRST_INDEX}+VC_TASK_INDEX"
 INDEXED_INDEX = kubernetes.COMPLETION_INDEX
 MISTAKE_EXIT_CODE = 2
-"""Exit code of a script for a fault that no restart cures, such as a cold cache of graphs.
+"""Exit code of a pod for a fault that no restart cures, such as a cold cache of graphs.
 
-torchrun itself ends so where its options are wrong, and with 1 where its workers fail.
+torchrun itself ends so where its options are wrong, and with 1 however its workers fail: what
+launches it for our own programs ends so for a mistake that one of them has found.
 """
 DEADLINE_EXIT_CODE = 124
 """Exit code of `timeout` where it ended the program.
@@ -60,6 +61,7 @@ _PARSERS = {
 
 _RANKS_MODULE = "ultrascale_training.ranks"
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
+_LAUNCH_MODULE = "ultrascale_training.launch"
 CACHE_FOLDER = "neuron-cache"
 
 
@@ -139,7 +141,10 @@ def torchrun(
     restarts = worker_restarts(job, meeting, pods_come_back=pods_come_back)
     options.append(f"--max-restarts={restarts}")
     before = [*_folders(traces), *waiting]
-    return _launched(job, name, before, ["torchrun", *options], cache=cache, args=args)
+    launcher = ["torchrun", *options]
+    return _launched(
+        job, name, before, launcher, around=_around(job.script), cache=cache, args=args
+    )
 
 
 def hyperpodrun(
@@ -198,12 +203,14 @@ def _launched(
     before: Sequence[str],
     launcher: Sequence[str],
     *,
+    around: Sequence[str] = (),
     cache: CachePlan | None,
     args: Sequence[str],
 ) -> tuple[str, ...]:
     lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or ""), *before]
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
-    lines.append("exec " + " \\\n  ".join([*_cache_words(cache), *launcher, *script, '"$@"']))
+    words = [*around, *_cache_words(cache), *launcher, *script, '"$@"']
+    lines.append("exec " + " \\\n  ".join(words))
     # torchrun reads `$$` as `$`, beside `${local_rank}`.
     # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/utils/api.py
     passed = (literal(arg.replace("$$", "$$$$")) for arg in args)
@@ -315,6 +322,11 @@ def _checking(script: str) -> list[str]:
     """
     parser = _PARSERS.get(script)
     return [f'python3 -m {parser} "$@" || exit {MISTAKE_EXIT_CODE}'] if parser else []
+
+
+def _around(script: str | None) -> list[str]:
+    """Return what launches torchrun for a program that tells it of mistakes."""
+    return ["python3", "-m", _LAUNCH_MODULE] if script in _PARSERS else []
 
 
 def worker_restarts(

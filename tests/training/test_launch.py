@@ -1,0 +1,74 @@
+"""Exit status of a pod, by which the controller of a job restarts it or ends it."""
+
+# Checked where torch is installed and where it is not.
+# pyright: reportMissingImports=false
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+from tests.support.no_torch import NO_TORCH
+
+_LAUNCH = (sys.executable, "-m", "ultrascale_training.launch")
+_WORKERS_WITH_A_MISTAKE = """
+import os, sys, time
+from ultrascale_training.errors import TrainingError
+from ultrascale_training.failures import FailureLog
+sys.excepthook = FailureLog().leave
+if os.environ["RANK"] == "1":
+    raise TrainingError("the disk is full")
+time.sleep(60)
+"""
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*_LAUNCH, *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "training")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def status_of(command: Sequence[str]) -> int:
+    launched = start(command)
+    launched.communicate()
+    return launched.returncode
+
+
+@pytest.mark.training
+def test_mistake_that_one_worker_finds_ends_the_job_instead_of_restarting_it(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("torch", reason=NO_TORCH)
+    program = tmp_path / "train.py"
+    program.write_text(_WORKERS_WITH_A_MISTAKE)
+    torchrun = (sys.executable, "-m", "torch.distributed.run")
+
+    assert status_of([*torchrun, "--standalone", "--nproc-per-node=2", str(program)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 0", 0), ("exit 1", 1), ("exit 2", 2), ("kill -9 $$", 137)]
+)
+def test_other_ends_are_those_of_torchrun(script: str, status: int) -> None:
+    assert status_of(["sh", "-c", script]) == status
+
+
+def test_notice_of_kubernetes_reaches_torchrun() -> None:
+    script = "trap 'echo saved; exit 75' TERM; echo ready; while :; do sleep 0.01; done"
+    launched = start(["sh", "-c", script])
+    assert launched.stdout is not None
+    assert launched.stdout.readline() == "ready\n"
+
+    launched.send_signal(signal.SIGTERM)
+
+    said, _ = launched.communicate()
+    assert (said, launched.returncode) == ("saved\n", 75)

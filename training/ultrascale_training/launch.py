@@ -1,0 +1,56 @@
+"""torchrun, with the exit status of a mistake that no restart cures.
+
+``python -m ultrascale_training.launch torchrun …`` runs the command. torchrun ends with 1 however
+its workers fail, and the controller of a job restarts that for as long as it may. A worker that has
+found a mistake leaves a file, and this program then ends with 2, at which a job ends.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+_MISTAKE = "ULTRASCALE_MISTAKE_FILE"
+_MISTAKE_STATUS = 2
+_USAGE = "python -m ultrascale_training.launch COMMAND [ARGUMENT…]"
+
+
+def note_mistake() -> None:
+    """Tell the program that launched this worker's agent that no restart helps, if one did."""
+    if path := os.environ.get(_MISTAKE):
+        # A disk that is full, perhaps.
+        with suppress(OSError):
+            Path(path).touch()
+
+
+def launch(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command, pass signals on to it, and return the exit status of the container.
+
+    Args:
+        command: Program and its arguments.
+        environment: Its variables.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        mistake = Path(folder) / "mistake"
+        child = subprocess.Popen(command, env={**environment, _MISTAKE: str(mistake)})
+
+        def pass_on(number: int, _: FrameType | None) -> None:
+            child.send_signal(number)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, pass_on)
+        status = child.wait()
+        if mistake.exists():
+            return _MISTAKE_STATUS
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(_USAGE)
+    sys.exit(launch(sys.argv[1:], os.environ))
