@@ -92,7 +92,7 @@ def test_a_bucket_gives_what_processes_send_and_what_a_prefix_takes() -> None:
     one = told(sent(BUCKET, args=["--data=s3://tokens"], recipe="llama3-8b-lora", nodes=1))
     many = told(sent(BUCKET, args=["--data=s3://tokens"]))
 
-    sent_by_one = "10.0 GB/s = min(1 nodes * min(8 processes * 1.25 GB/s, 12.5 GB/s), "
+    sent_by_one = "10.0 GB/s = min(1 node * min(8 processes * 1.25 GB/s, 12.5 GB/s), "
     assert sent_by_one in one
     assert "160.0 GB/s = min(16 nodes" in many
     assert "3,500 requests/s of a prefix * 67.1 MB)" in many
@@ -122,6 +122,20 @@ def test_the_rate_of_failures_that_is_told_is_the_one_that_is_reckoned_with() ->
     assert "With a failure each 32 node-hours 16 nodes fail every 2.0 h" in told(
         sent(LUSTRE, restarts=often)
     )
+
+
+def unsaved(job: JobManifests) -> list[str]:
+    return [note for note in job.notes if note.startswith("A last checkpoint")]
+
+
+def test_a_last_checkpoint_for_which_pods_have_no_time_is_told() -> None:
+    [told_of] = unsaved(sent(LUSTRE, recipe="llama3-405b"))
+
+    # 4,870 GB at 18.75 GB/s take 260 s, of which processes get 88 s by default.
+    assert "its processes have 88 s for it" in told_of
+    assert "Write grace_period_seconds: 325 or more" in told_of
+    assert not unsaved(sent(LUSTRE, recipe="llama3-405b", grace_period_seconds=330))
+    assert not unsaved(sent(LUSTRE))
 
 
 def test_a_job_that_never_comes_to_save_is_told_so() -> None:

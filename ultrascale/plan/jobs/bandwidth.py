@@ -24,7 +24,7 @@ def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
     return BandwidthPlan(
         gb_per_second=min(sent, taken),
         formula=(
-            f"min({nodes:,} nodes * min({processes} processes * {process:g} GB/s, {_NODE:g} GB/s), "
+            f"min({_count(nodes)} * min({processes} processes * {process:g} GB/s, {_NODE:g} GB/s), "
             f"{rates.S3_WRITES_PER_SECOND:,} requests/s of a prefix * {part / 1e6:.1f} MB)"
         ),
         sources=(rates.CONNECTOR_SOURCE, rates.NODE_SOURCE, rates.S3_RATE_SOURCE),
@@ -42,7 +42,11 @@ def of_lustre(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan:
     return BandwidthPlan(
         gb_per_second=min(tib * tier / _MB_PER_GB, nodes * _NODE),
         formula=(
-            f"min({tib:.1f} TiB * {tier} MB/s of {lustre.name}, {nodes:,} nodes * {_NODE:g} GB/s)"
+            f"min({tib:.1f} TiB * {tier} MB/s of {lustre.name}, {_count(nodes)} * {_NODE:g} GB/s)"
         ),
         sources=(rates.LUSTRE_SOURCE,),
     )
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes:,} nodes"

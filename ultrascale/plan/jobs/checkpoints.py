@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from ultrascale import config
 from ultrascale.catalog.failures import PUBLISHED
 from ultrascale.plan.jobs import bandwidth
+from ultrascale.plan.jobs.output import PROGRAMS
+from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
@@ -144,15 +146,16 @@ def with_interval(
     return job.model_copy(update={"args": (f"{_INTERVAL}={steps}", *job.args)})
 
 
-def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
-    """Yield what checkpoints of a job cost, and how often they pay.
+def notes_of(plan: CheckpointPlan | None, job: config.TrainingJob) -> Iterator[str]:
+    """Yield what checkpoints of a job cost, how often they pay, and whether a last one succeeds.
 
     Args:
         plan: Its checkpoints.
-        nodes: Its nodes.
+        job: The job.
     """
     if plan is None:
         return
+    nodes = job.nodes
     rare = plan.seconds_between_failures > _RARE_SECONDS
     fleet = "1 node fails" if nodes == 1 else f"{nodes:,} nodes fail"
     often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
@@ -166,6 +169,14 @@ def notes_of(plan: CheckpointPlan | None, nodes: int) -> Iterator[str]:
         f"({rate}). With a failure each {hours:,.0f} node-hours {fleet} {often}: one checkpoint "
         f"each {span(plan.interval_seconds)} costs least (Daly), {share}."
     )
+    given = shutdown_seconds(job)
+    if job.script in PROGRAMS and plan.save_seconds > given:
+        enough = math.ceil(plan.save_seconds / SHUTDOWN_SHARE)
+        yield (
+            f"A last checkpoint after SIGTERM does not succeed: its processes have {given} s for "
+            "it, so that a drain loses the steps since the one before. Write "
+            f"grace_period_seconds: {enough} or more; EC2 gives Spot nodes 120 at most."
+        )
 
 
 def span(seconds: float) -> str:

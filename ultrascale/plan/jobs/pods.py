@@ -23,7 +23,7 @@ from ultrascale.plan.model import (
 # pod's time is for itself. Release 2.9, that of the Neuron image, does not read the variable.
 # Source: https://docs.pytorch.org/docs/stable/elastic/run.html
 _SHUTDOWN_TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
-_SHUTDOWN_SHARE = 0.8
+SHUTDOWN_SHARE = 0.8
 # As HyperPod's own command line has it.
 # Source: https://github.com/aws/sagemaker-hyperpod-cli
 _MOST_WEIGHT = 100
@@ -78,7 +78,7 @@ def _annotations(job: config.AnyJob) -> Mapping[str, str]:
 
 def shutdown_seconds(job: config.AnyJob) -> int:
     """Return the time from SIGTERM to SIGKILL for the processes of a pod."""
-    return int(job.grace_period_seconds * _SHUTDOWN_SHARE)
+    return int(job.grace_period_seconds * SHUTDOWN_SHARE)
 
 
 def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[str, str]:
