@@ -45,6 +45,9 @@ def twice(output: Path) -> dict[int, set[float]]:
         pytest.param(
             "qwen3-moe-toy", {"parallelism__expert_parallel_degree": 2}, id="expert parallel"
         ),
+        pytest.param(
+            "llama3-toy", {"parallelism__pipeline_parallel_degree": 2}, id="pipeline parallel"
+        ),
         pytest.param("llama3-toy-lora", {}, id="adapters"),
     ],
 )

@@ -21,6 +21,7 @@ from ultrascale_training.stop import STOPPED_EARLY
 from ultrascale_training.stragglers import Stragglers
 from ultrascale_training.titan.checkpointer import Checkpointer
 from ultrascale_training.titan.loader import Batch
+from ultrascale_training.titan.pipeline import microbatched
 from ultrascale_training.titan.reports import Reports
 from ultrascale_training.vote import StopVote
 from ultrascale_training.worktime import WorkClock
@@ -46,6 +47,13 @@ class UltrascaleTrainer(Trainer):
         """Rank and scale of adapters, if the recipe trains them."""
 
     ledger: RestartLedger | None
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        if self.parallel_dims.pp_enabled:
+            self.pp_schedule = microbatched(self.pp_schedule)
+            if config.validator.enable:
+                self.validator.pp_schedule = self.pp_schedule
 
     @property
     def reports(self) -> Reports:
