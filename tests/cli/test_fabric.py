@@ -125,6 +125,10 @@ def test_a_pool_larger_than_every_quota_is_checked_beside_the_queues(
     job = [*yaml.safe_load_all(answer.stdout)][-1]
     assert (job["kind"], job["spec"]["parallelism"]) == ("Job", 16)
     assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
+    # By it the policies of the queues let Job and pods pass.
+    template = job["spec"]["template"]
+    for made in (job, template):
+        assert made["metadata"]["labels"]["ultrascale.dev/check"] == "fabric"
     assert "at most 45 minutes of 16 nodes, $" in answer.stderr
 
 

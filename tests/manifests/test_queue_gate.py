@@ -27,6 +27,8 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 # Of a pod whose job Kueue has admitted.
 ADMITTED = {"kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/local-queue-name": "research"}
 
+CHECK = {"ultrascale.dev/check": "fabric"}
+
 
 def owner(kind: str, api_version: str = "batch/v1", *, controls: bool = True) -> Thing:
     return {"apiVersion": api_version, "kind": kind, "name": "it", "controller": controls}
@@ -72,6 +74,8 @@ PASSES: dict[str, tuple[str, Thing]] = {
     "pod of the platform, without resources": ("pods", thing(spec())),
     "Job in a queue": ("jobs", job(QUEUE)),
     "Job of a JobSet, which Kueue counts as a whole": ("jobs", job(None, JOBSET)),
+    "check of free nodes, which is in no queue": ("jobs", job(CHECK)),
+    "pod of such a check": ("pods", thing(spec(GPU), CHECK, owner("Job"))),
     "Job without accelerators": ("jobs", job(resources={"requests": {"cpu": "8"}})),
     "JobSet in a queue": ("jobsets", jobset(QUEUE)),
     "JobSet without accelerators": ("jobsets", jobset(None, spec(), spec())),
@@ -96,6 +100,7 @@ REFUSED: dict[str, tuple[str, Thing]] = {
         "pods",
         thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1")),
     ),
+    "pod that has the label of a check by itself": ("pods", thing(spec(GPU), CHECK)),
     "pod that a Job does not control": (
         "pods",
         thing(spec(GPU), ADMITTED, owner("Job", controls=False)),

@@ -38,6 +38,7 @@ def labels(plan: JobPlan) -> dict[str, str]:
         names.COMPONENT_LABEL: plan.kind,
         "app.kubernetes.io/managed-by": "ultrascale",
         **_row_labels(plan),
+        **({} if plan.check is None else {names.CHECK_LABEL: plan.check}),
     }
 
 

@@ -36,6 +36,8 @@ EFA_LABEL = "ultrascale.dev/efa"
 # Source: https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 JOB_LABEL = object_keys.JOB_LABEL
+CHECK_LABEL = "ultrascale.dev/check"
+"""On a check of nodes, and its pods: what it checks. Kueue's queues let it pass."""
 MATRIX_LABEL = "ultrascale.dev/matrix"
 """On a job from a table of parameters: the name of the job that the table is of."""
 ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matrix-job"

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import KueuePlan
-from ultrascale.plan.names import QUEUE_LABEL, QUEUED_POD_LABEL, QUEUED_PODS_POLICY
+from ultrascale.plan.names import CHECK_LABEL, QUEUE_LABEL, QUEUED_POD_LABEL, QUEUED_PODS_POLICY
 from ultrascale_k8s._admission import (
     API_VERSION,
     NAMESPACE_LABEL,
@@ -58,7 +58,8 @@ class QueueGateChart(cdk8s.Chart):
 
     They are evaluated within the API server: no webhook could be away. What runs already they leave
     alone, until its pods are made anew. They guard against accidents: whoever may create pods can
-    copy the label and the owner of a pod that Kueue has admitted.
+    copy the label and the owner of a pod that Kueue has admitted, or the label of a check of free
+    nodes, which is in no queue.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
@@ -74,6 +75,7 @@ def _gates(plan: KueuePlan) -> Sequence[_Gate]:
     resources = plan.gated_resources
     wanted = f"name in {json.dumps(list(resources))}"
     admitted = _labelled("object", QUEUED_POD_LABEL)
+    is_check = _labelled("object", CHECK_LABEL)
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
     # Whether it is made now, or was in a queue: others that were there before may end in peace.
@@ -87,7 +89,7 @@ def _gates(plan: KueuePlan) -> Sequence[_Gate]:
             operations=("CREATE",),
             is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
             # Kueue labels the pods of a job when it admits the job, and a controller makes them.
-            is_queued=f"({admitted}) && ({_owned_by('batch/v1', 'Job')})",
+            is_queued=f"(({admitted}) || ({is_check})) && ({_owned_by('batch/v1', 'Job')})",
             message=(
                 f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
                 "namespace wait in queues; submit it as a Job or JobSet with the label "
@@ -105,7 +107,7 @@ def _gates(plan: KueuePlan) -> Sequence[_Gate]:
                 "is-new-or-queued": is_new,
             },
             # Kueue counts the Jobs of a JobSet with it.
-            is_queued=f"({_labelled('object', QUEUE_LABEL)}) || "
+            is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
             f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})",
             message=f"this Job asks for {shown} and names no queue; {add}",
             uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),

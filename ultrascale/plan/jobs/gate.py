@@ -207,7 +207,7 @@ def _step(
         note = f"Check of the fabric: nodes in pairs, at most {rounds} rounds; {judged}; {most}."
     return GateStep(
         check=check,
-        job=replace(plan, roles=(role,), notes=()),
+        job=replace(plan, roles=(role,), notes=(), check=check),
         seconds=seconds,
         rounds=rounds,
         most_usd=most_usd,

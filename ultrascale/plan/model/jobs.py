@@ -491,6 +491,7 @@ class JobPlan:
         output: Place of its checkpoints; None where it keeps none.
         checkpoints: Their time and interval; None where their size or place is not known.
         gate: Checks of nodes before it is sent; None: none.
+        check: What it checks of its nodes; None where it is a job of its own.
     """
 
     name: str
@@ -520,6 +521,7 @@ class JobPlan:
     output: OutputPlan | None = None
     checkpoints: CheckpointPlan | None = None
     gate: GatePlan | None = None
+    check: str | None = None
 
     @property
     def pod(self) -> PodPlan:
