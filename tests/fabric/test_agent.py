@@ -2,10 +2,14 @@
 
 import json
 import os
+import resource
+import select
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,6 +47,7 @@ def pods(
     slow: Sequence[str] = (),
     tcp: Sequence[str] = (),
     dying: Sequence[str] = (),
+    files: int | None = None,
     **stated: object,
 ) -> list[list[str]]:
     """Run the pods of a check on this machine, and return their logs."""
@@ -66,6 +71,8 @@ def pods(
         **stated,
     }
     program = gate.program()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files or 0, most))
     running = [
         subprocess.Popen(
             [sys.executable, "-c", program["FABRIC_BOOT"]],
@@ -82,6 +89,7 @@ def pods(
             },
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=limit if files and index == 0 else None,
         )
         for index in range(count)
     ]
@@ -92,7 +100,8 @@ def pods(
 
 
 def test_a_slow_node_and_one_that_falls_back_to_tcp_are_named(tmp_path: Path) -> None:
-    log, *others = pods(tmp_path, 6, slow=["node-3"], tcp=["node-2"])
+    # A first pod that may open few files meets all the others nevertheless.
+    log, *others = pods(tmp_path, 6, slow=["node-3"], tcp=["node-2"], files=9)
     verdict = fabric_verdict(log)
     assert verdict.bad == {
         "node-2": "transport Socket, not EFA",
@@ -128,11 +137,20 @@ def test_a_pod_that_ends_while_another_measures_with_it_is_gone() -> None:
         assert peer.is_gone
 
 
-def test_who_does_not_know_the_token_is_no_pod_of_the_check() -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"node": "a", "address": "10.0.0.1", "port": 1, "token": "guessed"}',
+        '{"token": "gerät"}'.encode(),
+        b'["right"]',
+        b"GET / HTTP/1.1",
+    ],
+)
+def test_who_does_not_know_the_token_is_no_pod_of_the_check(said: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(b'{"node": "a", "address": "10.0.0.1", "port": 1, "token": "guessed"}\n')
-        with pytest.raises(ValueError, match="not a pod of this check"):
+        theirs.sendall(said + b"\n")
+        with pytest.raises(ValueError, match=r"not a pod|no message|Expecting value"):
             Peer(ours, "right")
 
 
@@ -148,4 +166,30 @@ def test_the_remote_shell_runs_nothing_without_the_token(monkeypatch: pytest.Mon
     assert remote.main(["peer", "touch", "/tmp/never"]) != 0
     monkeypatch.setenv(remote.TOKEN, "right")
     assert remote.main(["-o", "StrictHostKeyChecking=no", "-x", "peer", "exit", "7"]) == 7
+    server.close()
+
+
+def test_what_a_caller_has_started_on_another_node_ends_with_it(tmp_path: Path) -> None:
+    """A measurement whose time was over would hold the node's devices in the next one."""
+    server = remote.Server("right")
+    told = tmp_path / "pid"
+    os.mkfifo(told)
+    words = ["-c", gate.program()["FABRIC_BOOT"], "ssh", "peer", f"echo $$ > {told}; sleep 600"]
+    caller = subprocess.Popen(
+        [sys.executable, *words],
+        env={
+            **gate.program(),
+            "PATH": os.environ["PATH"],
+            remote.TOKEN: "right",
+            remote.PEERS: json.dumps({"peer": f"127.0.0.1:{server.port}"}),
+        },
+    )
+    started = os.pidfd_open(int(told.read_text()))
+
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+
+    ended, _, _ = select.select([started], [], [], 30)
+    assert ended
+    os.close(started)
     server.close()

@@ -6,9 +6,9 @@ that leads a failed measurement prints its log. A bad node is a result and no fa
 ends with 0 once there is a verdict.
 """
 
-import hmac
 import json
 import os
+import resource
 import select
 import shlex
 import socket
@@ -163,8 +163,8 @@ class Peer:
     def __init__(self, connection: socket.socket, token: str) -> None:
         self._connection = connection
         self._stream = cast("BinaryIO", connection.makefile("rwb"))
-        hello = _read(self._stream)
-        if not hmac.compare_digest(str(hello.get("token", "")), token):
+        hello = remote.read(self._stream)
+        if not remote.is_token(hello.get("token"), token):
             raise ValueError("not a pod of this check")
         self.node = str(hello["node"])
         self.address = str(hello["address"])
@@ -176,7 +176,7 @@ class Peer:
         asked = {"lead": self.address, "peer": other.address, "shell": other.shell}
         try:
             _send(self._stream, {**asked, "node": self.node, "other": other.node})
-            said = _read(self._stream)
+            said = remote.read(self._stream)
             return Measured(
                 pair=(self.node, other.node),
                 busbw=cast("float | None", said["busbw"]),
@@ -199,6 +199,7 @@ class Peer:
 def lead(chosen: Settings) -> dict[str, object]:
     """Meet the pods, measure pairs until every node is judged, and return the verdict."""
     started = time.monotonic()
+    _hold_connections(chosen.pods)
     server = socket.create_server(("", chosen.port), backlog=chosen.pods)
     threading.Thread(target=work, args=(chosen, "127.0.0.1"), daemon=True).start()
     peers = {peer.node: peer for peer in _gathered(server, chosen)}
@@ -238,12 +239,23 @@ def lead(chosen: Settings) -> dict[str, object]:
         "pods": chosen.pods,
         "rounds": search.rounds,
         "seconds": round(time.monotonic() - started),
-        "good": sorted(search.good),
         "bad": {node: tests[node].why for node in sorted(search.bad)},
         "undecided": undecided,
         "paths": search.paths,
         "slowest": min((each.busbw for each in tests.values() if each.busbw), default=None),
     }
+
+
+def _hold_connections(pods: int) -> None:
+    """Raise this process's limit of open files: containers begin with 1,024 on some nodes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = pods + _FILES_BESIDE
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+_FILES_BESIDE = 1_024
 
 
 def _measure(peers: Mapping[str, Peer], pair: Pair) -> Measured | None:
@@ -290,7 +302,7 @@ def work(chosen: Settings, host: str) -> None:
         _send(stream, {**hello, "port": shell.port})
         while True:
             try:
-                asked = _read(stream)
+                asked = remote.read(stream)
             except (OSError, ValueError):
                 break
             status, output = run(chosen, asked, f"{chosen.address}:{shell.port}")
@@ -364,13 +376,6 @@ def run(chosen: Settings, asked: Message, own_shell: str) -> tuple[int, list[str
 def _send(stream: BinaryIO, message: Message) -> None:
     stream.write(json.dumps(message).encode() + b"\n")
     stream.flush()
-
-
-def _read(stream: BinaryIO) -> dict[str, object]:
-    line = stream.readline()
-    if not line:
-        raise ValueError("the connection was closed")
-    return cast("dict[str, object]", json.loads(line))
 
 
 def main(arguments: Sequence[str]) -> int:

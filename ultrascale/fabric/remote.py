@@ -10,15 +10,18 @@ Source: https://docs.open-mpi.org/en/v5.0.x/launching-apps/ssh.html
 import hmac
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import BinaryIO, cast
 
 TOKEN, PEERS = "FABRIC_TOKEN", "FABRIC_PEERS"
 _CONNECT_SECONDS = 30
+_MOST_BYTES = 2**20
 # Options of ssh that take a value.
 _WITH_VALUE = frozenset("bcDEeFIiJLlmOoPpQRSWw")
 
@@ -50,16 +53,21 @@ class Server:
 
     def _answer(self, connection: socket.socket) -> None:
         with connection, cast("BinaryIO", connection.makefile("rwb")) as stream:
-            asked = json.loads(stream.readline() or b"{}")
-            if not hmac.compare_digest(str(asked.get("token", "")), self._token):
+            try:
+                asked = read(stream)
+            except (OSError, ValueError):
+                return
+            if not is_token(asked.get("token"), self._token):
                 return
             # The daemon of Open MPI stays behind and holds the pipe: its parent's end counts.
             with subprocess.Popen(
-                ["bash", "-c", asked["command"]],
+                ["bash", "-c", str(asked["command"])],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             ) as process:
+                threading.Thread(target=_end_with, args=(connection, process), daemon=True).start()
                 reader = threading.Thread(target=_pass_on, args=(process, stream), daemon=True)
                 reader.start()
                 status = process.wait()
@@ -67,6 +75,38 @@ class Server:
                 if process.stdout is not None and not reader.is_alive():
                     process.stdout.close()
             _write(stream, {"status": status})
+
+
+def read(stream: BinaryIO) -> dict[str, object]:
+    """Return a message, which is one line.
+
+    Raises:
+        OSError: The connection is broken.
+        ValueError: The connection was closed, or this is no message.
+    """
+    line = stream.readline(_MOST_BYTES)
+    message = json.loads(line) if line else None
+    if not isinstance(message, dict):
+        raise ValueError("no message")
+    return cast("dict[str, object]", message)
+
+
+def is_token(said: object, token: str) -> bool:
+    """Return whether the other side has said the token."""
+    return hmac.compare_digest(str(said or "").encode(), token.encode())
+
+
+def _end_with(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """End a command whose caller has gone.
+
+    A measurement whose time is over would hold this node's devices, and spoil the next one.
+    """
+    with suppress(OSError):
+        # Callers send nothing more: it returns at the end of the connection.
+        connection.recv(1)
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _pass_on(process: subprocess.Popen[bytes], stream: BinaryIO) -> None:
