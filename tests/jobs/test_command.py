@@ -1,5 +1,6 @@
 """The command of a pod: it waits for its peers, forwards signals and keeps its arguments."""
 
+import resource
 import signal
 import socket
 import string
@@ -161,6 +162,22 @@ def test_a_module_is_told_from_a_file(image: Image, script: str, words: list[str
 
 
 # --- what torchrun is told ----------------------------------------------------------------------
+
+
+def test_torchrun_may_hold_a_connection_to_each_process_of_a_large_job(
+    image: Image, tmp_path: Path
+) -> None:
+    # containerd 2 gives a container 1,024 open files, and may be asked for more.
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text('#!/bin/bash\nulimit -S -n > "${0%/*}/open"\n')
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, most), most))
+    try:
+        run(command_of(prepared(job=make_job(nodes=1))), image, pod(0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+
+    assert (tmp_path / "open").read_text().strip() in (str(most), "unlimited")
 
 
 def test_a_single_node_meets_nobody(image: Image) -> None:

@@ -59,6 +59,11 @@ _PARSERS = {
     "ultrascale_training.titan": "ultrascale_training.titan.arguments",
 }
 
+# The first pod keeps torch's store, with a connection to each process of the job. Since version 2
+# containerd gives a container 1,024 open files unless it asks for more.
+# Source: https://github.com/containerd/containerd/pull/8924
+_OPEN_FILES = 'ulimit -S -n "$(ulimit -H -n)"'
+
 _RANKS_MODULE = "ultrascale_training.ranks"
 _CACHE_MODULE = "ultrascale_training.neuron_cache"
 _LAUNCH_MODULE = "ultrascale_training.launch"
@@ -207,7 +212,8 @@ def _launched(
     cache: CachePlan | None,
     args: Sequence[str],
 ) -> tuple[str, ...]:
-    lines = ["set -eu", "trap 'exit 143' TERM", *_checking(job.script or ""), *before]
+    lines = ["set -eu", "trap 'exit 143' TERM", _OPEN_FILES]
+    lines += [*_checking(job.script or ""), *before]
     script = [literal(shlex.quote(word)) for word in script_words(job.script or "")]
     words = [*around, *_cache_words(cache), *launcher, *script, '"$@"']
     lines.append("exec " + " \\\n  ".join(words))
