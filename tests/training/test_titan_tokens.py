@@ -112,3 +112,29 @@ def test_every_mistake_of_a_command_line_is_told_at_once(monkeypatch: pytest.Mon
         *("--recipe", "--data", "--output-dir", "--keep", "--export"),
         *("--dump-folder=/x", "'--steps'"),
     ]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(
+            "--checkpoint.load_step=500",
+            "--checkpoint.load-step=500",
+            "--checkpoint.keep-latest-k=2",
+        ),
+        *("--checkpoint.no-last-save-model-only", "--checkpoint.load_only"),
+        *("--metrics.enable-wandb", "--hf-assets-path=/models/a"),
+    ],
+)
+def test_an_option_of_torchtitan_that_would_change_nothing_is_refused(option: str) -> None:
+    given = ["--recipe=llama3-toy", "--data=/d", "--output-dir=/o"]
+    with pytest.raises(TrainingError) as raised:
+        arguments.parse([*given, option])
+    (told,) = str(raised.value).splitlines()
+    assert told.startswith(f"{option}: ")
+
+
+def test_an_option_of_torchtitan_that_counts_is_passed_on() -> None:
+    counts = ["--checkpoint.interval=7", "--metrics.log-freq=1", "--lr-scheduler.warmup-steps=1"]
+    given = ["--recipe=llama3-toy", "--data=/d", "--output-dir=/o"]
+    assert arguments.parse([*given, *counts]).titan == counts

@@ -13,16 +13,25 @@ from ultrascale_training.titan import recipes
 from ultrascale_training.titan.recipes import Recipe
 
 Recompute = Literal["none", "selective", "full"]
-# TorchTitan's options that our own flags or programs take the place of.
+# TorchTitan's options that our own flags or programs take the place of. Of what ends with a dot,
+# each option; TorchTitan takes each with hyphens, too.
 _OURS = {
-    "--dump-folder": "--output-dir",
     "--dump_folder": "--output-dir",
+    "--hf_assets_path": "--load",
     "--dataloader.": "--data",
     "--module": "--recipe",
     "--config": "--recipe",
     "--checkpoint.folder": "--output-dir",
     "--checkpoint.keep_latest_k": "--keep",
     "--checkpoint.initial_load_path": "--load",
+    "--checkpoint.initial_load_in_hf": "--load",
+    "--checkpoint.last_save_in_hf": "--export",
+    "--checkpoint.load_only": "--recipe NAME-evaluate",
+}
+# Sections whose other options would be taken without a word, and change nothing.
+_USED = {
+    "--checkpoint.": frozenset({"--checkpoint.enable", "--checkpoint.interval"}),
+    "--metrics.": frozenset({"--metrics.log_freq"}),
 }
 
 
@@ -118,13 +127,28 @@ def _wrong_values(values: argparse.Namespace) -> Iterator[str]:
 
 def _wrong_options(titan: Sequence[str]) -> Iterator[str]:
     for option in titan:
-        for prefix, flag in _OURS.items():
-            if option.split("=")[0] == prefix or (prefix[-1] == "." and option.startswith(prefix)):
-                yield f"{option}: comes from {flag} here; use {flag}"
+        yield from _unused(option)
         if option.startswith("--") and "." not in option and "=" not in option:
             yield (
                 f"{option!r}: neither a flag nor an option of TorchTitan, which are "
                 "--section.key=value"
+            )
+
+
+def _unused(option: str) -> Iterator[str]:
+    if not option.startswith("--"):
+        return
+    name = "--" + option[2:].partition("=")[0].replace("-", "_")
+    for ours, flag in _OURS.items():
+        if name == ours or (ours[-1] == "." and name.startswith(ours)):
+            yield f"{option}: comes from {flag} here; use {flag}"
+            return
+    for section, used in _USED.items():
+        # A switch is turned off as --section.no-key.
+        if name.startswith(section) and name.replace(".no_", ".") not in used:
+            yield (
+                f"{option}: has no effect here, because this program has checkpoints and metrics "
+                f"of its own; leave it out (of {section}* it takes {', '.join(sorted(used))})"
             )
 
 
