@@ -22,6 +22,7 @@ from tests.support.training_job import ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystem as LocalFiles
 
 from ultrascale_training.checkpoints import (
@@ -40,6 +41,7 @@ from ultrascale_training.checkpoints import (
 )
 from ultrascale_training.checkpoints.manifest import FileSum
 from ultrascale_training.checkpoints.saver import stager_of
+from ultrascale_training.checkpoints.writer import CheckpointWriter
 from ultrascale_training.errors import TrainingError
 from ultrascale_training.objects import open_objects
 
@@ -256,6 +258,28 @@ def test_what_a_killed_writer_left_is_not_read_and_goes_at_the_next_start(
 
     assert left not in store.objects.folders()
     assert len(store.named()) == 2
+
+
+def test_a_save_whose_files_another_start_has_deleted_replaces_no_checkpoint(
+    store: Store, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A start on nodes that were cut off goes on to write beside the one that took its place.
+    saver = Saver(store, group=group, attempt="cut-off")
+    made = CheckpointWriter.finish
+
+    def late(writer: CheckpointWriter, **arguments: Any) -> None:
+        monkeypatch.setattr(CheckpointWriter, "finish", made)
+        other = open_store(store.location, keep=2)
+        other.prepare()
+        save(other, group, 4)
+        made(writer, **arguments)
+
+    monkeypatch.setattr(CheckpointWriter, "finish", late)
+    saver.save(4, state(-4), {})
+    with pytest.raises(CheckpointException):
+        saver.wait()
+
+    assert loaded(newest_sound(store, group)) == {4}
 
 
 def test_training_goes_on_and_changes_its_state_while_a_checkpoint_is_written(

@@ -119,6 +119,14 @@ class _Destination:
         """Do nothing: a prefix need not be made."""
 
     def publish(self, manifest: Manifest) -> None:
+        sizes = self._store.objects.sizes(f"{self._name}/")
+        for name, file in manifest.files.items():
+            if sizes.get(f"{self._name}/{name}") != file.bytes:
+                raise RuntimeError(
+                    f"{self._store.location}/{self._name}: {name} is gone after it was written: "
+                    "another start of this run has begun since, and deletes what is incomplete; "
+                    "stop one of the two"
+                )
         self._store.publish(self._name, manifest)
 
 
