@@ -209,6 +209,20 @@ def test_a_mounted_bucket_is_refused_before_the_first_step_and_not_at_the_first_
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_an_output_that_the_images_user_may_not_write_is_told_and_is_no_restart_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    # Root, who runs tests in containers, may write everywhere.
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+
+    with pytest.raises(TrainingError, match=rf"--output-dir: user {os.getuid()} .*may not write"):
+        DirectoryStore(tmp_path / "checkpoints", keep=2).prepare()
+
+
 def test_trying_the_file_system_leaves_nothing_behind(tmp_path: Path) -> None:
     DirectoryStore(tmp_path, keep=2).prepare(clean=False)
 

@@ -3,6 +3,9 @@
 # Checked where torch is installed and where it is not.
 # pyright: reportMissingImports=false
 
+import errno
+import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -105,6 +108,39 @@ def test_start_after_a_notice_or_an_end_is_no_restart(run: Run, how: str) -> Non
         run.ledger.end(how)  # pyright: ignore
 
     run.start()
+
+
+def test_an_account_that_is_damaged_is_told_and_is_no_restart_loop(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "restarts.json").write_bytes(bytes(40))
+
+    with pytest.raises(TrainingError, match=r"restarts\.json is damaged, .*; delete it"):
+        run.start()
+
+
+@pytest.mark.parametrize(
+    ("number", "ends"), [(errno.EIO, False), (errno.ENOSPC, True), (errno.EDQUOT, True)]
+)
+def test_a_note_that_cannot_be_written_ends_a_run_only_where_the_disk_is_full(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    number: int,
+    ends: bool,
+) -> None:
+    run.start(nodes=5)
+    run.now += 2 * HOUR
+    with monkeypatch.context() as patched:
+
+        def fail(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        patched.setattr(LocalObjects, "put", fail)
+        with pytest.raises(OSError, match=os.strerror(number)) if ends else nullcontext():
+            run.ledger.saved(10)
+    assert ("restarts.json cannot be written" in caplog.text) is not ends
 
 
 def test_budget_of_the_job_is_read_from_the_environment(

@@ -6,14 +6,16 @@ as it makes progress.
 """
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import TrainingError, full_disk
 from ultrascale_training.objects import Objects
 
+_log = logging.getLogger("ultrascale_training")
 VARIABLE = "ULTRASCALE_RESTART_BUDGET"
 # Twice the published rate: 419 unexpected interruptions in 54 days on 2,048 nodes of 8 GPUs.
 # Source: https://arxiv.org/abs/2407.21783 (section 3.3.4)
@@ -54,12 +56,13 @@ class RestartLedger:
             step: Steps that are done.
 
         Raises:
-            TrainingError: No restart is left, or the variable is no number above 0.
+            TrainingError: No restart is left, the file is damaged, or the variable is no number
+                above 0.
         """
         self._node_hours = self._node_hours or _from_environment()
         found = self._records.get(_FILE)
         if found is not None:
-            self._state |= json.loads(found)
+            self._state |= self._read(found)
         if self._state["running"] is not None:
             if self._state["left"] < 1:
                 raise TrainingError(
@@ -75,20 +78,39 @@ class RestartLedger:
         self._write()
 
     def saved(self, step: int) -> None:
-        """Note that the state after ``step`` steps is saved, which earns a part of a restart."""
+        """Note that the state after ``step`` steps is saved, which earns a part of a restart.
+
+        Raises:
+            OSError: The disk is full. Any other error is told and costs the run nothing: the next
+                note holds what this one would have.
+        """
         if step <= self._state["step"]:
             return
         now = self._clock()
         earned = self._state["running"]["nodes"] * (now - self._since) / 3600 / self._node_hours
         self._state["left"] = min(float(RESTARTS), self._state["left"] + earned)
         self._state["step"], self._since = step, now
-        self._write()
+        try:
+            self._write()
+        except Exception as error:
+            if full_disk(error) is not None:
+                raise
+            _log.warning("%s/%s cannot be written: %s", self._records.location, _FILE, error)
 
     def end(self, how: Literal["stopped", "done"]) -> None:
         """Note that the run ends by itself: the next start is no restart."""
         self._state["running"] = None
         self._state["ended"] = how
         self._write()
+
+    def _read(self, text: bytes) -> dict[str, Any]:
+        try:
+            return dict(json.loads(text))
+        except (ValueError, TypeError):
+            raise TrainingError(
+                f"{self._records.location}/{_FILE} is damaged, which holds the restarts that are "
+                "left; delete it, and the run has those of a new one"
+            ) from None
 
     def _write(self) -> None:
         self._records.put(_FILE, json.dumps(self._state).encode())

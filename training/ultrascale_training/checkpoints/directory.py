@@ -6,6 +6,7 @@ a directory ``step-00000040`` is complete at every instant, on a local disk and 
 rename is one transaction of the metadata server.
 """
 
+import errno
 import os
 import re
 import shutil
@@ -43,6 +44,7 @@ _DELETED = "deleted-"
 # Headers of tensors, torch's metadata and the manifest, beside the tensors themselves.
 _HEADERS = 0.01
 _LEAST_BYTES = 1 << 20
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class DirectoryStore(Store):
@@ -61,10 +63,22 @@ class DirectoryStore(Store):
         """Make the directory, try it and, if ``clean``, delete what killed writers left in it.
 
         Raises:
-            TrainingError: Its file system renames nothing, as buckets that are mounted do not.
+            TrainingError: The process may not write there, or the file system renames nothing, as
+                buckets that are mounted do not.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._try_to_rename()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            tried = self.path / f"{_PARTIAL}tried-{uuid.uuid4().hex[:12]}"
+            tried.mkdir()
+        except OSError as error:
+            if error.errno not in _REFUSED:
+                raise
+            raise TrainingError(
+                f"--output-dir: user {os.getuid()} of group {os.getgid()} may not write there "
+                f"({error.strerror}), got {str(self.path)!r}; give the folder to that user, or "
+                "mount it for writing"
+            ) from None
+        self._try_to_rename(tried)
         if not clean:
             return
         for left in [*self.path.glob(f"{_PARTIAL}*"), *self.path.glob(f"{_DELETED}*")]:
@@ -170,11 +184,9 @@ class DirectoryStore(Store):
         marker.mkdir()
         return marker
 
-    def _try_to_rename(self) -> None:
-        tried = self.path / f"{_PARTIAL}tried-{os.getpid()}"
-        tried.mkdir(exist_ok=True)
+    def _try_to_rename(self, tried: Path) -> None:
         try:
-            tried = tried.rename(tried.with_name(f"{_DELETED}tried-{os.getpid()}"))
+            tried = tried.rename(tried.with_name(tried.name.replace(_PARTIAL, _DELETED)))
         except OSError as error:
             raise TrainingError(
                 f"--output-dir: its file system renames no directory ({error.strerror}), which "
