@@ -14,7 +14,7 @@ from tests.support.stub_api_http import kubeconfig
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
-from ultrascale.jobs import gate
+from ultrascale.jobs import gate, submission
 
 GPUS = POOL | {"role": "reserved", "purchase": ODCR, "nodes": {"static": 8}}
 CLUSTER = job_cluster(GPUS)
@@ -156,9 +156,56 @@ def test_a_node_whose_devices_fail_is_named_before_anything_is_measured(
     with pytest.raises(ClusterError, match="nodes failed in each of 3 tries") as failed:
         gate.send(connected(checked, tmp_path), job)
 
-    assert "node-1 is cordoned: device: exit status 226" in str(failed.value)
+    assert "node-1 is cordoned: device: exit status 226: Memory: Fail" in str(failed.value)
     assert volcano.names == ["tune-device"] * 3
     assert f"{given.VOLCANO_JOBS}/tune" not in checked.paths()
+
+
+NO_DIAGNOSES = {
+    "all nodes fail": ({"node_0": 226, "node_1": 226}, "node-0 .* node-1"),
+    "an image without the program": ({"node_1": 127}, "node-1 .exit status 127"),
+}
+
+
+@pytest.mark.parametrize("case", NO_DIAGNOSES)
+def test_an_image_or_a_driver_that_cannot_diagnose_costs_no_node(
+    case: str, checked: StubApiServer, tmp_path: Path
+) -> None:
+    """Each of three tries would cordon as many nodes as the job has."""
+    failed, told = NO_DIAGNOSES[case]
+    volcano = Volcano(checked, [devices(**failed)])
+
+    with pytest.raises(ClusterError, match=told) as error:
+        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="device")))
+
+    assert "scheduling.preflight.device_image" in str(error.value)
+    assert volcano.names == ["tune-device"]
+    assert all(checked.objects[f"{NODES}/node-{index}"]["spec"] == {} for index in range(4))
+
+
+def test_a_verdict_on_a_node_where_no_pod_of_the_check_is_cordons_nothing(
+    checked: StubApiServer, tmp_path: Path
+) -> None:
+    Volcano(checked, [fabric(bad={"node-3": "9.5 GB/s, below 349.6"})])
+
+    with pytest.raises(ClusterError, match=r"node-3 .*no pod of the check is on it"):
+        gate.send(connected(checked, tmp_path), prepared(CLUSTER, make_job(preflight="fabric")))
+
+    assert checked.objects[f"{NODES}/node-3"]["spec"] == {}
+
+
+def test_a_job_of_the_users_that_has_the_name_of_a_check_is_not_deleted(
+    checked: StubApiServer, tmp_path: Path
+) -> None:
+    cluster = connected(checked, tmp_path)
+    own = prepared(CLUSTER, make_job(name="tune-fabric"))
+    submission.send(cluster, own)
+    checked.update(f"{given.VOLCANO_JOBS}/tune-fabric", status={"state": {"phase": "Completed"}})
+
+    with pytest.raises(ClusterError, match="tune-fabric is there, is no check"):
+        gate.send(cluster, prepared(CLUSTER, make_job(preflight="fabric")))
+
+    assert f"{given.VOLCANO_JOBS}/tune-fabric" in checked.paths()
 
 
 def test_of_two_nodes_that_fail_together_none_is_cordoned(
@@ -180,6 +227,7 @@ def test_of_two_nodes_that_fail_together_none_is_cordoned(
 
 FAILURES: dict[str, tuple[list[list[str]], str, str]] = {
     "no verdict": ([["Traceback"]], "Completed", "ended without a verdict"),
+    "no diagnosis": ([["", ""]], "Completed", "of 2 of 2 nodes ended without a verdict"),
     "missing pods": ([fabric(nodes=1)], "Completed", "only 1 of the 2 pods .* came together"),
     "a check that fails": ([[]], "Failed", "check tune-fabric failed"),
 }
@@ -192,13 +240,14 @@ def test_a_check_that_says_nothing_is_no_pass(
     logs, phase, told = FAILURES[case]
     volcano = Volcano(checked, logs)
     volcano.phase = phase
-    job = prepared(CLUSTER, make_job(preflight="fabric"))
+    check = "device" if case == "no diagnosis" else "fabric"
+    job = prepared(CLUSTER, make_job(preflight=check))
 
     with pytest.raises(ClusterError, match=told):
         gate.send(connected(checked, tmp_path), job)
 
     # It stays, so that its log can be read.
-    assert f"{given.VOLCANO_JOBS}/tune-fabric" in checked.paths()
+    assert f"{given.VOLCANO_JOBS}/tune-{check}" in checked.paths()
     assert f"{given.VOLCANO_JOBS}/tune" not in checked.paths()
 
 

@@ -45,12 +45,17 @@ class Volcano:
         lines = next(self.logs)
         for index in range(task["replicas"]):
             pod = f"{given.PODS}/{name}-worker-{index}"
-            state = {"status": {"phase": "Succeeded"}}
+            line = lines[index] if len(lines) > index else ""
+            ended = {"exitCode": 0, "message": line if line.startswith(DEVICE_LINE) else ""}
+            containers = [{"name": "worker", "state": {"terminated": ended}}]
+            state = {
+                "spec": {"nodeName": f"node-{index}"},
+                "status": {"phase": "Succeeded", "containerStatuses": containers},
+            }
             fields = given.pod(f"{name}-worker-{index}", name, index=index, task="worker", **state)
             owners = [{"kind": "Job", "name": name, "uid": found["metadata"]["uid"]}]
             fields["metadata"]["ownerReferences"] = owners
             self.stub.put(pod, fields)
-            line = lines[index] if len(lines) > index else ""
             self.stub.write(pod, f"2026-11-21T12:00:00.000000000Z {line}", ends=True)
         ended = {"succeeded": 2} if self.phase == "Completed" else {"running": task["replicas"]}
         self.stub.update(path, status={"state": {"phase": self.phase}, **ended})
@@ -85,6 +90,8 @@ def fabric(**changes: Any) -> list[str]:
 
 def devices(**failed: int) -> list[str]:
     return [
-        DEVICE_LINE + json.dumps({"node": node, "status": failed.get(node.replace("-", "_"), 0)})
+        DEVICE_LINE
+        + json.dumps({"node": node, "status": failed.get(node.replace("-", "_"), 0)})
+        + "\nMemory: Fail"
         for node in ("node-0", "node-1")
     ]

@@ -7,7 +7,7 @@ a check have no rights in the cluster: whoever sends the job cordons, by the ver
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -16,21 +16,22 @@ from http import HTTPStatus
 from typing import Literal, cast
 
 from ultrascale.catalog import fabric
-from ultrascale.cluster_api.kinds import NODE
-from ultrascale.cluster_api.objects import label, name
+from ultrascale.cluster_api.kinds import NODE, POD
+from ultrascale.cluster_api.objects import label, name, uid
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.documents import Json, JsonObject, mapping, number, objects, text
+from ultrascale.documents import Json, JsonObject, mapping, number, objects
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.fabric.agent import VERDICT
 from ultrascale.fabric.remote import TOKEN
 from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.manifests import CheckManifests, JobManifests, kind_of
+from ultrascale.jobs.pods import last_message
 from ultrascale.jobs.progress import Followed, Progress, follow
 from ultrascale.jobs.room import nodes_for, pod_kinds
 from ultrascale.jobs.status import find_job, job_status
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.jobs.gate import GROUPS_VARIABLE, SETTINGS_VARIABLE
-from ultrascale.plan.names import network_layer_label
+from ultrascale.plan.names import CHECK_LABEL, JOB_LABEL, network_layer_label
 
 CORDONED = "ultrascale.dev/failed-check"
 """Annotation of a node that a check cordoned, with the reason."""
@@ -51,7 +52,8 @@ class Verdict:
     Attributes:
         check: What was checked.
         bad: Nodes that failed, with the reasons.
-        undecided: Nodes of which a pair failed and no round could tell which, with the reasons.
+        undecided: Nodes of which a pair failed and no round could tell which, or whose diagnosis
+            says more of the image than of them, with the reasons.
         paths: Pairs of sound nodes between which the network was slow.
         nodes: Nodes that were checked.
         rounds: Rounds of measurements.
@@ -93,8 +95,8 @@ def pass_checks(
         report: Is called with what the checks may cost, and with all that is done or found.
 
     Raises:
-        ClusterError: A check cannot run, nodes fail in the last try, or a pair fails of which no
-            third node could tell the bad one. Nothing of the job was sent.
+        ClusterError: A check cannot run, nodes fail in the last try, or it cannot be told which
+            are bad. Nothing of the job was sent.
     """
     told: list[str] = []
     for check in job.checks:
@@ -149,6 +151,13 @@ def notes_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 def _undecided(verdict: Verdict) -> Iterator[str]:
     named = ", ".join(f"{node} ({why})" for node, why in verdict.undecided.items())
+    if verdict.check == "device":
+        yield f"device: the diagnosis did not run, or all nodes fail it: {named}"
+        yield (
+            "none of them was cordoned: the image (scheduling.preflight.device_image), a driver or "
+            "a right may be at fault; `ultrascale logs` of the check says more"
+        )
+        return
     yield f"{verdict.check}: no round could tell which of these nodes is bad: {named}"
     yield (
         "none of them was cordoned: submit again, or check them beside others by "
@@ -226,21 +235,28 @@ def _report_waiting(name: str, report: Report, told: set[str], progress: Progres
 
 
 def _read(cluster: Cluster, check: CheckManifests, job: JobManifests) -> Verdict:
+    pods = job_status(cluster, job.namespace, job.name).pods
     if check.check == "fabric":
         choice = logs.Choice(index=0, container=job.container)
         lines = logs.lines(cluster, job.namespace, job.name, choice, follow=False)
-        return fabric_verdict(lines)
-    bad: dict[str, str] = {}
-    seen = 0
-    for index in job_status(cluster, job.namespace, job.name).indexes:
-        choice = logs.Choice(index=index, container=job.container)
-        node, why = device_verdict(
-            logs.lines(cluster, job.namespace, job.name, choice, follow=False)
-        )
-        seen += 1
-        if why:
-            bad[node] = why
-    return Verdict(check="device", bad=bad, nodes=seen)
+        return _of_its_nodes(fabric_verdict(lines), {pod.node for pod in pods})
+    nodes = {pod.uid: pod.node for pod in pods}
+    # One list of pods, not a log of each: thousands of nodes would wait for their verdicts.
+    query = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+    ended = (each for each in cluster.items(POD.path(job.namespace), query) if uid(each) in nodes)
+    said = {nodes[uid(pod)]: last_message(pod, container=job.container) for pod in ended}
+    return device_verdict(said, job.pods)
+
+
+def _of_its_nodes(verdict: Verdict, nodes: Container[str]) -> Verdict:
+    """Return a verdict that calls only nodes bad on which pods of the check are.
+
+    Whoever reads pods of the namespace can read the token of the check, and say to be one of them.
+    """
+    strange = {node: why for node, why in verdict.bad.items() if node not in nodes}
+    told = {node: f"{why}; no pod of the check is on it" for node, why in strange.items()}
+    bad = {node: why for node, why in verdict.bad.items() if node not in strange}
+    return replace(verdict, bad=bad, undecided={**verdict.undecided, **told})
 
 
 def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
@@ -271,22 +287,46 @@ def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
     )
 
 
-def device_verdict(lines: Iterator[str] | Sequence[str]) -> tuple[str, str]:
-    """Return the node of a device check's pod, and the reason of its failure; empty: it passed.
+def device_verdict(said: Mapping[str, str], pods: int) -> Verdict:
+    """Return the verdict in the messages that the pods of a device check have left.
+
+    Nodes that fail because the image lacks a program are undecided, and so are all where all of
+    several fail: the image, a driver or a right is then more likely at fault than each of them.
+
+    Args:
+        said: Message of the pod on each node.
+        pods: Pods of the check.
 
     Raises:
-        ClusterError: The log has no verdict.
+        ClusterError: Nodes have no verdict.
     """
-    last = ""
-    for line in lines:
-        if line.startswith(fabric.DEVICE_LINE):
-            said = mapping(json.loads(line.removeprefix(fabric.DEVICE_LINE)))
-            status = number(said, "status")
-            why = f"exit status {status}: {last}" if status else ""
-            return text(said, "node"), why
-        if line.strip() and any(word in line.lower() for word in ("fail", "error")):
-            last = line.strip()[:200]
-    raise ClusterError("the device check of a node ended without a verdict; see its pods' logs")
+    failed: dict[str, str] = {}
+    unrun: set[str] = set()
+    seen = 0
+    for node, message in said.items():
+        if not message.startswith(fabric.DEVICE_LINE):
+            continue
+        seen += 1
+        first, *rest = message.splitlines()
+        if status := number(mapping(json.loads(first.removeprefix(fabric.DEVICE_LINE))), "status"):
+            failed[node] = ": ".join([f"exit status {status}", *(line for line in rest if line)])
+            unrun |= {node} if status in _CANNOT_RUN else set()
+    if seen < pods:
+        raise ClusterError(
+            f"the device check of {pods - seen} of {pods} nodes ended without a verdict; "
+            "the logs of its pods say why"
+        )
+    unclear = {*failed} if len(failed) == seen > 1 else unrun
+    return Verdict(
+        check="device",
+        bad={node: why for node, why in failed.items() if node not in unclear},
+        undecided={node: why for node, why in failed.items() if node in unclear},
+        nodes=seen,
+    )
+
+
+# A shell's statuses of a program that is not there, or no program.
+_CANNOT_RUN = (126, 127)
 
 
 def with_cordons(cluster: Cluster, verdict: Verdict) -> Verdict:
@@ -360,13 +400,21 @@ def _take_away(
     *,
     only: Literal["ended", "unfinished"] | None = None,
 ) -> None:
-    """Delete a check, and wait until its nodes are free."""
+    """Delete a check, and wait until its nodes are free.
+
+    Raises:
+        ClusterError: It does not go, or is a job that is no check.
+    """
     found = find_job(cluster, job.namespace, job.name)
     if found is None or (only is not None and (found.state.result is None) != (only != "ended")):
         return
-    cancellation.cancel(
-        cluster, job.namespace, cancellation.objects_of(cluster, job.namespace, job.name)
-    )
+    there = cancellation.objects_of(cluster, job.namespace, job.name)
+    if not all(label(each.manifest, CHECK_LABEL) for each in there):
+        raise ClusterError(
+            f"job {job.name} is there, is no check, and has the name that the check needs; "
+            f"`ultrascale cancel -n {job.namespace} {job.name}` deletes it"
+        )
+    cancellation.cancel(cluster, job.namespace, there)
     until = time.monotonic() + _GONE_SECONDS
     while find_job(cluster, job.namespace, job.name) is not None:
         if time.monotonic() > until:

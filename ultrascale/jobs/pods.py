@@ -122,6 +122,11 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
     )
 
 
+def last_message(manifest: Object, *, container: str) -> str:
+    """Return the message that a container of a Pod left when it ended, whatever its status was."""
+    return text(_container(manifest, container), "state", "terminated", "message")
+
+
 def slim(manifest: Object) -> Object:
     """Return the fields of a Pod that `read_pod` reads."""
     metadata = mapping(manifest, "metadata")

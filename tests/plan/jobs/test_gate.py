@@ -1,6 +1,9 @@
 """Checks of nodes before a job: what they run, where, for how long, and what is refused."""
 
 import json
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +19,9 @@ from tests.support.pools import (
     governed_document,
     make_document,
 )
+from ultrascale.catalog.fabric import DCGM_COMMAND
 from ultrascale.documents import text
+from ultrascale.jobs.gate import device_verdict
 from ultrascale.jobs.manifests import JobManifests
 
 RESERVED = {"role": "reserved", "purchase": ODCR, "nodes": {"static": 8}}
@@ -100,6 +105,43 @@ def test_neuron_devices_are_measured_by_their_own_tool() -> None:
     assert (said["slots"], said["floor"]) == (32, 37.7)
     (pods,) = pod_templates(check("device", job))
     assert "/dev/neuron" in pods["spec"]["containers"][0]["command"][-1]
+
+
+DIAGNOSES = {
+    "passes": ("echo No error", 0, ""),
+    "fails": ("echo Memory: Fail >&2; echo the end; exit 226", 226, "Memory: Fail"),
+    # The API server would refuse a status that is no UTF-8.
+    "prints what is no text": (r"printf 'Error \377\303 42\n'; exit 1", 1, "Error  42"),
+    "is not in the image": ("no-such-program", 127, "found"),
+}
+
+
+@pytest.mark.parametrize("case", DIAGNOSES)
+def test_a_diagnosis_leaves_its_verdict_as_the_message_of_its_pod(
+    case: str, tmp_path: Path
+) -> None:
+    test, status, last = DIAGNOSES[case]
+    job = prepared(job_cluster(GPUS), BOTH)
+    (pods,) = pod_templates(check("device", job))
+    *_, shell, option, script = pods["spec"]["containers"][0]["command"]
+    message = tmp_path / "termination-log"
+    script = script.replace("$$", "$").replace(DCGM_COMMAND, test)
+
+    ended = subprocess.run(
+        [shell, option, script.replace("/dev/termination-log", str(message))],
+        env={"PATH": os.environ["PATH"], "ULTRASCALE_NODE": "node-1"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=True,
+        timeout=30,
+    )
+
+    verdict = device_verdict({"node-1": message.read_text(encoding="utf-8")}, 1)
+    told = {**verdict.bad, **verdict.undecided}.get("node-1", "")
+    assert told.startswith(f"exit status {status}: " if status else "")
+    assert told.endswith(last)
+    assert ended.stdout.splitlines()[-1].startswith('device-verdict {"node": "node-1"')
 
 
 def test_without_a_figure_pairs_are_compared_with_the_best_and_the_user_is_told() -> None:

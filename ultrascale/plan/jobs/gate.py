@@ -323,8 +323,19 @@ def _device_words(share: NodeShare) -> tuple[str, ...]:
     test = fabric.DCGM_COMMAND
     if share.accelerator == names.NEURON_DEVICE:
         test = fabric.NEURON_COMMAND.format(devices=share.accelerators, ranks=share.processes)
-    verdict = f'{{"node": "%s", "status": %d}}\\n\' "${NODE_VARIABLE}" "$status"'
-    return ("bash", "-c", f"({test}); status=$?\nprintf '{fabric.DEVICE_LINE}{verdict}")
+    return ("bash", "-c", _DIAGNOSE.format(test=test, line=fabric.DEVICE_LINE, node=NODE_VARIABLE))
+
+
+# The verdict is the pod's message, which its status carries; the API server takes UTF-8 alone.
+_DIAGNOSE = """\
+told=$(mktemp)
+({test}) > "$told" 2>&1 &
+tail -n +1 -f --pid=$! "$told"
+wait $!; status=$?
+printf '{line}{{"node": "%s", "status": %d}}\\n' "${node}" "$status" | tee /dev/termination-log
+last=$( (grep -aiE 'fail|error' "$told" || cat "$told") | tail -n 1 | LC_ALL=C tr -cd ' -~')
+printf '%.200s' "$last" >> /dev/termination-log
+"""
 
 
 def notes_of(plan: GatePlan) -> Iterator[str]:
