@@ -71,6 +71,19 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_first_worker_alone_looks_for_each_file_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _dataset(tmp_path, [range(1, 20)] * 4, shard_tokens=18)
+    (tmp_path / "tokens-00001.npy").unlink()
+
+    with pytest.raises(TrainingError, match=r"1 shards .* missing, the first is tokens-00001"):
+        read_token_index(tmp_path)
+
+    monkeypatch.setenv("RANK", "7")
+    assert len(read_token_index(tmp_path).shards) == 4
+
+
 def test_a_prompt_is_context_and_a_completion_is_learned(tokenizer: Path, tmp_path: Path) -> None:
     source = tmp_path / "questions.jsonl"
     source.write_text(json.dumps({"prompt": "what is two plus four", "completion": "six"}) + "\n")

@@ -78,7 +78,9 @@ def read_token_index(directory: Path) -> TokenIndex:
     """Return the index of a folder of token files.
 
     Raises:
-        TrainingError: There is none, it is of another format, or a file of it is missing.
+        TrainingError: There is none, it is of another format, or, on the first worker, a file of it
+            is missing: thousands of workers that look for thousands of files would keep the file
+            system's metadata server busy for many minutes.
     """
     path = directory / INDEX
     if not path.is_file():
@@ -90,7 +92,8 @@ def read_token_index(directory: Path) -> TokenIndex:
     if content.pop("format", None) != _FORMAT:
         raise TrainingError(f"--data: {path} is of another format; update the training image")
     shards = [TokenShard(**shard) for shard in content.pop("shards")]
-    missing = [shard.file for shard in shards if not (directory / shard.file).is_file()]
+    sought = shards if os.environ.get("RANK", "0") == "0" else ()
+    missing = [shard.file for shard in sought if not (directory / shard.file).is_file()]
     if missing:
         raise TrainingError(
             f"--data: {len(missing)} shards of {path} are missing, the first is {missing[0]}; "
