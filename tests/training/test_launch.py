@@ -56,6 +56,49 @@ def test_mistake_that_one_worker_finds_ends_the_job_instead_of_restarting_it(
 
 
 @pytest.mark.parametrize(
+    ("error", "ends_the_job"),
+    [
+        ("errors.TrainingError('--lr: must be above 0')", True),
+        # S3 that does not answer, a mount or a GPU that is gone: another start may find it mended.
+        ("errors.OutsideError('3 workers do not see it')", False),
+        # One worker alone, while a part of the job may go on; the next start tells all of them.
+        ("OSError(28, 'No space left on device')", False),
+        ("ValueError('a bug')", False),
+    ],
+)
+def test_only_a_mistake_of_the_run_itself_ends_the_job(error: str, ends_the_job: bool) -> None:
+    program = (
+        "import sys; from ultrascale_training import errors, failures\n"
+        f"sys.excepthook = failures.FailureLog().leave\nraise {error}\n"
+    )
+    worker = (sys.executable, "-c", program)
+
+    # torchrun's status is 1 whatever that of its workers is.
+    status = status_of(["sh", "-c", '"$@" || exit 1', "sh", *worker])
+
+    assert status == (2 if ends_the_job else 1)
+
+
+@pytest.mark.training
+def test_kind_of_mistake_that_the_first_worker_finds_reaches_the_others() -> None:
+    torch = pytest.importorskip("torch", reason=NO_TORCH)
+    from ultrascale_training.errors import OutsideError
+    from ultrascale_training.start import agree
+
+    def unreachable() -> None:
+        raise OutsideError("the bucket does not answer")
+
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
+    try:
+        with pytest.raises(OutsideError, match="does not answer"):
+            agree(torch.distributed.group.WORLD, unreachable)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(
     ("script", "status"), [("exit 0", 0), ("exit 1", 1), ("exit 2", 2), ("kill -9 $$", 137)]
 )
 def test_other_ends_are_those_of_torchrun(script: str, status: int) -> None:

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ultrascale_training import arguments
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError
 
 
 class Device(Protocol):
@@ -82,7 +82,7 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     """Join the process group and return this worker's device.
 
     Raises:
-        TrainingError: The device is not there.
+        OutsideError: The device is not there.
     """
     connect_on_demand()
     if name == "auto":
@@ -95,7 +95,7 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
         _join("gloo", timeout)
         return EagerDevice(torch.device("cpu"))
     if not torch.cuda.is_available():
-        raise TrainingError("--device: no NVIDIA GPU is visible, got 'cuda'; use cpu or auto")
+        raise OutsideError("--device: no NVIDIA GPU is visible, got 'cuda'; use cpu or auto")
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     torch.cuda.set_device(device)
     _join("cpu:gloo,cuda:nccl", timeout)

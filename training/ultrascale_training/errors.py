@@ -9,6 +9,10 @@ class TrainingError(Exception):
     """A mistake in arguments, data or set-up; each line of the message says what to change."""
 
 
+class OutsideError(TrainingError):
+    """A mistake around the run, such as a mount or a device, that a later start may find mended."""
+
+
 class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
     """Another worker has gone, or does not answer; this worker cannot go on without it.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
 
-from ultrascale_training.errors import TrainingError, VoteLost, full_disk
+from ultrascale_training.errors import OutsideError, TrainingError, VoteLost, full_disk
 from ultrascale_training.failure_lines import FOLDER, failure_line, fields_of, new_failures
 from ultrascale_training.launch import note_mistake
 from ultrascale_training.objects import Objects, open_objects
@@ -87,7 +87,9 @@ class FailureLog:
         # Another thread may be about to keep which worker has gone.
         self._keeping.acquire(timeout=_PATIENCE_SECONDS)
         if mistake is not None:
-            note_mistake()
+            # One worker alone may have a full disk; the next start looks at it with all of them.
+            if mistake is error and not isinstance(error, OutsideError):
+                note_mistake()
             _stop_agent()
             os._exit(2)
         os._exit(1)

@@ -17,7 +17,7 @@ from ultrascale_training.checkpoints import (
     open_checkpoint,
     verify,
 )
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError, TrainingError
 from ultrascale_training.fingerprint import Fingerprint
 from ultrascale_training.shards import Index
 
@@ -59,15 +59,16 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
     Raises:
         TrainingError: On every worker, what it raised on the first.
     """
-    box: list[Result | str | None] = [None, None]
+    box: list[Result | TrainingError | None] = [None, None]
     if dist.get_rank() == 0:
         try:
             box[0] = decide()
         except TrainingError as error:
-            box[1] = str(error)
+            kind = OutsideError if isinstance(error, OutsideError) else TrainingError
+            box[1] = kind(str(error))
     dist.broadcast_object_list(box, src=0, group=group)
-    if box[1] is not None:
-        raise TrainingError(str(box[1]))
+    if isinstance(box[1], TrainingError):
+        raise box[1]
     return cast(Result, box[0])
 
 
@@ -172,7 +173,7 @@ def check_shared(store: DirectoryStore, group: dist.ProcessGroup, *, name: str) 
     if dist.get_rank() == 0:
         marker.rmdir()
     if int(blind) > 0:
-        raise TrainingError(
+        raise OutsideError(
             f"--output-dir: {int(blind)} workers do not see what the first one wrote there, got "
             f"{store.location!r}; use a file system that all nodes mount"
         )

@@ -17,7 +17,7 @@ from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest
 from ultrascale_training.checkpoints.noted import NotedStore
 from ultrascale_training.checkpoints.stores import Checkpoint
 from ultrascale_training.checkpoints.writer import CheckpointWriter
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError
 from ultrascale_training.objects import BucketObjects
 
 _NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
@@ -41,7 +41,7 @@ class BucketStore(NotedStore):
         """Write, read and delete an object and, if ``clean``, delete incomplete checkpoints.
 
         Raises:
-            TrainingError: The pod's role may not do one of them.
+            OutsideError: The pod's role may not do one of them.
         """
         tried = "tried"
         try:
@@ -50,7 +50,7 @@ class BucketStore(NotedStore):
             self.objects.delete(tried)
             folders = self.folders()
         except Exception as error:  # the connector has one error for everything
-            raise TrainingError(
+            raise OutsideError(
                 f"{self.location}: the first worker cannot write, list, read and delete objects "
                 f"there ({error}); check the bucket's name and region, and that the job's service "
                 "account has a role that may"

@@ -34,7 +34,7 @@ from ultrascale_training.checkpoints.stores import (
     read_bad_note,
 )
 from ultrascale_training.checkpoints.writer import CheckpointWriter
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError, TrainingError
 from ultrascale_training.objects import LocalObjects
 
 _NAME = re.compile(r"step-\d{8,}")
@@ -129,12 +129,12 @@ class DirectoryStore(Store):
         """Make ``partial``, whose files have all been written, the newest checkpoint.
 
         Raises:
-            TrainingError: A worker wrote its files elsewhere.
+            OutsideError: A worker wrote its files elsewhere.
         """
         for name, file in manifest.files.items():
             written = partial / name
             if not written.is_file() or written.stat().st_size != file.bytes:
-                raise TrainingError(
+                raise OutsideError(
                     f"{self.location}: the first worker does not find {name}, which another one "
                     "wrote there; use a file system that all nodes mount"
                 )

@@ -21,7 +21,7 @@ from ultrascale_training.checkpoints.memory import MemoryLostError, MemoryStore
 from ultrascale_training.checkpoints.saver import State
 from ultrascale_training.checkpoints.stores import IN_MEMORY, Checkpoint, Store
 from ultrascale_training.checkpoints.tiers import TieredStore
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError, TrainingError
 from ultrascale_training.objects import is_bucket
 
 _log = logging.getLogger("ultrascale_training")
@@ -205,7 +205,7 @@ def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) 
     unseen = torch.tensor(int(store.objects.get(f"{checkpoint.name}/{MANIFEST}") is None))
     dist.all_reduce(unseen, group=group)
     if int(unseen):
-        raise TrainingError(
+        raise OutsideError(
             f"--output-dir: {int(unseen)} workers do not see {checkpoint.location}, which the "
             "first one sees; use a file system that all nodes mount"
         )
