@@ -4,19 +4,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import recipes
+from ultrascale.catalog.recipes import Recipe
 from ultrascale.plan.jobs import checkpoints, nodes, output
-from ultrascale.plan.jobs.recipes import applied, plan_recipe
+from ultrascale.plan.jobs.recipes import applied, plan_recipe, smallest_device
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model import ClaimPlan, KueuePlan, PoolPlan
 from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.recipes import memory
+from ultrascale.plan.recipes.devices import Device
 
 _Request = Callable[[str, config.TrainingJob], JobRequest]
 
-_LARGEST = max(
+_PRE_TRAINED = sorted(
     (each for each in recipes.RECIPES.values() if each.purpose == "pre-train"),
     key=lambda each: each.model.parameters,
+    reverse=True,
 )
 
 
@@ -29,8 +32,8 @@ def plan_saves(
 ) -> tuple[SavesPlan, ...]:
     """Return the checkpoints of templates with a recipe.
 
-    A file without such templates does not say what its pools train. For each pool with accelerators
-    it is then one job on all nodes, with the largest model of the recipes.
+    A file without such templates does not say what its pools train. For each pool it is then one
+    job on all nodes, with the largest model that a recipe pre-trains there, if one does.
 
     Args:
         cluster: The cluster file.
@@ -90,17 +93,34 @@ def _whole_pools(
         if pool.role == "system" or not most or all(not each.accelerator for each in shards):
             continue
         job = config.TrainingJob(pool=pool.name, nodes=most, script=recipes.PROGRAM)
+        # Whatever queue leads to it: the job is on all of the pool.
+        share = nodes.node_share(job, shards)
+        largest = _largest(smallest_device(share, shards), most)
+        if largest is None:
+            continue
         # No team has this name, in whose namespace the job would be.
         asked = request(f"all-of-{pool.name}", job)
         yield _saves(
             asked,
             job,
             subject=f"all of {pool.name}",
-            model=_LARGEST.model.name,
-            size=memory.checkpoint_bytes(_LARGEST.model, _LARGEST.purpose),
-            # Whatever queue leads to it: the job is on all of the pool.
-            processes=nodes.node_share(job, shards).processes,
+            model=largest.model.name,
+            size=memory.checkpoint_bytes(largest.model, largest.purpose),
+            processes=share.processes,
         )
+
+
+def _largest(device: Device | None, count: int) -> Recipe | None:
+    """Return the recipe with the largest model whose states ``count`` nodes hold; None without."""
+    if device is None:
+        return None
+    held = count * device.count * device.memory_bytes
+    fitting = (
+        each
+        for each in _PRE_TRAINED
+        if device.name in each.layouts and memory.TRAINED_BYTES * each.model.parameters <= held
+    )
+    return next(fitting, None)
 
 
 def _saves(

@@ -24,10 +24,12 @@ LUSTRE: dict[str, Any] = {
 RECIPE: dict[str, Any] = {"recipe": "llama3-8b", "nodes": 4, "image": "train", "pool": "train"}
 
 
-def rows(nodes: int, storage: dict[str, Any], **sections: Any) -> tuple[CheckpointNeeds, ...]:
+def rows(
+    nodes: int, storage: dict[str, Any], instance_type: str = "p5en.48xlarge", **sections: Any
+) -> tuple[CheckpointNeeds, ...]:
     pool = pool_document(
         name="train",
-        instance_types=["p5en.48xlarge"],
+        instance_types=[instance_type],
         purchase=FLEET,
         provisioner="karpenter",
         role="reserved",
@@ -74,6 +76,25 @@ def test_where_nothing_is_kept_no_number_is_made_up() -> None:
     unknown = {key for key, value in values(row).items() if value is None}
     assert unknown == {"gb_per_second", "save_seconds", "interval_seconds", "lost_percent"}
     assert "bucket" in row.figures["save_seconds"].formula
+
+
+@pytest.mark.parametrize(
+    ("nodes", "instance_type", "models"),
+    [
+        (16, "p5en.48xlarge", ["Llama 3.1 405B"]),
+        (8, "p5.48xlarge", ["Llama 3.1 70B"]),
+        # No recipe of the largest model is for Trainium2, none at all for Trainium 1 or an L40S.
+        (64, "trn2.48xlarge", ["Llama 3.1 70B"]),
+        (64, "trn1.32xlarge", []),
+        (64, "g6e.12xlarge", []),
+    ],
+)
+def test_a_pool_is_reckoned_with_a_model_that_it_can_train(
+    nodes: int, instance_type: str, models: list[str]
+) -> None:
+    found = rows(nodes, BUCKET, instance_type)
+
+    assert [each.model for each in found] == models
 
 
 def test_a_template_with_a_recipe_says_what_is_trained() -> None:
