@@ -1,5 +1,6 @@
 """The IAM roles by which training pods write checkpoints to a bucket."""
 
+from aws_cdk import Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -46,6 +47,9 @@ class OutputAccess(Construct):
             cluster_name: Name of the cluster.
         """
         super().__init__(scope, id)
+        stack = Stack.of(self)
+        # The key is that of the file systems as well.
+        by_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"}}
         for namespace in plan.namespaces:
             PodIdentityRole(
                 self,
@@ -56,7 +60,7 @@ class OutputAccess(Construct):
                 permissions=[
                     Permission(actions=_BUCKET_ACTIONS, resources=[bucket.bucket_arn]),
                     Permission(actions=_OBJECT_ACTIONS, resources=[bucket.objects_arn]),
-                    Permission(actions=_KEY_ACTIONS, resources=[key.key_arn]),
+                    Permission(actions=_KEY_ACTIONS, resources=[key.key_arn], conditions=by_s3),
                 ],
             )
         bucket.acknowledge_objects(self, "jobs write checkpoints under prefixes of their own")

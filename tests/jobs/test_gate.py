@@ -37,7 +37,7 @@ def test_a_job_is_sent_after_its_checks_which_leave_nothing(
     assert not [path for path in checked.paths() if "tune-" in path]
     assert notes[:2] == (
         "device: 2 nodes checked passed.",
-        "fabric: 2 nodes checked in 1 rounds, 440.5 GB/s or more passed.",
+        "fabric: 2 nodes checked in 1 round, 440.5 GB/s or more passed.",
     )
     assert "between node-0 and node-3 is slow" in notes[2]
 

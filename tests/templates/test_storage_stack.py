@@ -257,6 +257,8 @@ def test_training_pods_alone_may_write_to_the_bucket_of_checkpoints() -> None:
     )
     assert f'"{checkpoints}"' in policies
     assert "datasets" not in policies
+    # With the same key the file systems are encrypted.
+    assert "kms:ViaService" in policies
     assert {"s3:PutObject", "s3:DeleteObject", "kms:GenerateDataKey"} <= {
         word for word in policies.split('"') if ":" in word
     }

@@ -77,7 +77,8 @@ class Verdict:
 
     def __str__(self) -> str:
         least = f", {self.slowest:g} GB/s or more" if self.slowest is not None else ""
-        rounds = f" in {self.rounds} rounds" if self.check == "fabric" else ""
+        many = "" if self.rounds == 1 else "s"
+        rounds = f" in {self.rounds} round{many}" if self.check == "fabric" else ""
         return f"{self.check}: {self.nodes} nodes checked{rounds}{least}"
 
 
