@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.folders import ROOT
+from ultrascale_training import failures
 from ultrascale_training.errors import TrainingError, VoteLost
 from ultrascale_training.failure_lines import fields_of, new_failures
 from ultrascale_training.failures import FailureLog
@@ -128,6 +129,31 @@ def test_mistake_is_told_without_a_traceback(worker: Worker) -> None:
     assert worker.files == [worker.message]
 
 
+def test_mistake_that_one_node_alone_has_is_told_by_it_and_by_the_next_start(
+    worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A shard that is cut on one mount, a GPU that has gone: the first worker knows of neither.
+    missing = TrainingError("--device: no NVIDIA GPU is visible, got 'cuda'")
+    program = (
+        "import sys; from ultrascale_training import errors, failures\n"
+        "sys.excepthook = failures.FailureLog().leave\n"
+        f"raise errors.TrainingError({str(missing)!r})\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "RANK": "9", "PYTHONPATH": str(ROOT / "training")},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stderr == f"{missing}\n"
+
+    worker.fails(missing, rank=9)
+    worker.keeps(VoteLost("worker 9 has gone", rank=9, node="ip-10-0-0-7"), rank=0)
+
+    (line,) = worker.next_start(capsys)
+    assert f'rank=9 restart=0 error="{missing}"' in line
+
+
 def test_disk_that_is_full_is_one_line_and_no_restart_cures_it(tmp_path: Path) -> None:
     # A line of metrics, an account of restarts: what is written beside the checkpoints.
     program = (
@@ -222,6 +248,17 @@ def test_mistake_is_told_and_not_that_all_workers_left(
     worker.keeps(TrainingError("--data-dir: is missing"), rank=0)
     worker.keeps(TrainingError("--data-dir: is missing"), rank=1)
     worker.keeps(VoteLost("worker 1 has gone", rank=1, node="ip-10-0-0-8"), rank=2)
+
+    (line,) = worker.next_start(capsys)
+    assert 'rank=0 restart=0 error="--data-dir: is missing"' in line
+
+
+def test_mistake_is_kept_when_thousands_have_learnt_of_it_before(
+    worker: Worker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "_FILES_A_MINUTE", 3)
+    for rank in (9, 17, 25, 33, 0):
+        worker.keeps(TrainingError("--data-dir: is missing"), rank=rank)
 
     (line,) = worker.next_start(capsys)
     assert 'rank=0 restart=0 error="--data-dir: is missing"' in line

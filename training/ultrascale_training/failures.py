@@ -79,8 +79,8 @@ class FailureLog:
         mistake = error if isinstance(error, TrainingError) else full_disk(error)
         if mistake is None:
             traceback.print_exception(kind, error, trace, file=output)
-        elif mistake is not error or os.environ.get("RANK", "0") == "0":
-            # All workers have learnt a mistake of the run, and one alone that its disk is full.
+        elif _first_of_node("told"):
+            # Of a mistake of the run all workers have learnt; of one of a node, its workers alone.
             print(mistake, file=output, flush=True)
         sys.stdout.flush()
         self.keep(error)
@@ -121,9 +121,10 @@ class FailureLog:
         if os.environ.get("ULTRASCALE_POD"):
             with suppress(OSError):
                 self._say(text, follows=follows)
-        leads = os.environ.get("RANK", "0") == "0"
-        if not follows and (leads if mistake else _first_of_node("failed")):
-            self.write("mistake" if mistake else "error", text)
+        # One that the first worker knows is a mistake of the run, and what others left for.
+        of_run = mistake and os.environ.get("RANK", "0") == "0"
+        if not follows and (of_run or _first_of_node("failed")):
+            self.write("mistake" if of_run else "error", text)
         if isinstance(error, VoteLost):
             self._keep_loss(error)
 
@@ -194,7 +195,9 @@ class FailureLog:
 def _write(records: Objects, kind: str, text: str) -> None:
     minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
     names = [*records.names(f"{FOLDER}/")]
-    if sum(name.startswith(f"{FOLDER}/{minute}") for name in names) >= _FILES_A_MINUTE:
+    written = sum(name.startswith(f"{FOLDER}/{minute}") for name in names)
+    # Each node may have learnt of a mistake before the first worker writes it down.
+    if written >= _FILES_A_MINUTE and kind != "mistake":
         return
     second = time.strftime("%S", time.gmtime())
     rank = os.environ.get("RANK", "0")
