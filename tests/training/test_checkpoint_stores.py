@@ -22,7 +22,6 @@ from tests.support.training_job import ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystem as LocalFiles
 
 from ultrascale_training.checkpoints import (
@@ -42,7 +41,7 @@ from ultrascale_training.checkpoints import (
 from ultrascale_training.checkpoints.manifest import FileSum
 from ultrascale_training.checkpoints.saver import stager_of
 from ultrascale_training.checkpoints.writer import CheckpointWriter
-from ultrascale_training.errors import TrainingError
+from ultrascale_training.errors import OutsideError, TrainingError
 from ultrascale_training.objects import open_objects
 
 pytestmark = pytest.mark.training
@@ -276,7 +275,7 @@ def test_a_save_whose_files_another_start_has_deleted_replaces_no_checkpoint(
 
     monkeypatch.setattr(CheckpointWriter, "finish", late)
     saver.save(4, state(-4), {})
-    with pytest.raises(CheckpointException):
+    with pytest.raises(OutsideError, match="Another start of this run has begun since"):
         saver.wait()
 
     assert loaded(newest_sound(store, group)) == {4}

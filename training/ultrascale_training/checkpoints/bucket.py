@@ -15,6 +15,7 @@ from torch.distributed.checkpoint import StorageReader, StorageWriter
 
 from ultrascale_training.checkpoints.manifest import MANIFEST, Manifest
 from ultrascale_training.checkpoints.noted import NotedStore
+from ultrascale_training.checkpoints.saver import replaced
 from ultrascale_training.checkpoints.stores import Checkpoint
 from ultrascale_training.checkpoints.writer import CheckpointWriter
 from ultrascale_training.errors import OutsideError
@@ -122,11 +123,7 @@ class _Destination:
         sizes = self._store.objects.sizes(f"{self._name}/")
         for name, file in manifest.files.items():
             if sizes.get(f"{self._name}/{name}") != file.bytes:
-                raise RuntimeError(
-                    f"{self._store.location}/{self._name}: {name} is gone after it was written: "
-                    "another start of this run has begun since, and deletes what is incomplete; "
-                    "stop one of the two"
-                )
+                raise replaced(f"{self._store.location}/{self._name}/{name}")
         self._store.publish(self._name, manifest)
 
 

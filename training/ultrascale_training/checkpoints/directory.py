@@ -73,7 +73,9 @@ class DirectoryStore(Store):
         except OSError as error:
             if error.errno not in _REFUSED:
                 raise
-            raise TrainingError(
+            # A mount that an error has made read-only may be another one at the next start.
+            kind = OutsideError if error.errno == errno.EROFS else TrainingError
+            raise kind(
                 f"--output-dir: user {os.getuid()} of group {os.getgid()} may not write there "
                 f"({error.strerror}), got {str(self.path)!r}; give the folder to that user, or "
                 "mount it for writing"

@@ -18,7 +18,7 @@ from torch.distributed.checkpoint.staging import AsyncStager
 
 from ultrascale_training.checkpoints.memory import MemoryLostError
 from ultrascale_training.checkpoints.stores import Store
-from ultrascale_training.errors import TrainingError, full_disk
+from ultrascale_training.errors import OutsideError, TrainingError, full_disk
 
 _log = logging.getLogger("ultrascale_training")
 State = dict[str, Tensor]
@@ -167,10 +167,11 @@ def _lost(error: CheckpointException) -> MemoryLostError | None:
 
 
 def explained(error: CheckpointException) -> BaseException:
-    """Return what a failed save or load means to a user, or ``error`` itself.
+    """Return what a failed save means to a user, or ``error`` itself.
 
     Returns:
-        A `TrainingError` where the disk is full or another mistake was found that no restart cures.
+        A `TrainingError` where the disk is full, another start of the run has deleted what this one
+        writes, or another mistake was found.
     """
     causes = [cause for cause, _ in error.failures.values()]
     for cause in causes:
@@ -179,7 +180,17 @@ def explained(error: CheckpointException) -> BaseException:
     for cause in causes:
         if (full := full_disk(cause)) is not None:
             return full
+        if isinstance(cause, FileNotFoundError):
+            return replaced(str(cause.filename or cause))
     return error
+
+
+def replaced(file: str) -> OutsideError:
+    """Return what it means that ``file`` of a checkpoint is gone while it is being written."""
+    return OutsideError(
+        f"{file}: is gone before its checkpoint is complete. Another start of this run has begun "
+        "since, and deletes what is incomplete; stop one of the two, or give one another output"
+    )
 
 
 class _Copies(AsyncStager):
