@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ultrascale.fabric import remote
-from ultrascale.fabric.agent import VERDICT, Peer, settings
+from ultrascale.fabric.agent import VERDICT, Peer, run, settings
 from ultrascale.jobs.gate import fabric_verdict
 from ultrascale.plan.jobs import gate
 
@@ -152,6 +152,31 @@ def test_who_does_not_know_the_token_is_no_pod_of_the_check(said: bytes) -> None
         theirs.sendall(said + b"\n")
         with pytest.raises(ValueError, match=r"not a pod|no message|Expecting value"):
             Peer(ours, "right")
+
+
+def test_a_measurement_is_over_when_its_program_ends_whatever_that_has_left_behind() -> None:
+    """The shell to a node that has died waits for it, and holds the program's output."""
+    said = {
+        "pods": 2,
+        "index": [],
+        "port": 1,
+        "command": ["bash", "-c", "sleep 25 & echo $!"],
+        "slots": 8,
+        "floor": None,
+        "share": None,
+        "efa": True,
+        "join_seconds": 1,
+        "test_seconds": 20,
+        "seconds": 1,
+    }
+    env = {"FABRIC_SETTINGS": json.dumps(said), remote.TOKEN: "t", "POD_IP": "127.0.0.1"}
+    pair = {"lead": "a", "peer": "b", "node": "a", "other": "b", "shell": "b:1"}
+
+    status, (left,) = run(settings(env), pair, "a:1")
+
+    assert status == 0
+    assert Path(f"/proc/{left}/stat").read_text().split()[2] == "S"
+    os.kill(int(left), signal.SIGKILL)
 
 
 def test_a_check_that_ultrascale_did_not_send_says_so() -> None:

@@ -363,14 +363,17 @@ def run(chosen: Settings, asked: Message, own_shell: str) -> tuple[int, list[str
             "PATH": f"{folder}:{os.environ.get('PATH', '')}",
         }
         limit = ["timeout", "--kill-after=10", f"{chosen.test_seconds:g}"]
-        ended = subprocess.run(
-            [*limit, *(word.format(**words) for word in chosen.command)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=env,
-            check=False,
-        )
-    return ended.returncode, ended.stdout.decode(errors="replace").splitlines()
+        # No pipe: a shell to a node that has died would hold its end open.
+        told = Path(folder) / "log"
+        with told.open("wb") as log:
+            ended = subprocess.run(
+                [*limit, *(word.format(**words) for word in chosen.command)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=env,
+                check=False,
+            )
+        return ended.returncode, told.read_text(errors="replace").splitlines()
 
 
 def _send(stream: BinaryIO, message: Message) -> None:
