@@ -88,6 +88,18 @@ def test_a_line_that_torchrun_has_marked_is_progress_too(
     assert found.progress["step"] == "120/1000"
 
 
+def test_a_program_cannot_write_to_the_terminal_by_its_progress(
+    stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report(stub, cluster, "progress step=1/9 loss=\x07\x9b2J2.31")
+
+    job_views.print_report(found)
+
+    printed = capsys.readouterr().out
+    assert "\x07" not in printed
+    assert "\x9b" not in printed
+
+
 def test_a_slow_node_is_named(
     stub: StubApiServer, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,7 +85,7 @@ def print_job(job: JobStatus) -> None:
 def print_report(report: TrainingReport) -> None:
     """Print how far a training job is, and why pods of it failed."""
     if report.progress:
-        say(f"  progress: {_words(report.progress)}")
+        say(f"  progress: {printable(_words(report.progress))}")
     for slow in report.stragglers:
         say(f"  slow node: {printable(_words(slow))}")
     for failure in report.failures:
