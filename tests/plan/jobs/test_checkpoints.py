@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from typing import Any
 
 import pytest
@@ -116,12 +117,23 @@ def test_a_fleet_that_fails_more_often_saves_more_often() -> None:
 def test_the_rate_of_failures_that_is_told_is_the_one_that_is_reckoned_with() -> None:
     often = {"node_hours_between_failures": 32}
 
-    assert "With a failure each 6,335 node-hours 16 nodes fail every 16.5 days" in told(
+    assert "With a failure each 6,335 node-hours one of its 16 nodes fails every 16.5 days" in told(
         sent(LUSTRE)
     )
-    assert "With a failure each 32 node-hours 16 nodes fail every 2.0 h" in told(
+    assert "With a failure each 32 node-hours one of its 16 nodes fails every 2.0 h" in told(
         sent(LUSTRE, restarts=often)
     )
+
+
+def test_a_bucket_that_keeps_deleted_checkpoints_is_told() -> None:
+    job = sent(BUCKET, args=["--data=s3://tokens"])
+    [told_of] = [note for note in job.notes if note.startswith("Its bucket keeps")]
+
+    # 847 GB at each interval for 7 days.
+    [interval] = re.findall(r"one checkpoint each (\d+) min costs least", told(job))
+    [terabytes] = re.findall(r"up to (\d+) TB at that interval", told_of)
+    assert int(terabytes) == pytest.approx(7 * 1440 / int(interval) * 0.847, rel=0.02)
+    assert not [note for note in sent(LUSTRE).notes if note.startswith("Its bucket keeps")]
 
 
 def unsaved(job: JobManifests) -> list[str]:

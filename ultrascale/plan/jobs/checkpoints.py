@@ -16,6 +16,7 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import node_hours_between_failures
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan, OutputPlan
 from ultrascale.plan.model.recipes import RecipePlan
+from ultrascale.plan.retention import OBJECT_VERSION_DAYS
 
 _INTERVAL = "--checkpoint.interval"  # TorchTitan's, in steps
 _HOUR, _DAY = 3600.0, 86_400.0
@@ -146,18 +147,21 @@ def with_interval(
     return job.model_copy(update={"args": (f"{_INTERVAL}={steps}", *job.args)})
 
 
-def notes_of(plan: CheckpointPlan | None, job: config.TrainingJob) -> Iterator[str]:
+def notes_of(
+    plan: CheckpointPlan | None, job: config.TrainingJob, output: OutputPlan | None
+) -> Iterator[str]:
     """Yield what checkpoints of a job cost, how often they pay, and whether a last one succeeds.
 
     Args:
         plan: Its checkpoints.
         job: The job.
+        output: Place of its output.
     """
     if plan is None:
         return
     nodes = job.nodes
     rare = plan.seconds_between_failures > _RARE_SECONDS
-    fleet = "1 node fails" if nodes == 1 else f"{nodes:,} nodes fail"
+    fleet = "its node fails" if nodes == 1 else f"one of its {nodes:,} nodes fails"
     often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
     hours = plan.seconds_between_failures * nodes / _HOUR
     share = f"{plan.lost_share:.1%} of the time if training waits for it"
@@ -169,6 +173,13 @@ def notes_of(plan: CheckpointPlan | None, job: config.TrainingJob) -> Iterator[s
         f"({rate}). With a failure each {hours:,.0f} node-hours {fleet} {often}: one checkpoint "
         f"each {span(plan.interval_seconds)} costs least (Daly), {share}."
     )
+    deleted = OBJECT_VERSION_DAYS * _DAY / plan.interval_seconds * plan.size
+    if output is not None and output.source == "s3" and output.bucket is not None:
+        yield (
+            f"Its bucket keeps what is deleted for {OBJECT_VERSION_DAYS} days, and each checkpoint "
+            f"replaces one: up to {deleted / 1e12:,.0f} TB at that interval are paid for beside "
+            "those that the program keeps."
+        )
     given = shutdown_seconds(job)
     if job.script in PROGRAMS and plan.save_seconds > given:
         enough = math.ceil(plan.save_seconds / SHUTDOWN_SHARE)

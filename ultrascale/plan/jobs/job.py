@@ -331,7 +331,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
             *(division.notes if request.gang else ()),
             *notes,
             *recipes.notes_of(recipe),
-            *checkpoints.notes_of(saves, job),
+            *checkpoints.notes_of(saves, job, place),
         ),
         recipe=recipe,
         output=place,
