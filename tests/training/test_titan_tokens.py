@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason=NO_TORCH)
 import tokenizers
 
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.titan import arguments, prepare
+from ultrascale_training.titan import arguments, prepare, tokens
 from ultrascale_training.titan.tokens import (
     IGNORED,
     TokenData,
@@ -69,6 +69,23 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
     return folder
+
+
+def test_data_of_more_files_than_a_process_may_map_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "_OPEN_SHARDS", 2)
+    data = _dataset(
+        tmp_path, [range(start, start + 8) for start in range(1, 90, 8)], shard_tokens=9
+    )
+    assert len(data.index.shards) > 4
+
+    mapped: list[int] = []
+    for number in [*range(len(data)), *range(len(data))]:
+        data.rows([number])
+        mapped.append(Path("/proc/self/maps").read_text().count(f"{tmp_path}/tokens-"))
+
+    assert set(mapped) == {1, 2}
 
 
 def test_the_first_worker_alone_looks_for_each_file_of_the_data(

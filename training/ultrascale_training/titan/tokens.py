@@ -24,6 +24,9 @@ INDEX = "tokens.json"
 _FORMAT = 1
 # 1 GiB of 32-bit tokens.
 SHARD_TOKENS = 1 << 28
+# Each file that is mapped takes one of the 65,530 mappings that Linux gives a process. Source:
+# https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
+_OPEN_SHARDS = 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,6 +269,8 @@ class TokenData:
 
     def _shard(self, number: int) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint8] | None]:
         if number not in self._open:
+            if len(self._open) >= _OPEN_SHARDS:
+                del self._open[next(iter(self._open))]
             shard = self.index.shards[number]
             learned = None
             if shard.learned is not None:
