@@ -7,7 +7,7 @@ a check have no rights in the cluster: whoever sends the job cordons, by the ver
 import json
 import secrets
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -245,7 +245,7 @@ def _read(cluster: Cluster, check: CheckManifests, job: JobManifests) -> Verdict
     # One list of pods, not a log of each: thousands of nodes would wait for their verdicts.
     query = {"labelSelector": f"{JOB_LABEL}={job.name}"}
     ended = (each for each in cluster.items(POD.path(job.namespace), query) if uid(each) in nodes)
-    said = {nodes[uid(pod)]: last_message(pod, container=job.container) for pod in ended}
+    said = ((nodes[uid(pod)], last_message(pod, container=job.container)) for pod in ended)
     return device_verdict(said, job.pods)
 
 
@@ -288,14 +288,14 @@ def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
     )
 
 
-def device_verdict(said: Mapping[str, str], pods: int) -> Verdict:
+def device_verdict(said: Iterable[tuple[str, str]], pods: int) -> Verdict:
     """Return the verdict in the messages that the pods of a device check have left.
 
     Nodes that fail because the image lacks a program are undecided, and so are all where all of
     several fail: the image, a driver or a right is then more likely at fault than each of them.
 
     Args:
-        said: Message of the pod on each node.
+        said: Nodes, and the messages of the pods on them; one that was evicted has no verdict.
         pods: Pods of the check.
 
     Raises:
@@ -303,16 +303,16 @@ def device_verdict(said: Mapping[str, str], pods: int) -> Verdict:
     """
     failed: dict[str, str] = {}
     unrun: set[str] = set()
-    seen = 0
-    for node, message in said.items():
+    judged: set[str] = set()
+    for node, message in said:
         if not message.startswith(fabric.DEVICE_LINE):
             continue
-        seen += 1
+        judged.add(node)
         first, *rest = message.splitlines()
         if status := number(mapping(json.loads(first.removeprefix(fabric.DEVICE_LINE))), "status"):
             failed[node] = ": ".join([f"exit status {status}", *(line for line in rest if line)])
             unrun |= {node} if status in _CANNOT_RUN else set()
-    if seen < pods:
+    if (seen := len(judged)) < pods:
         raise ClusterError(
             f"the device check of {pods - seen} of {pods} nodes ended without a verdict; "
             "the logs of its pods say why"

@@ -137,7 +137,9 @@ def test_a_diagnosis_leaves_its_verdict_as_the_message_of_its_pod(
         timeout=30,
     )
 
-    verdict = device_verdict({"node-1": message.read_text(encoding="utf-8")}, 1)
+    # Before it a pod was evicted from the node; what it left is the end of its log.
+    evicted = ("node-1", "Error")
+    verdict = device_verdict([("node-1", message.read_text(encoding="utf-8")), evicted], 1)
     told = {**verdict.bad, **verdict.undecided}.get("node-1", "")
     assert told.startswith(f"exit status {status}: " if status else "")
     assert told.endswith(last)
