@@ -58,6 +58,20 @@ def test_share_of_the_peak_is_left_out_where_the_peak_is_unknown(
     assert peak_flops(torch.device("cpu")) is None
 
 
+def test_a_validation_makes_no_step_look_slow(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress = Progress(None, step=0, steps=9)
+    clock[0] += 1.0
+    with progress.aside():
+        clock[0] += 60.0
+    clock[0] += 1.0
+
+    progress.step(2, loss=1.0, learning_rate=1.0, tokens=8)
+
+    assert "tokens_per_second=4 step_seconds=1 " in capsys.readouterr().out
+
+
 def test_json_lines_have_the_figures_of_the_line_and_more(
     clock: list[float], tmp_path: Path
 ) -> None:

@@ -4,7 +4,8 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -97,6 +98,15 @@ class Progress:
             for name, value in figures.items():
                 self._scalars.add_scalar(name, value, step)
             self._scalars.flush()
+
+    @contextmanager
+    def aside(self) -> Generator[None]:
+        """Leave the time of work that is no training, such as a validation, out of the figures."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._time += time.monotonic() - start
 
     def event(self, name: str, **fields: object) -> None:
         """Write one JSON line."""

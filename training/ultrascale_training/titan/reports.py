@@ -1,6 +1,7 @@
 """Reports of a TorchTitan run by this package, on rank 0."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,10 @@ class Reports(MetricsProcessor):
     def should_log(self, step: int) -> bool:
         """Return whether the loss of ``step`` is read, checked and reported."""
         return super().should_log(step) or self.also(step)
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Return the context of work whose time is not that of a step."""
+        return nullcontext() if self.progress is None else self.progress.aside()
 
     def event(self, name: str, **fields: object) -> None:
         """Note an event of the run."""

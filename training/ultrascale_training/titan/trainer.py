@@ -146,7 +146,7 @@ class UltrascaleTrainer(Trainer):
                     self.saves.save(self.step, last_step=self.step == config.training.steps)
                 self._report_published()
                 if config.validator.enable and self.validator.should_validate(self.step):
-                    with vote.resting():
+                    with vote.resting(), self.reports.aside():
                         self.validator.validate(self.model_parts, self.step)
                 profiler.step()
                 stragglers.report(vote, self.reports.progress, self.step)
