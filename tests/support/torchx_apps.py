@@ -47,7 +47,9 @@ def component(path: str, **parameters: str) -> AppDef:
     return materialize_appdef(get_component(f"{ROOT}/{path}:generateAppDef").fn, words)
 
 
-def job_of(app: AppDef, *, cluster: Path = CLUSTER, **options: str | list[str]) -> JobManifests:
+def job_of(
+    app: AppDef, *, cluster: Path = CLUSTER, **options: str | list[str] | bool
+) -> JobManifests:
     """Return what is sent for ``app``."""
     scheduler = create_ultrascale("torchx")
     return scheduler.submit_dryrun(app, {"cluster": str(cluster), **options}).request.manifests

@@ -72,7 +72,8 @@ def test_an_app_that_asks_for_devices_alone_gets_the_rest_of_their_nodes() -> No
 def test_an_app_of_one_pod_without_devices_may_run_beside_controllers() -> None:
     resource = Resource(cpu=1, gpu=0, memMB=1024)
     app = apps.make_app(entrypoint="echo", args=["hi"], num_replicas=1, resource=resource)
-    job = apps.job_of(app, pool="system")
+    # The option is for training jobs, and may stand in .torchxconfig for all apps.
+    job = apps.job_of(app, pool="system", durable=False)
 
     assert job.kind == "batch"
     assert container(job)["command"] == ["echo", "hi"]

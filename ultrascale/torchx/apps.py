@@ -69,14 +69,19 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         **({"queue": options.queue} if options.queue else {}),
         **({"allow_env": [*options.allow_env]} if options.allow_env else {}),
         **({"priority": options.priority_class} if options.priority_class else {}),
-        **({} if options.durable else {"durable": False}),
     }
+    # Batch jobs, as apps of one pod may be, are asked for no such place.
+    without_place: Keys = {} if options.durable else {"durable": False}
     if role.mounts:
         keys["volumes"] = [*_volumes(role, options, cluster)]
     if described is not None:
         # As it was stated: its arguments are no templates.
-        return Described(job={**keys, **described["job"]}, precompile=described["precompile"])
-    return Described(job={**keys, **_foreign(role)}, precompile=False)
+        job = {**keys, **without_place, **described["job"]}
+        return Described(job=job, precompile=described["precompile"])
+    foreign = _foreign(role)
+    if "kind" not in foreign:
+        keys |= without_place
+    return Described(job={**keys, **foreign}, precompile=False)
 
 
 class _Pools:
