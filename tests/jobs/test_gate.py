@@ -1,12 +1,14 @@
 """A job with `preflight` is sent once its nodes have passed, and bad nodes are cordoned."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import job_manifests as given
+from tests.support.job_rules import pod_templates
 from tests.support.jobs import job_cluster, make_job, prepared
 from tests.support.node_checks import NODES, Volcano, devices, fabric
 from tests.support.pools import ODCR, POOL
@@ -57,6 +59,23 @@ def test_pods_of_a_fabric_check_know_which_nodes_are_near_each_other(
         "node-2": "0000",
         "node-3": "0001",
     }
+
+
+def test_the_network_of_a_large_pool_is_known_as_a_whole(
+    checked: StubApiServer, tmp_path: Path
+) -> None:
+    for index in range(4, 150):
+        node = deepcopy(checked.objects[f"{NODES}/node-{index % 4}"])
+        node["metadata"]["name"] = f"node-{index}"
+        checked.put(f"{NODES}/node-{index}", node)
+    (check,) = prepared(CLUSTER, make_job(preflight="fabric")).checks
+
+    told = gate.ordered(connected(checked, tmp_path), check.job)
+
+    (pods,) = pod_templates(told)
+    env = pods["spec"]["containers"][0]["env"]
+    (groups,) = [each["value"] for each in env if each["name"] == "FABRIC_GROUPS"]
+    assert len(json.loads(groups)) == 150
 
 
 def test_a_bad_node_is_cordoned_and_the_others_are_checked_again(

@@ -368,7 +368,11 @@ def ordered(cluster: Cluster, job: JobManifests) -> JobManifests:
     """
     kinds = [kind for manifest in job.objects for kind in pod_kinds(manifest)]
     try:
-        nodes = {name(node): node for pod, _ in kinds for node in nodes_for(cluster, pod)}
+        nodes = {
+            name(node): node
+            for pod, _ in kinds
+            for node in nodes_for(cluster, pod, most=_MOST_ORDERED)
+        }
     except RefusedError:
         return job
     paths = {

@@ -79,8 +79,8 @@ def requests_of(container: Object) -> _Amounts:
     return {resource: amount(str(quantity)) for resource, quantity in stated.items()}
 
 
-def nodes_for(cluster: Cluster, pod: Object) -> list[Object]:
-    """Return nodes that a pod may run on, no more than one too many."""
+def nodes_for(cluster: Cluster, pod: Object, *, most: int = MOST_NODES) -> list[Object]:
+    """Return nodes that a pod may run on, and at most one more than ``most``."""
     terms = objects(
         pod,
         "affinity",
@@ -98,7 +98,7 @@ def nodes_for(cluster: Cluster, pod: Object) -> list[Object]:
     for node in cluster.items(NODE.path(), {"labelSelector": ",".join(selectors)}):
         if _takes(node, pod):
             found.append(node)
-        if len(found) > MOST_NODES:
+        if len(found) > most:
             break
     return found
 
