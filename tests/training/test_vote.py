@@ -30,7 +30,9 @@ import torch.distributed as dist
 from tests.support import voter
 from tests.support.etcd_server import free_ports
 from ultrascale.catalog import training_operator
+from ultrascale_training import hangs
 from ultrascale_training.errors import VoteLost
+from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import Hang, Suspect
 from ultrascale_training.progress import Progress
 from ultrascale_training.stragglers import Stragglers
@@ -344,6 +346,26 @@ def test_a_hang_leaves_the_collectives_of_each_worker_and_the_stacks_of_the_late
     assert len(late) == len(waiting) - 1
     assert "worker 1 on node node-1 is still computing" in kept(tmp_path)["hang-rank-0"]
     assert "in _colleague" in kept(tmp_path)["stacks-rank-1"]
+
+
+@pytest.mark.parametrize(
+    ("backends", "record"),
+    [("cpu:gloo,cuda:nccl", b"nccl"), ("cuda:nccl", b"nccl"), ("cpu:gloo,cuda:gloo", b"gloo")],
+)
+def test_a_hang_of_gpus_leaves_the_collectives_of_nccl_and_not_those_of_gloo(
+    backends: str, record: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # torch without CUDA has no record of NCCL.
+    for name in ("gloo", "nccl"):
+        dump = "_dump_nccl_trace" if name == "nccl" else "_dump_fr_trace"
+        monkeypatch.setattr(hangs.distributed_c10d, dump, name.encode, raising=False)
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_backend_config", lambda: backends)
+    monkeypatch.setenv("RANK", "3")
+
+    hangs.keep_state(FailureLog(str(tmp_path)), suspected=False)
+
+    assert (tmp_path / "flight-recorder" / "rank_3").read_bytes() == record
 
 
 def kept(output: Path) -> dict[str, str]:

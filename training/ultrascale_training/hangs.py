@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch.distributed as dist
 from torch._C import _distributed_c10d as distributed_c10d
 
 from ultrascale_training.failure_lines import failure_line
@@ -74,8 +75,10 @@ def keep_state(failures: FailureLog, *, suspected: bool) -> None:
     """
     if suspected:
         failures.keep_stacks()
-    # Before torch 2.11 only NCCL had one, by another name.
-    record = getattr(distributed_c10d, "_dump_fr_trace", None)
+    # NCCL keeps a record of its own, of which the other one, of gloo's collectives, has nothing.
+    # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
+    of_nccl = dist.is_initialized() and "nccl" in dist.get_backend_config()
+    record = getattr(distributed_c10d, "_dump_nccl_trace" if of_nccl else "_dump_fr_trace", None)
     if record is not None:
         failures.keep_trace(record())
 
