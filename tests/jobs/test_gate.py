@@ -245,7 +245,12 @@ def test_of_two_nodes_that_fail_together_none_is_cordoned(
 
 
 FAILURES: dict[str, tuple[list[list[str]], str, str]] = {
-    "no verdict": ([["Traceback"]], "Completed", "ended without a verdict"),
+    "no verdict": ([["Traceback"]], "Completed", "ended without a whole verdict"),
+    "a log that was rotated": (
+        [['fabric-verdict {"nodes": 2, "po']],
+        "Completed",
+        "ended without a whole verdict",
+    ),
     "no diagnosis": ([["", ""]], "Completed", "of 2 of 2 nodes ended without a verdict"),
     "missing pods": ([fabric(nodes=1)], "Completed", "only 1 of the 2 pods .* came together"),
     "a check that fails": ([[]], "Failed", "check tune-fabric failed"),

@@ -19,7 +19,7 @@ from ultrascale.catalog import fabric
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import label, name, uid
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.documents import Json, JsonObject, mapping, number, objects
+from ultrascale.documents import Json, mapping, number, objects
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.fabric.agent import VERDICT
 from ultrascale.fabric.remote import TOKEN
@@ -267,9 +267,11 @@ def fabric_verdict(lines: Iterator[str] | Sequence[str]) -> Verdict:
         ClusterError: There is none, or pods never came.
     """
     found = [line for line in lines if line.startswith(VERDICT)]
-    if not found:
-        raise ClusterError("the fabric check ended without a verdict; its first pod's log says why")
-    said = cast("JsonObject", json.loads(found[-1].removeprefix(VERDICT)))
+    try:
+        said = mapping(json.loads(found[-1].removeprefix(VERDICT)))
+    except (IndexError, ValueError):
+        told = "the fabric check ended without a whole verdict; its first pod's log says why"
+        raise ClusterError(told) from None
     nodes, pods = number(said, "nodes"), number(said, "pods")
     if nodes < pods:
         raise ClusterError(
