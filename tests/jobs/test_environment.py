@@ -20,7 +20,7 @@ HUGE_PAGES = "FI_EFA_USE_HUGE_PAGE"
 
 
 def test_a_process_ends_after_a_failed_collective_as_torch_does_by_default() -> None:
-    """Where nothing is set, torchrun sets a way that waits for NCCL, and hangs."""
+    """Torchrun itself sets a way that waits for NCCL, and hangs."""
     assert environment(prepared(GPUS))["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "3"
 
 

@@ -38,7 +38,7 @@ EVERY_SECOND = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the checkpoints go, and the variables by which workers reach it."""
+    """Place of the checkpoints, and the variables by which workers reach it."""
 
     location: str
     variables: Mapping[str, str]

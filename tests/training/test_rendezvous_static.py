@@ -36,7 +36,7 @@ def options(script: str, nodes: int, variables: Mapping[str, str]) -> list[list[
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What torch's agents of 512 pods were told, in the order of the pods."""
+    """Answers that torch's agents of 512 pods got, in the order of the pods."""
     (port,) = free_ports(1)
     by_index = VOLCANO | {"rendezvous": {"ranks": "index"}}
     cluster = large_cluster(scheduling=by_index)

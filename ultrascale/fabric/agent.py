@@ -35,7 +35,7 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Settings:
-    """What the plan has decided for a check, from the environment.
+    """Decisions of the plan for a check, from the environment.
 
     Attributes:
         pods: Pods of the check.

@@ -26,7 +26,7 @@ _NCCL_COLUMNS, _NCCOM_COLUMNS = 8, (3, 4)
 
 @dataclass(frozen=True)
 class Reading:
-    """What a log says of one measurement.
+    """Figures and transport of one measurement, from its log.
 
     Attributes:
         busbw: Bus bandwidth of the largest message, in GB/s; None where no row was measured.

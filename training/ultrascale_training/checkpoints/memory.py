@@ -260,7 +260,7 @@ def _url() -> str:
 
 
 class _Library:
-    """What is used of AWS's library."""
+    """Parts of AWS's library that are used."""
 
     def __init__(self) -> None:
         from amzn_sagemaker_checkpointing.config.in_memory_client import InMemoryClientConfig

@@ -142,7 +142,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Damage:
-    """What one worker has found wrong."""
+    """Damage that one worker has found."""
 
     file: str
     reason: str

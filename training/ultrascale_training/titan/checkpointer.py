@@ -37,14 +37,14 @@ _OPTIMIZER = f"{OPTIMIZER}."
 
 
 class Run(Protocol):
-    """What the trainer knows of the run."""
+    """Facts of the run that the trainer knows."""
 
     step: int
     ntokens_seen: int
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """What a run keeps from one start to the next, by the option that sets it."""
+        """Values that a run keeps from one start to the next, by the option that sets each."""
         ...
 
     @property
@@ -87,7 +87,7 @@ class Checkpointer(BaseCheckpointManager):
         """Go on with other data, tokenizer or order than the checkpoint is of."""
 
         initial_load_model_only: bool = False
-        """Of no use here; TorchTitan warns of its own default."""
+        """Unused here; TorchTitan warns of its own default."""
 
     def __init__(
         self,

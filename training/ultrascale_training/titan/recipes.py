@@ -58,7 +58,7 @@ MODELS: Mapping[str, Model] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What a name asks for."""
+    """Recipe that a name asks for."""
 
     name: str
     model: Model

@@ -67,7 +67,7 @@ class UltrascaleTrainer(Trainer):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """What a run keeps from one start to the next, by the option that sets it."""
+        """Values that a run keeps from one start to the next, by the option that sets each."""
         config = cast(UltrascaleTrainer.Config, self.config)
         training, dims = config.training, self.parallel_dims
         rows = training.local_batch_size * dims.dp_replicate * dims.dp_shard

@@ -447,7 +447,7 @@ class GateStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """What has to pass before a job is sent.
+    """Checks of nodes that have to pass before a job is sent.
 
     Attributes:
         steps: Checks, in their order.
