@@ -13,6 +13,7 @@ from ultrascale.plan.stacks import (
     RESERVED_NAMES,
     LayerId,
     fixed_stacks,
+    layers_before,
     not_due,
     stacks_that_may_lack_capacity,
 )
@@ -99,3 +100,11 @@ def test_no_pool_may_be_called_like_a_stack() -> None:
 def test_a_pool_may_be_called_like_a_layer_of_pools() -> None:
     # No stack has that name.
     assert not {"node-groups", "system-node-groups"} & RESERVED_NAMES
+
+
+def test_identities_of_pods_are_made_after_the_cluster_that_they_name() -> None:
+    plan = load(ROOT / "clusters" / "ultra-100k.yaml")
+
+    assert plan.output_access is not None
+    assert not plan.lustre
+    assert "cluster" in layers_before(plan, "storage")

@@ -102,6 +102,11 @@ def _has_lustre(plan: ClusterPlan) -> bool:
     return bool(plan.lustre)
 
 
+def _names_cluster(plan: ClusterPlan) -> bool:
+    """Return whether storage has identities of pods, which EKS makes for clusters that exist."""
+    return _has_lustre(plan) or _mounts_buckets(plan) or plan.output_access is not None
+
+
 def _mounts_buckets(plan: ClusterPlan) -> bool:
     return any(bucket.access != "none" for bucket in plan.buckets)
 
@@ -149,7 +154,7 @@ LAYERS: Mapping[LayerId, Layer] = {
     ),
     "storage": Layer(
         exists=lambda plan: bool(plan.lustre or plan.buckets),
-        after_if={"network": _has_lustre, "cluster": _has_lustre},
+        after_if={"network": _has_lustre, "cluster": _names_cluster},
         taken_down_in="add-ons",
     ),
     "addons": Layer(
