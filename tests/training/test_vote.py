@@ -30,7 +30,7 @@ import torch.distributed as dist
 from tests.support import voter
 from tests.support.etcd_server import free_ports
 from ultrascale.catalog import training_operator
-from ultrascale_training import hangs
+from ultrascale_training import failures, hangs
 from ultrascale_training.errors import VoteLost
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import Hang, Suspect
@@ -98,10 +98,10 @@ def test_all_workers_leave_at_the_same_step_whoever_is_told_to_stop(
 def test_a_worker_that_ends_is_named_to_all_others() -> None:
     def work(worker: StopVote, rank: int) -> None:
         worker.cast(False)
+        # The answer to the first vote: all others have come.
+        worker.cast(False)
         if rank == 19:
-            for peer in [worker._parent, *worker._children]:  # pyright: ignore
-                assert peer is not None
-                peer.connection.shutdown(socket.SHUT_RDWR)
+            end_connections(worker)
             raise VoteLost("this one ends")
         while True:
             worker.cast(False)
@@ -110,6 +110,29 @@ def test_a_worker_that_ends_is_named_to_all_others() -> None:
 
     told = [str(each.exception()) for rank, each in enumerate(outcomes) if rank != 19]
     assert all(each.startswith("worker 19 on node ") for each in told), told
+
+
+def end_connections(worker: StopVote) -> None:
+    """End the connections of a worker, as its death does."""
+    for peer in [worker._parent, *worker._children]:  # pyright: ignore
+        assert peer is not None
+        peer.connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_worker_that_comes_late_learns_which_one_has_gone() -> None:
+    """It would name the first node, which is sound, and leave that beside the true cause."""
+    store, (first, second, third) = dist.HashStore(), places([1, 1, 1])
+    options: dict[str, Any] = {"timeout": timedelta(seconds=30), "address": "127.0.0.1"}
+    lost = Event()
+    leader = StopVote(store, rank=0, world=3, place=first, on_lost=lambda _: lost.set(), **options)
+    end_connections(StopVote(store, rank=1, world=3, place=second, **options))
+    assert lost.wait(30)
+
+    late = StopVote(store, rank=2, world=3, place=third, **options)
+
+    for worker in (leader, late):
+        with pytest.raises(VoteLost, match="worker 1 on node"):
+            worker.close()
 
 
 def test_connections_grow_with_the_workers_and_not_with_their_square() -> None:
@@ -321,6 +344,22 @@ def test_a_process_that_waits_in_a_collective_ends_soon_after_another_one_has_go
     (kept,) = (tmp_path / "output" / "failures").iterdir()
     assert 'rank=1 restart=0 error="worker 1 on node node-1 has gone"' in kept.read_text()
     del store
+
+
+def test_which_worker_has_gone_is_kept_once_however_long_this_one_takes_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vote tells it, and seconds later the exception that ends this worker."""
+    monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
+    seconds = iter("123456789")
+    monkeypatch.setattr(failures.time, "strftime", lambda *_: next(seconds))
+    log = FailureLog(str(tmp_path))
+    lost = VoteLost("worker 1 on node node-1 has gone", rank=1, node="node-1")
+
+    log.keep(lost)
+    log.keep(lost)
+
+    assert len(list((tmp_path / "failures").iterdir())) == 1
 
 
 def test_a_hang_leaves_the_collectives_of_each_worker_and_the_stacks_of_the_late_one(

@@ -64,6 +64,7 @@ class FailureLog:
         self._grace_seconds = grace_seconds
         self._message = message
         self._keeping = Lock()
+        self._kept_losses: set[int] = set()
 
     def leave(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
@@ -129,7 +130,10 @@ class FailureLog:
             self._keep_loss(error)
 
     def _keep_loss(self, lost: VoteLost) -> None:
-        if lost.rank is not None and _first_of_node(f"lost-{lost.rank}"):
+        if lost.rank is None or lost.rank in self._kept_losses:
+            return
+        self._kept_losses.add(lost.rank)
+        if _first_of_node(f"lost-{lost.rank}"):
             line = failure_line("failed", str(lost), rank=lost.rank, node=lost.node)
             self.write("lost", f"{line}\n")
 

@@ -40,6 +40,8 @@ _TIME = struct.Struct("!IIf")
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
+# For workers that come when another one has gone already: they would take this one for lost.
+_LATE_SECONDS = 5.0
 _T = TypeVar("_T")
 # Votes of this process that `join` has begun; those of all workers begin in the same order.
 _VOTES = count()
@@ -189,6 +191,7 @@ class StopVote:
         self._casts = 0
         self._complete, self._complete_at = -1, time.monotonic()
         self._lost: VoteLost | None = None
+        self._lost_at = 0.0
         self._probe: _Probe | None = None
         self._probed = -2
         self._leaving = self._done = False
@@ -357,7 +360,7 @@ class StopVote:
 
     def _serve(self) -> None:
         try:
-            while not self._done and self._lost is None:
+            while not self._done and not self._has_told():
                 pause = _POLL_SECONDS
                 if self._probe is not None:
                     pause = max(0.0, min(pause, self._probe.deadline - time.monotonic()))
@@ -375,6 +378,13 @@ class StopVote:
         for key in list(self._selector.get_map().values()):
             cast(socket.socket, key.fileobj).close()
         self._selector.close()
+
+    def _has_told(self) -> bool:
+        """Return whether each worker below knows which worker has gone, if one has."""
+        late = len(self._children) < self._expected
+        return self._lost is not None and not (
+            late and time.monotonic() < self._lost_at + _LATE_SECONDS
+        )
 
     def _accept(self) -> None:
         assert self._listener is not None
@@ -404,6 +414,8 @@ class StopVote:
             if hmac.compare_digest(str(token).encode(), self._token):
                 peer.rank, peer.node, peer.known = frame.number, str(name), True
                 self._children.append(peer)
+                if self._lost is not None:
+                    peer.send(Kind.LOST, payload=str(self._lost).encode())
 
     def _take(self, peer: Peer, frame: Frame) -> None:
         match frame.kind:
@@ -431,7 +443,7 @@ class StopVote:
 
     def _lose(self, lost: VoteLost) -> None:
         if self._lost is None and not self._done:
-            self._lost = lost
+            self._lost, self._lost_at = lost, time.monotonic()
             for peer in [*self._children, *([self._parent] if self._parent else [])]:
                 peer.send(Kind.LOST, payload=str(lost).encode())
             _begin(self._on_lost, lost)
