@@ -352,7 +352,11 @@ def test_which_worker_has_gone_is_kept_once_however_long_this_one_takes_to_end(
     """The vote tells it, and seconds later the exception that ends this worker."""
     monkeypatch.delenv("TORCHELASTIC_ERROR_FILE", raising=False)
     seconds = iter("123456789")
-    monkeypatch.setattr(failures.time, "strftime", lambda *_: next(seconds))
+
+    def strftime(*_: object) -> str:
+        return next(seconds)
+
+    monkeypatch.setattr(failures.time, "strftime", strftime)
     log = FailureLog(str(tmp_path))
     lost = VoteLost("worker 1 on node node-1 has gone", rank=1, node="node-1")
 
