@@ -6,6 +6,8 @@ Sources:
     https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 """
 
+from ipaddress import IPv4Network
+
 # Masks of a VPC's ranges, the largest and the smallest; those of a subnet are the same.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html
 LARGEST_RANGE_MASK = 16
@@ -19,3 +21,19 @@ RESERVED_ADDRESSES_AT_END = 1
 # Primary and secondary ranges of a VPC together, as far as the quota can be raised; 5 by default.
 # Source: https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 MOST_IPV4_RANGES = 50
+
+_ADDRESSES_PER_PREFIX = 16
+
+
+def free_addresses(block: IPv4Network) -> int:
+    """Return the addresses that an empty subnet of the range ``block`` gives."""
+    kept = RESERVED_ADDRESSES_AT_START + RESERVED_ADDRESSES_AT_END
+    return max(block.num_addresses - kept, 0)
+
+
+def free_prefixes(block: IPv4Network) -> int:
+    """Return the /28 prefixes that an empty subnet of the range ``block`` gives.
+
+    The first block of 16 addresses and the last lose addresses to EC2.
+    """
+    return max(block.num_addresses // _ADDRESSES_PER_PREFIX - 2, 0)

@@ -15,6 +15,7 @@ from ultrascale.config import (
     queue_rules,
     queue_warnings,
     repair_rules,
+    vpc_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
 from ultrascale.config._document import read as read_yaml
@@ -60,7 +61,14 @@ from ultrascale.config.jobs import (
 )
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
-from ultrascale.config.network import AgreedLimits, Network, PodBlocks, blocks, ranges_are_sound
+from ultrascale.config.network import (
+    AgreedLimits,
+    Network,
+    PodBlocks,
+    blocks,
+    is_shared,
+    ranges_are_sound,
+)
 from ultrascale.config.observability import Alarms, Observability, WriteLatencySlo
 from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
 from ultrascale.config.pool_rules import count_is_sound, others_domain
@@ -105,6 +113,7 @@ from ultrascale.config.storage import (
     folder,
     has_default_claims,
 )
+from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.ejected import read_ejected
 
 # An import of a module registers its rules.
@@ -113,6 +122,7 @@ _RULES = (
     job_pod_rules,
     job_rules,
     pool_rules,
+    vpc_rules,
     purchase_rules,
     queue_rules,
     queue_warnings,
@@ -148,6 +158,7 @@ __all__ = [
     "DefaultClaim",
     "Document",
     "Endpoint",
+    "Endpoints",
     "Every",
     "HyperPod",
     "Identity",
@@ -195,6 +206,9 @@ __all__ = [
     "Spot",
     "Stage",
     "Storage",
+    "Subnet",
+    "SubnetRoute",
+    "SubnetUse",
     "TaskGovernance",
     "Team",
     "Toleration",
@@ -203,6 +217,7 @@ __all__ = [
     "TrainingPlan",
     "TranslatedJob",
     "Volume",
+    "Vpc",
     "WriteLatencySlo",
     "blocks",
     "count_is_sound",
@@ -219,6 +234,7 @@ __all__ = [
     "is_accelerated",
     "is_account_id",
     "is_cluster_path",
+    "is_shared",
     "load",
     "loads",
     "may_read",

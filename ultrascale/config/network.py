@@ -11,10 +11,12 @@ from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, Network4, in_schema
 from ultrascale.config.identity import Identity
+from ultrascale.config.vpc import Endpoints, Subnet, SubnetUse, Vpc
 
 # The mask of the blocks that ``{count, from}`` takes.
 _BLOCK_MASK = vpc.LARGEST_RANGE_MASK
 _MOST_SECONDARY = vpc.MOST_IPV4_RANGES - 1
+_NODES = frozenset[SubnetUse](("nodes", "accelerated"))
 
 
 class PodBlocks(Model):
@@ -34,10 +36,10 @@ PodCidrs = Annotated[
 
 
 class Network(Section):
-    """The address ranges and zones of the VPC."""
+    """The VPC: one of ours by ranges and zones, or one that exists by ids."""
 
-    vpc_cidr: Network4
-    """Primary IPv4 range of the VPC, /16 to /28."""
+    vpc_cidr: Network4 | None = None
+    """Primary IPv4 range of a VPC of ours, /16 to /28. Required without `vpc`, refused with it."""
 
     pod_cidrs: PodCidrs = ()
     """Secondary ranges for accelerated nodes and their pods: a list, or that many /16 blocks of a
@@ -46,17 +48,85 @@ class Network(Section):
     Default: none.
     """
 
-    zones: Annotated[Distinct[str], in_schema(minItems=2)]
+    zones: Annotated[Distinct[str], in_schema(minItems=2)] = ()
     """Zones that get subnets, at least two: all names (`us-west-2b`) or all zone ids (`usw2-az4`).
+    Required without `vpc`, refused with it.
+    """
+
+    vpc: Vpc | None = None
+    """A VPC that exists, instead of `vpc_cidr`, `pod_cidrs` and `zones`. Nothing in it that is not
+    ours is made, changed or deleted.
+
+    Default: a VPC of ours.
+    """
+
+    subnets: tuple[Subnet, ...] = ()
+    """Subnets of `vpc` that we use. Required with `vpc`, refused without it."""
+
+    egress: Literal["nat", "transit-gateway", "none"] = "nat"
+    """Way out to the internet: a NAT gateway, a transit gateway whose routes are there, or none:
+    then images come from `images.mirror` and services from endpoints. Required with `vpc`, where
+    we make no gateway and no route.
+    """
+
+    endpoints: Endpoints = Field(default_factory=Endpoints)
+    """Endpoints of AWS services in the VPC."""
+
+    connected_cidrs: Distinct[Network4] = ()
+    """Other ranges that are routed from the VPC; `kubernetes.service_cidr` stays clear of them.
+    Ranges of the VPC may lie inside.
+
+    Default: none.
     """
 
     flow_logs: Literal["cloudwatch", "s3", "none"] = "cloudwatch"
-    """Destination of the VPC's flow logs: a log group, a bucket of ours, or nothing."""
+    """Destination of the VPC's flow logs: a log group, a bucket of ours, or nothing. A VPC that
+    exists gets none.
+    """
 
     @property
     def pod_blocks(self) -> tuple[IPv4Network, ...]:
-        """The secondary ranges, in order. Accelerated nodes and pods draw from them."""
+        """The secondary ranges of a VPC of ours. Accelerated nodes and pods draw from them."""
         return blocks(self.pod_cidrs)
+
+    @property
+    def ranges(self) -> tuple[IPv4Network, ...]:
+        """All IPv4 ranges of the VPC, the primary one first."""
+        if self.vpc is not None:
+            return self.vpc.cidrs
+        return () if self.vpc_cidr is None else (self.vpc_cidr, *self.pod_blocks)
+
+    @property
+    def zone_names(self) -> tuple[str, ...]:
+        """The zones that have subnets for nodes, in file order: names or zone ids."""
+        if self.vpc is None:
+            return self.zones
+        return tuple(dict.fromkeys(each.zone for each in self.subnets if _NODES & {*each.use}))
+
+    def why_no_subnet(self) -> tuple[str, str]:
+        """Return what is wrong with a zone that is none of `zone_names`, and what to do."""
+        wrong = "not one of network.zones" if self.vpc is None else "no zone of network.subnets"
+        return wrong, f"use one of {', '.join(self.zone_names)}, or add it there"
+
+    def zones_for(self, *, accelerated: bool) -> tuple[str, ...]:
+        """Return the zones that have subnets for nodes with accelerators, or without.
+
+        A VPC without subnets for accelerated nodes alone has the same for both.
+        """
+        if self.vpc is None:
+            return self.zones
+        uses = {use for subnet in self.subnets for use in subnet.use}
+        use = "accelerated" if accelerated and "accelerated" in uses else "nodes"
+        return tuple(dict.fromkeys(each.zone for each in self.subnets if use in each.use))
+
+
+def is_shared(network: Network, account: str | None) -> bool:
+    """Return whether the VPC of ``network`` belongs to another account than ``account``.
+
+    A stated owner counts as another account where ``account`` is not known.
+    """
+    owner = None if network.vpc is None else network.vpc.owner
+    return owner is not None and owner != account
 
 
 def blocks(pod_cidrs: tuple[IPv4Network, ...] | PodBlocks) -> tuple[IPv4Network, ...]:
@@ -96,6 +166,49 @@ def something_is_agreed(agreed: AgreedLimits) -> Mistakes:
 
 
 @rule
+def network_is_ours_or_exists(network: Network) -> Mistakes:
+    """Yield keys that are missing, and those of a VPC of ours in one that exists."""
+    stated = network.model_fields_set
+    if network.vpc is None:
+        for key in ("vpc_cidr", "zones"):
+            if key not in stated:
+                yield refuse(key, "missing", "add it, or name an existing VPC in vpc", got="")
+        if network.subnets:
+            todo = "name the VPC in vpc, or leave subnets out: those of a VPC of ours are made"
+            yield refuse("subnets", "subnets without their VPC", todo, got="")
+        return
+    for key in ("subnets", "egress"):
+        if key not in stated:
+            yield refuse(key, "missing", "add it: vpc is a VPC that exists", got="")
+    for key in ("vpc_cidr", "pod_cidrs", "zones"):
+        if key in stated:
+            yield refuse(key, "a key of a VPC of ours, and vpc exists", "leave it out", got="")
+    if "flow_logs" in stated and network.flow_logs != "none":
+        wrong = "vpc is not ours: its owner makes its flow logs"
+        yield refuse("flow_logs", wrong, "leave it out, or write none")
+
+
+@rule
+def way_out_can_be_made(network: Network) -> Mistakes:
+    if network.vpc is None and network.egress == "transit-gateway":
+        wrong = "a VPC of ours is attached to no transit gateway"
+        yield refuse("egress", wrong, "write nat or none, or name an existing VPC in vpc")
+
+
+@rule
+def connected_ranges_are_apart(network: Network) -> Mistakes:
+    """Yield connected ranges that the VPC cannot reach: its local route takes their place."""
+    for number, other in enumerate(network.connected_cidrs):
+        for block in network.ranges:
+            inside = network.vpc is not None and block != other and block.subnet_of(other)
+            if block.overlaps(other) and not inside:
+                wrong = f"overlaps {block} of the VPC"
+                todo = "name the ranges of the others alone"
+                yield refuse(f"connected_cidrs.{number}", wrong, todo)
+                break
+
+
+@rule
 def zones_are_of_the_region(network: Network, identity: Identity) -> Mistakes:
     for number, zone in enumerate(network.zones):
         if (why := regions.why_no_zone(zone, identity.region)) is not None:
@@ -105,7 +218,7 @@ def zones_are_of_the_region(network: Network, identity: Identity) -> Mistakes:
 @rule
 def network_has_two_zones(network: Network) -> Mistakes:
     # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-    if len(network.zones) < 2:
+    if network.vpc is None and "zones" in network.model_fields_set and len(network.zones) < 2:
         yield refuse("zones", "EKS needs subnets in two zones", "add a second zone")
 
 
@@ -119,20 +232,22 @@ def zones_are_named_one_way(network: Network) -> Mistakes:
 
 @rule
 def vpc_range_has_a_legal_size(network: Network) -> Mistakes:
-    yield from _size("vpc_cidr", network.vpc_cidr)
+    if network.vpc_cidr is not None:
+        yield from wrong_size("vpc_cidr", network.vpc_cidr)
 
 
 @rule
 def ranges_are_usable(network: Network) -> Mistakes:
-    yield from _unusable("vpc_cidr", network.vpc_cidr)
+    if network.vpc_cidr is not None:
+        yield from unusable("vpc_cidr", network.vpc_cidr)
     if isinstance(network.pod_cidrs, PodBlocks):
         for block in network.pod_blocks:
             if address_ranges.unusable(block) is not None:
-                yield from _unusable("pod_cidrs.from", block, got=block)
+                yield from unusable("pod_cidrs.from", block, got=block)
                 return
         return
     for number, block in enumerate(network.pod_cidrs):
-        yield from _unusable(f"pod_cidrs.{number}", block)
+        yield from unusable(f"pod_cidrs.{number}", block)
 
 
 @rule
@@ -140,7 +255,7 @@ def pod_ranges_exist(network: Network) -> Mistakes:
     pod_cidrs = network.pod_cidrs
     if not isinstance(pod_cidrs, PodBlocks):
         for number, block in enumerate(pod_cidrs):
-            yield from _size(f"pod_cidrs.{number}", block)
+            yield from wrong_size(f"pod_cidrs.{number}", block)
     elif pod_cidrs.from_.prefixlen > _BLOCK_MASK:
         wrong = f"smaller than one /{_BLOCK_MASK} block"
         yield refuse("pod_cidrs.from", wrong, "name a larger range, such as 100.64.0.0/10")
@@ -154,7 +269,7 @@ def pod_ranges_are_apart(network: Network) -> Mistakes:
     if len(network.pod_blocks) > _MOST_SECONDARY:
         return  # a mistake of its own
     listed = not isinstance(network.pod_cidrs, PodBlocks)
-    seen = [("network.vpc_cidr", network.vpc_cidr)]
+    seen = [("network.vpc_cidr", network.vpc_cidr)] if network.vpc_cidr else []
     for number, block in enumerate(network.pod_blocks):
         key = f"pod_cidrs.{number}" if listed else "pod_cidrs.from"
         for name, other in seen:
@@ -173,6 +288,8 @@ def ranges_are_associated(network: Network) -> Mistakes:
     """Yield secondary ranges that EC2 does not add to a VPC with those before them."""
     listed = not isinstance(network.pod_cidrs, PodBlocks)
     primary, blocks = network.vpc_cidr, network.pod_blocks
+    if primary is None:
+        return
     for number, block in enumerate(blocks if len(blocks) <= _MOST_SECONDARY else ()):
         others = blocks[:number]
         if any(block.overlaps(other) for other in (primary, *others)):
@@ -208,7 +325,8 @@ def ranges_are_sound(network: Network) -> bool:
     return not any(mistake for judge in rules for mistake in judge(network))
 
 
-def _unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> Mistakes:
+def unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> Mistakes:
+    """Yield the range ``block`` where no VPC takes it; ``got`` where the key holds another."""
     special = address_ranges.unusable(block)
     if special is not None:
         wrong = f"a range of {special.use}, of which no VPC takes any"
@@ -216,7 +334,8 @@ def _unusable(key: str, block: IPv4Network, got: IPv4Network | None = None) -> M
         yield refuse(key, wrong, todo, got=None if got is None else str(got))
 
 
-def _size(key: str, block: IPv4Network) -> Mistakes:
+def wrong_size(key: str, block: IPv4Network) -> Mistakes:
+    """Yield the range ``block`` where no VPC and no subnet has its size."""
     largest, smallest = vpc.LARGEST_RANGE_MASK, vpc.SMALLEST_RANGE_MASK
     if not largest <= block.prefixlen <= smallest:
         todo = f"use a mask from /{largest} to /{smallest}"

@@ -160,10 +160,17 @@ def karpenter_is_installed(
 
 @rule
 def zones_have_subnets(pool: Pool, network: Network) -> Mistakes:
-    for number, zone in enumerate(pool.zones):
-        if zone not in network.zones:
-            todo = f"use one of {', '.join(network.zones)}, or add it there"
-            yield refuse(f"zones.{number}", "not one of network.zones", todo, got=repr(zone))
+    # Without any subnet or zone, what is missing is a mistake of its own.
+    for number, zone in enumerate(pool.zones if network.zone_names else ()):
+        if zone not in network.zone_names:
+            yield refuse(f"zones.{number}", *network.why_no_subnet(), got=repr(zone))
+        elif network.vpc is not None:
+            accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+            if zone not in (zones := network.zones_for(accelerated=accelerated)):
+                use = "accelerated" if accelerated else "nodes"
+                wrong = f"no subnet of network.subnets there has {use} in its use"
+                todo = f"use {' or '.join(zones)}" if zones else f"add {use} to a subnet's use"
+                yield refuse(f"zones.{number}", wrong, todo, got=repr(zone))
 
 
 @rule

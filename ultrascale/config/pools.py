@@ -200,7 +200,10 @@ class Pool(Provisioned, Model):
 
 def zones_of(pool: Pool, network: Network) -> tuple[str, ...]:
     """Return the zones of ``pool``: those of the network where the file names none."""
-    return pool.zones or network.zones
+    if pool.zones or network.vpc is None:
+        return pool.zones or network.zones
+    known = [name for name in pool.instance_types if name in catalog.INSTANCE_TYPES]
+    return network.zones_for(accelerated=any(catalog.lookup(name).accelerator for name in known))
 
 
 def node_pools_of(pools: Iterable[Pool]) -> Provisioner:

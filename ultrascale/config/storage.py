@@ -360,9 +360,8 @@ def lustre_size_exists(file_system: Lustre) -> Mistakes:
 
 @rule
 def lustre_zone_has_a_subnet(file_system: Lustre, network: Network) -> Mistakes:
-    if file_system.zone not in network.zones:
-        todo = f"use one of {', '.join(network.zones)}, or add it there"
-        yield refuse("zone", "not one of network.zones", todo)
+    if network.zone_names and file_system.zone not in network.zone_names:
+        yield refuse("zone", *network.why_no_subnet())
 
 
 @rule

@@ -121,7 +121,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         for plan in plan_pools(
             pool,
             kubernetes_version=version,
-            network_zones=cluster.network.zones,
+            network_zones=config.zones_of(pool, cluster.network),
             name_servers=name_servers(cluster, pool, scale),
         )
     ]

@@ -7,7 +7,7 @@ from ultrascale.catalog import eks, regions
 from ultrascale.plan.addons import addons_can_be_installed
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
-from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands
 from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
@@ -77,17 +77,21 @@ def efa_is_built(file_system: config.Lustre) -> Mistakes:
 def facts_are_known(pool: config.Pool, network: config.Network) -> Mistakes:
     """Raise a CatalogError where no source states what a node of the pool is made of."""
     if pool.nodes.are_counted:  # otherwise a mistake of its own
-        plan_pool(pool, kubernetes_version=eks.DEFAULT_VERSION, network_zones=network.zones)
+        plan_pool(
+            pool,
+            kubernetes_version=eks.DEFAULT_VERSION,
+            network_zones=config.zones_of(pool, network),
+        )
     yield from ()
 
 
 def ranges_hold_the_nodes(network: config.Network, pools: config.Readable[config.Pool]) -> Mistakes:
     """Yield ranges that are too small for the pools that can be read, each at its maximum."""
+    check = address_check(network)
+    if check is None:
+        return
     if len(network.zones) < 2 or not config.ranges_are_sound(network):
         return  # a mistake of its own
-    check = AddressCheck(
-        vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
-    )
     counted = [pool for pool in pools if config.count_is_sound(pool, pools)]
     yield from check.mistakes([*demands(counted, network)])
 

@@ -13,7 +13,7 @@ from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands
 
 # The system pool holds the controllers, which grow with the nodes.
@@ -128,11 +128,9 @@ def _blocks_for(pools: Sequence[Entry]) -> int:
 def _next_blocks(cluster: config.Cluster, blocks: int) -> int:
     """Return the place in `_POD_BLOCKS` of the least number of ranges that hold the nodes."""
     network = cluster.network
-    check = AddressCheck(
-        vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
-    )
-    least = check.enough_blocks([*demands(cluster.pools, network)]) or 0
-    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= least]
+    check = address_check(network)
+    least = check.enough_blocks([*demands(cluster.pools, network)]) if check else None
+    enough = [number for number, count in enumerate(_POD_BLOCKS) if count >= (least or 0)]
     return max(blocks + 1, enough[0] if enough else len(_POD_BLOCKS) - 1)
 
 

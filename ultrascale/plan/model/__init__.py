@@ -73,6 +73,8 @@ from ultrascale.plan.model.needs import (
     WindowState,
 )
 from ultrascale.plan.model.network import (
+    Egress,
+    ExistingVpcPlan,
     InterfaceCleanerPlan,
     NetworkPlan,
     NetworkPolicyPlan,
@@ -194,8 +196,10 @@ __all__ = [
     "DevicePluginPlan",
     "DisruptionReason",
     "DnsScale",
+    "Egress",
     "EtcdPlan",
     "EventPlan",
+    "ExistingVpcPlan",
     "Figure",
     "Figures",
     "FileSystemPart",

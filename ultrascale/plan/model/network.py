@@ -7,6 +7,7 @@ from typing import Literal
 from ultrascale.catalog import regions
 
 FlowLogs = Literal["cloudwatch", "s3", "none"]
+Egress = Literal["nat", "transit-gateway", "none"]
 SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
 
 
@@ -22,13 +23,21 @@ class SubnetPlan:
         zone: Zone name or zone id.
         cidr: IPv4 range.
         prefix_reservations: Parts of the range that only /28 prefixes are taken from, so that
-            single addresses cannot fragment them; none for subnets without nodes.
+            single addresses cannot fragment them; none for subnets without nodes, and for subnets
+            that exist.
+        id: Id of a subnet that exists; one with several uses stands once for each kind. None: we
+            make it.
+        free_addresses: Recorded free addresses of a subnet that exists; None: not recorded.
+        free_prefixes: Recorded free blocks of 16 addresses of it; None: not recorded.
     """
 
     kind: SubnetKind
     zone: str
     cidr: IPv4Network
     prefix_reservations: tuple[IPv4Network, ...]
+    id: str | None = None
+    free_addresses: int | None = None
+    free_prefixes: int | None = None
 
     @property
     def zone_by_id(self) -> bool:
@@ -37,13 +46,30 @@ class SubnetPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingVpcPlan:
+    """A VPC that exists, and is not ours.
+
+    Attributes:
+        vpc_id: Its id.
+        owner: Account that owns it; None: ours.
+        shared: Whether its subnets are shared with our account by another one.
+    """
+
+    vpc_id: str
+    owner: str | None
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPlan:
     """The VPC.
 
     Attributes:
+        existing: The VPC that exists; None: ours, which we make.
+        egress: Way out to the internet.
         vpc_cidr: Primary range.
         secondary_cidrs: Secondary ranges.
-        zones: Zones that get subnets, in file order.
+        zones: Zones that have subnets for nodes, in file order.
         subnets: Every subnet, by kind and then in zone order.
         prefixes_per_node: /28 prefixes that a node in the secondary ranges may hold: one in use and
             one in reserve, or a single one where they have room for no more.
@@ -58,6 +84,8 @@ class NetworkPlan:
         log_retention_days: How long flow logs and a function's log are kept, in days.
     """
 
+    existing: ExistingVpcPlan | None
+    egress: Egress
     vpc_cidr: IPv4Network
     secondary_cidrs: tuple[IPv4Network, ...]
     zones: tuple[str, ...]

@@ -204,6 +204,13 @@ class AddressCheck:
         return self._laid_out(blocks, nodes).short is None
 
 
+def address_check(network: config.Network) -> AddressCheck | None:
+    """Return the check of the ranges of a VPC of ours; None where the VPC exists, or has none."""
+    if network.vpc is not None or network.vpc_cidr is None:
+        return None
+    return AddressCheck(vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones)
+
+
 def _short(subnets: Sequence[SubnetPlan], nodes: Nodes, *, prefixes_per_node: int) -> str | None:
     """Return which zone has too little room for its nodes, None if all have enough."""
     for zone, demand in nodes.items():

@@ -16,11 +16,10 @@ def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkP
     services = (job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob))
     most = max((job.replicas for job in services), default=0)
     of_jobs = scale.policies_of_jobs and most <= limits.PODS_OF_A_POLICY
-    ranges = (cluster.network.vpc_cidr, *cluster.network.pod_blocks)
     return NetworkPolicyPlan(
         enforced=scale.network_policies,
         of_jobs=of_jobs,
-        ranges=() if of_jobs else tuple(str(each) for each in ranges),
+        ranges=() if of_jobs else tuple(str(each) for each in cluster.network.ranges),
     )
 
 

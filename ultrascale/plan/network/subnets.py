@@ -94,6 +94,8 @@ def with_warm_prefixes(subnet: SubnetPlan) -> SubnetPlan:
     What picks a subnet once and for all looks at this one: how many prefixes a node holds may
     change with another pool.
     """
+    if subnet.id is not None:
+        return subnet
     return _node_subnet(subnet.kind, subnet.zone, subnet.cidr, prefixes_per_node=WARM_PREFIXES)
 
 

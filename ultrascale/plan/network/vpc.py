@@ -7,8 +7,9 @@ from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import retention
 from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind
-from ultrascale.plan.network.addresses import AddressCheck
+from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands, may_move
+from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
 
 _ALWAYS_ENDPOINTS = (
@@ -40,27 +41,30 @@ Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip
 def plan_network(cluster: config.Cluster) -> NetworkPlan:
     """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` finds large enough."""
     network = cluster.network
-    check = AddressCheck(
-        vpc_cidr=network.vpc_cidr, pod_cidrs=network.pod_cidrs, zones=network.zones
-    )
-    ranges = check.pod_ranges([*demands(cluster.pools, network)])
     region = regions.lookup_region(cluster.region)
     endpoints = [*_ALWAYS_ENDPOINTS]
     if cluster.storage.lustre:
         endpoints.append("fsx")
     if _hears_of_interruptions(cluster):
         endpoints.append("sqs")
+    primary, *secondary = network.ranges
+    existing = plan_existing_vpc(network, cluster.account)
+    check = address_check(network)
+    ranges = check and check.pod_ranges([*demands(cluster.pools, network)])
+    made = (*primary_subnets(primary, network.zones), *ranges.subnets) if ranges else ()
     return NetworkPlan(
-        vpc_cidr=network.vpc_cidr,
-        secondary_cidrs=network.pod_blocks,
-        zones=network.zones,
-        subnets=(*primary_subnets(network.vpc_cidr, network.zones), *ranges.subnets),
-        prefixes_per_node=ranges.prefixes_per_node,
-        plain_in_pod_ranges=ranges.plain,
-        dealt_by_need=ranges.by_need,
-        reserves_by_function=not region.subnet_cidr_reservations,
+        existing=existing,
+        egress=network.egress,
+        vpc_cidr=primary,
+        secondary_cidrs=tuple(secondary),
+        zones=network.zone_names,
+        subnets=made or tuple(existing_subnets(network)),
+        prefixes_per_node=ranges.prefixes_per_node if ranges else WARM_PREFIXES,
+        plain_in_pod_ranges=ranges is not None and ranges.plain,
+        dealt_by_need=ranges is not None and ranges.by_need,
+        reserves_by_function=existing is None and not region.subnet_cidr_reservations,
         interface_endpoints=tuple(endpoints),
-        flow_logs=network.flow_logs,
+        flow_logs=network.flow_logs if existing is None else "none",
         log_retention_days=retention.LOG_DAYS,
     )
 
@@ -99,7 +103,7 @@ def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
 
 def subnet_kind(network: NetworkPlan, *, accelerated: bool) -> SubnetKind:
     """Return the kind of subnet that nodes of the pod ranges, or others, live in."""
-    return "accelerated" if accelerated and network.secondary_cidrs else "private"
+    return "accelerated" if accelerated and network.of_kind("accelerated") else "private"
 
 
 def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:

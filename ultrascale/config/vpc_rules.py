@@ -1,0 +1,114 @@
+"""Rules of a VPC that exists already, and of its subnets."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.catalog import regions, vpc
+from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._rules import rule
+from ultrascale.config.identity import Identity
+from ultrascale.config.network import Network, unusable, wrong_size
+from ultrascale.config.vpc import Subnet, SubnetUse, Vpc
+
+_SUBNETS = "subnets"
+
+
+@rule
+def ranges_of_the_vpc_are_legal(stated: Vpc) -> Mistakes:
+    if not stated.cidrs:
+        yield refuse("cidrs", "no range", "write every IPv4 range of the VPC, the primary first")
+    if len(stated.cidrs) > vpc.MOST_IPV4_RANGES:
+        wrong = f"more ranges than the {vpc.MOST_IPV4_RANGES} that a VPC takes"
+        yield refuse("cidrs", wrong, "write those of the VPC", got=str(len(stated.cidrs)))
+    for number, block in enumerate(stated.cidrs):
+        key = f"cidrs.{number}"
+        yield from wrong_size(key, block)
+        yield from unusable(key, block)
+        for other in stated.cidrs[:number]:
+            if block.overlaps(other):
+                yield refuse(key, f"overlaps {other} of the same VPC", "write each range once")
+                break
+
+
+@rule
+def subnets_are_of_the_vpc(network: Network) -> Mistakes:
+    for number, subnet in enumerate(network.subnets if network.vpc else ()):
+        key, block = f"{_SUBNETS}.{number}.cidr", subnet.cidr
+        if not any(block.subnet_of(each) for each in network.ranges):
+            ranges = ", ".join(map(str, network.ranges)) or "none"
+            wrong = f"in no range of network.vpc.cidrs ({ranges})"
+            yield refuse(key, wrong, "write the subnet's range, or add the range of the VPC")
+        yield from wrong_size(key, block)
+
+
+@rule
+def subnets_are_apart(network: Network) -> Mistakes:
+    for number, subnet in enumerate(network.subnets):
+        earlier = network.subnets[:number]
+        if twin := _number_of(other.id == subnet.id for other in earlier):
+            wrong = f"the id of network.{_SUBNETS}[{twin - 1}] too"
+            todo = "write each subnet once, with all of its uses in use"
+            yield refuse(f"{_SUBNETS}.{number}.id", wrong, todo)
+        elif twin := _number_of(other.cidr.overlaps(subnet.cidr) for other in earlier):
+            wrong = f"overlaps network.{_SUBNETS}[{twin - 1}], {earlier[twin - 1].cidr}"
+            todo = "write the range of each subnet as the account shows it"
+            yield refuse(f"{_SUBNETS}.{number}.cidr", wrong, todo)
+
+
+def _number_of(found: Iterator[bool]) -> int:
+    """Return the number of the first that is true, counted from 1; 0 where none is."""
+    return next((number for number, each in enumerate(found, 1) if each), 0)
+
+
+@rule
+def subnets_lie_in_the_region(network: Network, identity: Identity) -> Mistakes:
+    region = identity.region
+    for number, subnet in enumerate(network.subnets):
+        zone = subnet.zone
+        why = regions.why_no_zone(zone, region)
+        only_nodes = zone in regions.ZONES_WITHOUT_CONTROL_PLANE and (
+            "control-plane" not in subnet.use
+        )
+        if why is not None and not only_nodes:
+            yield refuse(f"{_SUBNETS}.{number}.zone", *why)
+    if len({regions.is_zone_id(subnet.zone) for subnet in network.subnets}) > 1:
+        wrong = "zone names and zone ids mixed, so that two of them may be one zone"
+        yield refuse(_SUBNETS, wrong, "write names alone, or ids alone", got="")
+
+
+@rule
+def subnets_have_every_use(network: Network) -> Mistakes:
+    """Yield uses that a cluster needs and no subnet has."""
+    if network.vpc is None or _SUBNETS not in network.model_fields_set:
+        return
+    # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+    if len(_zones_of(network.subnets, "control-plane")) < 2:
+        wrong = "the control plane needs subnets in two zones"
+        todo = "add control-plane to the use of a subnet in each of two zones"
+        yield refuse(_SUBNETS, wrong, todo, got="")
+    if not _zones_of(network.subnets, "nodes"):
+        wrong = "no subnet for nodes"
+        yield refuse(_SUBNETS, wrong, "add nodes to the use of a subnet", got="")
+
+
+@rule
+def recorded_facts_fit_the_subnet(subnet: Subnet) -> Mistakes:
+    """Yield recorded numbers that are more than an empty subnet has."""
+    addresses, blocks = vpc.free_addresses(subnet.cidr), vpc.free_prefixes(subnet.cidr)
+    todo = "record it anew: `ultrascale network record`"
+    if subnet.free_addresses is not None and subnet.free_addresses > addresses:
+        wrong = f"more than the {addresses:,} addresses that {subnet.cidr} gives"
+        yield refuse("free_addresses", wrong, todo)
+    if subnet.free_prefixes is not None and subnet.free_prefixes > blocks:
+        wrong = f"more than the {blocks:,} blocks of 16 addresses that {subnet.cidr} gives"
+        yield refuse("free_prefixes", wrong, todo)
+
+
+@rule
+def owner_is_told_where_it_is_another(network: Network, identity: Identity) -> Mistakes:
+    if network.vpc is not None and network.vpc.owner == identity.account is not None:
+        wrong = "the account of the cluster, and a VPC of its own is not shared"
+        yield refuse("vpc.owner", wrong, "leave it out")
+
+
+def _zones_of(subnets: Sequence[Subnet], use: SubnetUse) -> set[str]:
+    return {subnet.zone for subnet in subnets if use in subnet.use}
