@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import cdk8s
 
 from ultrascale.documents import Json, JsonObject, text
-from ultrascale.plan.model import ImageCachePlan
+from ultrascale.plan.model import ImageCachePlan, MirrorPlan
 from ultrascale_k8s.objects import named_by_template
+
+Copies: TypeAlias = ImageCachePlan | MirrorPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +21,12 @@ class PlatformChart:
     Attributes:
         chart: The chart.
         retained: Whether its objects outlive it. Their deletion would delete jobs or claims.
-        cache: Cache of images, used instead of their publishers' registries; None without one.
+        copies: Copies of images, used instead of their publishers' registries; None without any.
     """
 
     chart: cdk8s.Chart
     retained: bool
-    cache: ImageCachePlan | None = None
+    copies: Copies | None = None
 
     @property
     def name(self) -> str:
@@ -33,9 +36,9 @@ class PlatformChart:
     @cached_property
     def manifests(self) -> Sequence[JsonObject]:
         """The objects."""
-        cache = self.cache
+        copies = self.copies
         published = self._published
-        cast = [_recast(cache, manifest) for manifest in published] if cache else published
+        cast = [_recast(copies, manifest) for manifest in published] if copies else published
         return [named_by_template(manifest) for manifest in cast]
 
     @property
@@ -84,19 +87,19 @@ class Charts:
         return {image for chart in self.all for image in chart.published_images}
 
 
-def _recast(cache: ImageCachePlan, value: JsonObject) -> JsonObject:
-    """Return ``value`` with the image of each container from the cache."""
-    changed = {key: _recast_field(cache, field) for key, field in value.items()}
+def _recast(copies: Copies, value: JsonObject) -> JsonObject:
+    """Return ``value`` with the copy of each container's image."""
+    changed = {key: _recast_field(copies, field) for key, field in value.items()}
     if _is_container(value):
-        changed["image"] = cache.reference(text(value, "image"))
+        changed["image"] = copies.reference(text(value, "image"))
     return changed
 
 
-def _recast_field(cache: ImageCachePlan, value: Json) -> Json:
+def _recast_field(copies: Copies, value: Json) -> Json:
     if isinstance(value, Mapping):
-        return _recast(cache, value)
+        return _recast(copies, value)
     if isinstance(value, list):
-        return [_recast_field(cache, item) for item in value]
+        return [_recast_field(copies, item) for item in value]
     return value
 
 

@@ -58,15 +58,17 @@ def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
     app = cdk8s.App()
 
-    def cached(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
-        return tuple(replace(chart, cache=plan.image_cache) for chart in charts)
+    copies = plan.mirror or plan.image_cache
+
+    def copied(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
+        return tuple(replace(chart, copies=copies) for chart in charts)
 
     return Charts(
-        system_node_pools=cached(_node_pools(app, plan, plan.system_pools)),
-        platform=cached(_platform(app, plan)),
-        scheduling=cached(_queues(app, plan)),
-        teams=cached(_teams(app, plan)),
-        node_pools=cached(_node_pools(app, plan, plan.pools)),
+        system_node_pools=copied(_node_pools(app, plan, plan.system_pools)),
+        platform=copied(_platform(app, plan)),
+        scheduling=copied(_queues(app, plan)),
+        teams=copied(_teams(app, plan)),
+        node_pools=copied(_node_pools(app, plan, plan.pools)),
     )
 
 

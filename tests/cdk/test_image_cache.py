@@ -159,7 +159,7 @@ class TestManifests:
         chart = LustreAccessChart(app, "access", image=PINNED, claims=[claim])
 
         (without,), (within,) = (
-            PlatformChart(chart=chart, retained=False, cache=cache).manifests
+            PlatformChart(chart=chart, retained=False, copies=cache).manifests
             for cache in (None, the_cache("quay.io"))
         )
 

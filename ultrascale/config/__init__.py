@@ -31,7 +31,7 @@ from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Data
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
-from ultrascale.config.images import CachedRegistry, Images
+from ultrascale.config.images import CachedRegistry, Images, Packages
 from ultrascale.config.job_values import (
     ContainerResources,
     JobTemplate,
@@ -115,6 +115,7 @@ from ultrascale.config.storage import (
 )
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.ejected import read_ejected
+from ultrascale.mirror_lock import read_mirror_lock
 
 # An import of a module registers its rules.
 _RULES = (
@@ -181,6 +182,7 @@ __all__ = [
     "Observability",
     "Odcr",
     "OnDemand",
+    "Packages",
     "Pipeline",
     "PodBlocks",
     "Pool",
@@ -264,14 +266,15 @@ __all__ = [
 
 
 def read(path: Path) -> Reading:
-    """Read the cluster file at ``path`` as far as it can be read, and the copies beside it.
+    """Read the cluster file at ``path`` as far as it can be read, and the records beside it.
 
     Raises:
-        ConfigError: The file cannot be read, or is no YAML mapping; or the record of the copies, or
-            the backend's rules among them, cannot.
+        ConfigError: The file cannot be read, or is no YAML mapping; or the record of the copies,
+            the backend's rules among them, or the record of the mirror cannot.
     """
     document, ejected = read_yaml(path), read_ejected(path.parent)
-    return replace(read_document(with_rules(document, ejected)), ejected=ejected)
+    reading = read_document(with_rules(document, ejected))
+    return replace(reading, ejected=ejected, lock=read_mirror_lock(path.parent))
 
 
 def reading_of(cluster: Cluster) -> Reading:

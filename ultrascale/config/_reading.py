@@ -1,7 +1,7 @@
 """Cluster files, read and judged as far as they can be read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pydantic
 
@@ -17,6 +17,7 @@ from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
 from ultrascale.ejected import Ejected
 from ultrascale.errors import ConfigError
+from ultrascale.mirror_lock import MirrorLock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Reading:
         parts: Everything that could be read.
         mistakes: What is wrong with the file in itself.
         ejected: Copies of files of the product that lie beside the file.
+        lock: Digests of the mirror's copies, from the record beside the file.
     """
 
     document: Document
@@ -36,6 +38,7 @@ class Reading:
     parts: Parts
     mistakes: tuple[Mistake, ...] = ()
     ejected: tuple[Ejected, ...] = ()
+    lock: MirrorLock = field(default_factory=MirrorLock)
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
         """Yield what ``rules`` find wrong with what could be read."""

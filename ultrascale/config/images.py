@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, Tag
+from pydantic import AfterValidator, Field, Tag
 
-from ultrascale.catalog import registries
+from ultrascale.catalog import image_references, registries
 from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, matching
+from ultrascale.config._values import Distinct, WrongValueError, matching
 from ultrascale.config.identity import Identity
 
 RepositoryName = Annotated[
@@ -65,6 +65,33 @@ Cached = Annotated[
 ]
 
 
+def _mirror(value: str) -> str:
+    """Return where copies of images and charts lie, if an image can."""
+    reference = image_references.parse(f"{value}/docker.io/library/image:1")
+    if reference is None or reference.host is None or "://" in value:
+        todo = "write HOST/PREFIX, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com/mirror"
+        raise WrongValueError("not a registry and a prefix in it", todo)
+    return value
+
+
+MirrorLocation = Annotated[str, AfterValidator(_mirror)]
+IndexUrl = Annotated[
+    str,
+    matching(
+        r"https://[^\s/?#@]+(?:/[^\s?#]*)?",
+        "not the https URL of a package index",
+        "write it without credentials, such as https://packages.example.com/pypi/simple/",
+    ),
+]
+
+
+class Packages(Section):
+    """Mirrors of package indexes, for builds of images."""
+
+    pip: IndexUrl
+    """Simple index of Python packages, as pip's `--index-url` takes it."""
+
+
 class Images(Section):
     """Container images."""
 
@@ -84,8 +111,17 @@ class Images(Section):
     """Registries that the platform pulls from through a cache in the account's registry:
     `public.ecr.aws`, `registry.k8s.io`, `quay.io`, and `{registry: docker.io, secret: ARN}`.
 
-    Default: the three that need no secret above 1,000 nodes, else none; none in GovCloud.
+    Default: the three that need no secret above 1,000 nodes, else none; none in GovCloud, or with
+    `mirror`.
     """
+
+    mirror: MirrorLocation | None = None
+    """Registry and prefix with a copy of every image and chart; see `ultrascale mirror`.
+    Default: the publishers' registries.
+    """
+
+    packages: Packages | None = None
+    """Mirrors of package indexes, for builds of images. Default: the public ones."""
 
 
 @rule
@@ -94,6 +130,13 @@ def builds_have_a_repository(images: Images) -> Mistakes:
         if name not in images.repositories:
             todo = near(name, images.repositories)
             yield Mistake(("builds", name), "not one of images.repositories", todo, repr(name))
+
+
+@rule
+def copies_come_one_way(images: Images) -> Mistakes:
+    if images.mirror is not None and images.pull_through:
+        wrong = "a cache beside images.mirror, which holds every image"
+        yield refuse("pull_through", wrong, "keep one of the two")
 
 
 @rule

@@ -16,6 +16,7 @@ from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
+from ultrascale.plan.delivery.mirror import mirror_warnings
 from ultrascale.plan.delivery.package import release_notes, release_warnings
 from ultrascale.plan.jobs import job as plan_jobs
 from ultrascale.plan.jobs import output
@@ -92,6 +93,7 @@ class JobCluster:
             template=template,
             precompile=precompile,
             row=row,
+            mirror=self.plan.mirror,
         )
         return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
 
@@ -106,7 +108,7 @@ def read_cluster(cluster_file: Path) -> JobCluster:
     wrong = plan.all_mistakes(reading)
     if wrong or reading.cluster is None:
         raise reading.refusal(wrong)
-    planned = plan.assemble(reading.cluster, reading.ejected)
+    planned = plan.assemble(reading.cluster, reading.ejected, reading.lock)
     return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
 
 
@@ -288,6 +290,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
         *network_warnings(cluster.plan.network),
         *fixed_group_warnings(cluster.cluster),
         *release_warnings(cluster.cluster),
+        *mirror_warnings(cluster.plan.mirror),
         *_undurable(cluster),
     )
     notes = (

@@ -6,6 +6,7 @@ from pathlib import Path
 from ultrascale import config
 from ultrascale.catalog import eks, quotas, regions
 from ultrascale.ejected import Ejected
+from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
@@ -16,6 +17,7 @@ from ultrascale.plan.delivery.images import (
     plan_image_cache,
     unbuilt_repositories,
 )
+from ultrascale.plan.delivery.mirror import plan_mirror
 from ultrascale.plan.delivery.package import package_object, package_words
 from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import (
@@ -72,6 +74,7 @@ from ultrascale.plan.volumes import plan_volumes
 # An accelerator decides among nodes, and CPU and memory where no pod asks for one.
 _ACCELERATOR_WEIGHT = 10
 _ROOM_WEIGHT = 1
+_NO_LOCK = MirrorLock()
 
 
 def load(path: Path) -> ClusterPlan:
@@ -98,15 +101,18 @@ def _plan(reading: config.Reading) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    return assemble(reading.cluster, reading.ejected)
+    return assemble(reading.cluster, reading.ejected, reading.lock)
 
 
-def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> ClusterPlan:
+def assemble(
+    cluster: config.Cluster, ejected: tuple[Ejected, ...] = (), lock: MirrorLock = _NO_LOCK
+) -> ClusterPlan:
     """Join the plans of all parts of a cluster that has no mistakes.
 
     Args:
         cluster: The cluster file.
         ejected: The user's own copies of files of the product, which are used in their place.
+        lock: Digests of the copies in the mirror.
 
     Raises:
         CatalogError: No source states a value that the cluster needs.
@@ -172,6 +178,7 @@ def assemble(cluster: config.Cluster, ejected: tuple[Ejected, ...] = ()) -> Clus
         image_builder=plan_image_builder(cluster.region, ejected) if builds else None,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         image_cache=plan_image_cache(cluster, scale),
+        mirror=plan_mirror(cluster, lock),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),

@@ -9,6 +9,7 @@ from ultrascale import config
 from ultrascale.catalog import build_environment, codepipeline, regions
 from ultrascale.ejected import read_ejected
 from ultrascale.errors import ConfigError, Diagnostic
+from ultrascale.mirror_lock import read_mirror_lock
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.package import plan_builds, released
@@ -288,7 +289,8 @@ def _plan(
 
 def _stage(stage: config.Stage, cluster: config.Cluster, file: str) -> StagePlan:
     assert cluster.account is not None
-    plan = assemble(cluster, read_ejected(Path(file).parent))
+    folder = Path(file).parent
+    plan = assemble(cluster, read_ejected(folder), read_mirror_lock(folder))
     windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
     return StagePlan(
         name=stage.name,

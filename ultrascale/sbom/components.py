@@ -1,6 +1,6 @@
 """Components of a cluster, read from its synthesized assembly and manifests."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -9,11 +9,17 @@ import yaml
 
 from ultrascale.assembly import read_json, read_stacks, read_stacks_of
 from ultrascale.catalog import versions
-from ultrascale.documents import Json, JsonObject, mapping, sequence, text
+from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import PipelinePlan
-from ultrascale.sbom.images import is_own, own_images, pulled_image, python_package
+from ultrascale.sbom.images import (
+    container_images,
+    is_own,
+    own_images,
+    pulled_image,
+    python_package,
+)
 from ultrascale.sbom.layers import programs_of
 from ultrascale.sbom.model import Component, merged
 from ultrascale.sbom.resources import components_of, machine_images
@@ -119,7 +125,7 @@ def _from_object(document: JsonObject, plan: ClusterPlan) -> Iterator[Component]
     metadata = mapping(document.get("metadata"))
     where = f"{metadata.get('namespace')}/" if "namespace" in metadata else ""
     used_by = f"{document.get('kind')} {where}{metadata.get('name')}"
-    for reference in _images(document):
+    for reference in container_images(document):
         if not is_own(reference, plan):
             yield pulled_image(reference, plan, used_by=used_by)
     if document.get("kind") == "EC2NodeClass":
@@ -147,19 +153,6 @@ def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Ite
         yield from (
             replace(release_image, used_by=(used_by,)) for release_image in exact or [image]
         )
-
-
-def _images(value: Json) -> Iterator[str]:
-    """Yield the images of all containers in an object, at any depth."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key in ("containers", "initContainers"):
-                yield from filter(None, (text(container, "image") for container in sequence(item)))
-            else:
-                yield from _images(item)
-    elif not isinstance(value, str) and isinstance(value, Sequence):
-        for item in value:
-            yield from _images(item)
 
 
 def _charts_of_hyperpod(plan: ClusterPlan) -> Iterator[Component]:

@@ -1,11 +1,12 @@
 """Container images: pulled ones, and ones that are built from this project."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from ultrascale.catalog import registries, versions
+from ultrascale.documents import Json, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.model import ImageBuildPlan
@@ -21,7 +22,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Component:
     """Return the image of a container.
 
-    An image of the cluster's cache has its publisher's name.
+    A copy in the cluster's cache or in a mirror has its publisher's name.
 
     Args:
         reference: The container's ``image``.
@@ -40,6 +41,19 @@ def pulled_image(reference: str, plan: ClusterPlan, *, used_by: str) -> Componen
         sha256=(digest.removeprefix("sha256:"),) if digest else (),
         used_by=(used_by,),
     )
+
+
+def container_images(value: Json) -> Iterator[str]:
+    """Yield the images of all containers in an object, at any depth."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in ("containers", "initContainers"):
+                yield from filter(None, (text(container, "image") for container in sequence(item)))
+            else:
+                yield from container_images(item)
+    elif not isinstance(value, str) and isinstance(value, Sequence):
+        for item in value:
+            yield from container_images(item)
 
 
 def own_images(plan: ClusterPlan) -> Iterator[Component]:
@@ -131,6 +145,8 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _published(reference: str, plan: ClusterPlan) -> str:
+    if plan.mirror is not None:
+        return plan.mirror.published(reference)
     cache = plan.image_cache
     for rule in () if cache is None else cache.rules:
         _, found, rest = reference.partition(f"/{rule.prefix}/")

@@ -23,6 +23,7 @@ _CORE = (
     "ultrascale/errors.py",
     "ultrascale/fabric",
     "ultrascale/jobs",
+    "ultrascale/mirror_lock.py",
     "ultrascale/plan",
     "ultrascale/release.py",
     "ultrascale/resources.py",

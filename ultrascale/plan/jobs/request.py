@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     ClusterQueuePlan,
     ImageBuildPlan,
     KueuePlan,
+    MirrorPlan,
     MountPlan,
     PoolPlan,
     TeamPlan,
@@ -45,6 +46,7 @@ class JobRequest:
         restarts_alone: Whether that role restarts without the others when it loses a pod.
         row: Its row of a table of parameters; None where it is of none.
         is_check: Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
+        mirror: Where its image comes from instead of the publisher's registry; None: from there.
     """
 
     name: str
@@ -63,6 +65,7 @@ class JobRequest:
     role: str | None = None
     restarts_alone: bool = False
     is_check: bool = False
+    mirror: MirrorPlan | None = None
 
     @property
     def roles(self) -> tuple["JobRequest", ...]:
@@ -242,7 +245,9 @@ class JobRequest:
     def image(self) -> str:
         """The whole reference of its image."""
         image = self.job.image or ""
-        if self.account is None or not is_own_image(image):
+        if not is_own_image(image):
+            return image if self.mirror is None else self.mirror.reference(image)
+        if self.account is None:
             return image
         repository, _, tag = image.partition(":")
         return names.image_uri(

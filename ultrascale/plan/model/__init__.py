@@ -29,6 +29,8 @@ from ultrascale.plan.model.images import (
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
+    MirrorPlan,
+    published,
 )
 from ultrascale.plan.model.jobs import (
     ArrayPlan,
@@ -235,6 +237,7 @@ __all__ = [
     "LustreAccessPlan",
     "LustrePlan",
     "MetricPlan",
+    "MirrorPlan",
     "MoneyAnswer",
     "MoneyItem",
     "MoneyNeeds",
@@ -317,4 +320,5 @@ __all__ = [
     "WindowState",
     "WorkloadPriorityPlan",
     "WriteLatencyPlan",
+    "published",
 ]

@@ -10,7 +10,12 @@ from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
-from ultrascale.plan.model.images import ImageBuilderPlan, ImageBuildPlan, ImageCachePlan
+from ultrascale.plan.model.images import (
+    ImageBuilderPlan,
+    ImageBuildPlan,
+    ImageCachePlan,
+    MirrorPlan,
+)
 from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
@@ -132,6 +137,7 @@ class ClusterPlan:
         image_builder: The build of these images; None without any.
         unbuilt_repositories: Repositories that nothing is built for, each with the reason.
         image_cache: Where images of public registries come from instead; None: from there.
+        mirror: Where all other images and all charts come from instead; None: from there.
         untagged_image_retention_days: How long images without a tag are kept, in days.
         namespaces: Namespaces that the platform makes.
         team_namespaces: Namespaces that HyperPod task governance makes, as they are to be.
@@ -189,6 +195,7 @@ class ClusterPlan:
     image_builder: ImageBuilderPlan | None
     unbuilt_repositories: Mapping[str, str]
     image_cache: ImageCachePlan | None
+    mirror: MirrorPlan | None
     untagged_image_retention_days: int
     namespaces: tuple[NamespacePlan, ...]
     team_namespaces: tuple[NamespacePlan, ...]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ultrascale.catalog import Architecture
+from ultrascale.catalog import Architecture, image_references
 from ultrascale.catalog.build_environment import BuildEnvironment
 
 
@@ -91,3 +91,77 @@ class ImageCachePlan:
         host, _, rest = image.partition("/")
         prefixes = {rule.upstream: rule.prefix for rule in self.rules}
         return f"{prefixes[host]}/{rest}" if host in prefixes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorPlan:
+    """A registry that holds a copy of every image and chart that the cluster pulls.
+
+    The name of a copy is the publisher's host and repository below the mirror's prefix, so that
+    images of two publishers never meet, and that a copy tells where it comes from.
+
+    Attributes:
+        location: Registry and prefix.
+        regional: Ending of the hosts of Amazon ECR in the Region, which need no copy: endpoints
+            lead there.
+        digests: Digest of each reference that has been copied.
+        is_recorded: Whether a record of copies lies beside the cluster file.
+    """
+
+    location: str
+    regional: str
+    digests: Mapping[str, str]
+    is_recorded: bool
+
+    def reference(self, image: str) -> str:
+        """Return what a pod pulls for ``image``, by digest where it is known.
+
+        Args:
+            image: A whole reference, as its publisher has it.
+        """
+        if not self.needs_copy(image):
+            return image
+        name = f"{self.location}/{self._path(image)}"
+        digest = self.digest(image)
+        return name if digest is None or "@" in name else f"{name}@{digest}"
+
+    def digest(self, image: str) -> str | None:
+        """Return the digest of ``image``: its own, or the recorded one; None where neither is."""
+        return image.partition("@")[2] or self.digests.get(published(image))
+
+    def needs_copy(self, image: str) -> bool:
+        """Return whether ``image`` comes from somewhere that a closed network does not reach."""
+        host = image.partition("/")[0]
+        return not (host.endswith(self.regional) or image.startswith(f"{self.location}/"))
+
+    def published(self, image: str) -> str:
+        """Return the reference, as its publisher has it, of what a pod pulls: without our digest.
+
+        Args:
+            image: A reference of a pod; one that is no copy is returned as it is.
+        """
+        path = image.removeprefix(f"{self.location}/")
+        if path == image:
+            return image
+        host, _, rest = path.partition("/")
+        name = f"{host.replace('_', ':')}/{rest}"
+        tagged, _, digest = name.partition("@")
+        return tagged if self.digests.get(tagged) == digest else name
+
+    @staticmethod
+    def _path(image: str) -> str:
+        host, _, rest = published(image).partition("/")
+        # No host has an underscore, and no repository a colon.
+        return f"{host.replace(':', '_')}/{rest}"
+
+
+def published(image: str) -> str:
+    """Return ``image`` with the host that container runtimes take where it names none.
+
+    Source: https://github.com/distribution/reference/blob/v0.6.0/normalize.go
+    """
+    reference = image_references.parse(image)
+    if reference is None or reference.host is not None:
+        return image
+    folder = "" if "/" in reference.repository else "library/"
+    return f"docker.io/{folder}{image}"

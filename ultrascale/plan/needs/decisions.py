@@ -215,6 +215,12 @@ def _images(plan: ClusterPlan) -> Iterator[_Decided]:
             "images of public registries come through a cache in the Region",
             "without a token, the registries answer so many nodes at once with 429",
         )
+    if plan.mirror is not None:
+        yield _Decided(
+            "images",
+            f"images and charts come from {plan.mirror.location}",
+            "images.mirror; those of Amazon ECR in the Region come from where they are",
+        )
 
 
 def _ejected(plan: ClusterPlan) -> Iterator[_Decided]:

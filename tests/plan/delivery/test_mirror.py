@@ -1,0 +1,145 @@
+"""A mirror: what pods pull instead of a publisher's image, and what a digest of the record does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.pools import as_text, make_cluster, make_document
+from ultrascale import plan
+from ultrascale.errors import ConfigError
+from ultrascale.jobs.preparation import prepare
+from ultrascale.mirror_lock import FILE, MirrorLock
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import MirrorPlan
+from ultrascale.sbom.images import container_images
+
+MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
+DIGEST = "sha256:" + "a" * 64
+OTHER = "sha256:" + "b" * 64
+VOLCANO = "docker.io/volcanosh/vc-scheduler:v1.15.1"
+
+
+def the_mirror(digests: dict[str, str] | None = None, **changes: Any) -> MirrorPlan:
+    cluster = make_cluster(**{"images": {"mirror": MIRROR}, **changes})
+    found = assemble(cluster, lock=MirrorLock(digests=digests or {}, is_there=True)).mirror
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("published", "pulled"),
+    [
+        (VOLCANO, f"{MIRROR}/{VOLCANO}@{DIGEST}"),
+        ("quay.io/coreos/etcd:v3.6.14", f"{MIRROR}/quay.io/coreos/etcd:v3.6.14"),
+        (f"nvcr.io/nvidia/dcgm:4@{OTHER}", f"{MIRROR}/nvcr.io/nvidia/dcgm:4@{OTHER}"),
+        ("busybox:1.37", f"{MIRROR}/docker.io/library/busybox:1.37"),
+        ("bitnami/kubectl:1", f"{MIRROR}/docker.io/bitnami/kubectl:1"),
+        ("registry.corp:5000/team/app:1", f"{MIRROR}/registry.corp_5000/team/app:1"),
+        (
+            "444455556666.dkr.ecr.eu-west-1.amazonaws.com/app:1",
+            f"{MIRROR}/444455556666.dkr.ecr.eu-west-1.amazonaws.com/app:1",
+        ),
+    ],
+)
+def test_an_image_comes_from_the_mirror_by_its_recorded_digest(published: str, pulled: str) -> None:
+    assert the_mirror({VOLCANO: DIGEST}).reference(published) == pulled
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10",
+        "${AWS_ACCOUNT_ID}.dkr.ecr.us-west-2.amazonaws.com/research/trainer:1",
+        f"{MIRROR}/docker.io/library/busybox:1",
+    ],
+)
+def test_an_image_that_an_endpoint_leads_to_stays_where_it_is(image: str) -> None:
+    assert the_mirror().reference(image) == image
+
+
+def test_a_name_in_the_mirror_tells_where_the_copy_comes_from() -> None:
+    mirror = the_mirror({VOLCANO: DIGEST})
+
+    for image in (VOLCANO, f"nvcr.io/nvidia/dcgm:4@{OTHER}", "registry.corp:5000/a/b:1"):
+        assert mirror.published(mirror.reference(image)) == image
+
+
+def test_a_large_cluster_with_a_mirror_has_no_cache_of_its_own() -> None:
+    pools = [
+        make_document()["pools"][0],
+        make_document()["pools"][1] | {"nodes": {"max": 375}, "shards": 4},
+    ]
+    network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": {"count": 2, "from": "100.64.0.0/10"}}
+    network |= {"zones": ["us-west-2a", "us-west-2b"]}
+
+    assert assemble(make_cluster(pools=pools, network=network)).image_cache is not None
+    mirrored = make_cluster(pools=pools, network=network, images={"mirror": MIRROR})
+    assert assemble(mirrored).image_cache is None
+
+
+class TestRecord:
+    def load(self, folder: Path, lock: str | None) -> MirrorPlan:
+        file = folder / "cluster.yaml"
+        file.write_text(as_text(make_document(images={"mirror": MIRROR})))
+        if lock is not None:
+            (folder / FILE).write_text(lock)
+        found = plan.load(file).mirror
+        assert found is not None
+        return found
+
+    def test_it_is_read_from_beside_the_cluster_file(self, tmp_path: Path) -> None:
+        mirror = self.load(tmp_path, json.dumps({"digests": {VOLCANO: DIGEST}}))
+
+        assert mirror.is_recorded
+        assert mirror.reference(VOLCANO).endswith(f"@{DIGEST}")
+
+    def test_a_file_without_one_names_copies_by_tag(self, tmp_path: Path) -> None:
+        mirror = self.load(tmp_path, None)
+
+        assert not mirror.is_recorded
+        assert mirror.reference(VOLCANO) == f"{MIRROR}/{VOLCANO}"
+
+    @pytest.mark.parametrize(
+        ("lock", "said"),
+        [
+            ("{", "cannot be read: no JSON"),
+            ("[]", "not a record of ultrascale mirror"),
+            (json.dumps({"digests": {VOLCANO: "latest"}}), f"{VOLCANO}: no digest, got 'latest'"),
+        ],
+    )
+    def test_one_that_says_nothing_is_refused(self, tmp_path: Path, lock: str, said: str) -> None:
+        with pytest.raises(ConfigError, match=FILE) as caught:
+            self.load(tmp_path, lock)
+        assert said in str(caught.value)
+        assert "ultrascale mirror FILE copy" in str(caught.value)
+
+
+def test_a_job_pulls_its_image_and_the_check_before_it_from_the_mirror(tmp_path: Path) -> None:
+    job = {
+        "pool": "train",
+        "nodes": 2,
+        "image": "docker.io/library/busybox:1.37",
+        "command": ["true"],
+        "preflight": ["device"],
+        "durable": False,
+    }
+    gpus = make_document()["pools"][1] | {
+        "instance_types": ["p5.48xlarge"],
+        "nodes": {"static": 16},
+    }
+    document = make_document(
+        images={"mirror": MIRROR}, jobs={"try": job}, pools=[make_document()["pools"][0], gpus]
+    )
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(document))
+
+    prepared = prepare(file, "try")
+    sent = [prepared.objects, *(check.job.objects for check in prepared.checks)]
+
+    pulled = {image for objects in sent for image in container_images(objects)}
+    assert {image.partition(MIRROR)[2].split("/")[1] for image in pulled} == {
+        "docker.io",
+        "nvcr.io",
+    }
