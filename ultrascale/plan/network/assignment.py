@@ -1,0 +1,339 @@
+"""Assignment of nodes to the subnets of a VPC that exists.
+
+EC2 takes a single address from anywhere in a subnet, so each may break another block of 16, and
+nothing can be reserved in a subnet of somebody else. Nodes fit where they find their addresses
+wherever EC2 takes the others from, and in whatever order nodes come and go.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
+    https://github.com/aws/karpenter-provider-aws/blob/1d927085/pkg/providers/subnet/subnet.go
+    (`ZonalSubnetsForLaunch`: of several subnets of a zone the one with the most free addresses)
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale.catalog import eks
+
+# States of the search; beyond them nodes count as too many. Files of people need a few dozen.
+_MOST_STATES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """Addresses that something takes from a subnet.
+
+    Attributes:
+        addresses: Single addresses.
+        prefixes: Aligned blocks of 16 addresses (/28).
+    """
+
+    addresses: int = 0
+    prefixes: int = 0
+
+    def __add__(self, other: "Draw") -> "Draw":
+        """Return both together."""
+        return Draw(
+            addresses=self.addresses + other.addresses, prefixes=self.prefixes + other.prefixes
+        )
+
+    def __mul__(self, count: int) -> "Draw":
+        """Return the draw of ``count`` such things."""
+        return Draw(addresses=self.addresses * count, prefixes=self.prefixes * count)
+
+    @property
+    def total(self) -> int:
+        """All addresses, those of prefixes among them."""
+        return self.addresses + self.prefixes * eks.ADDRESSES_PER_PREFIX
+
+
+NOTHING = Draw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """Free addresses of a subnet.
+
+    Attributes:
+        id: Its id.
+        addresses: Its free addresses, those of free blocks among them.
+        prefixes: Its free, aligned blocks of 16 addresses.
+    """
+
+    id: str
+    addresses: int
+    prefixes: int
+
+    def holds(self, draw: Draw) -> bool:
+        """Return whether the subnet holds ``draw``, wherever EC2 takes single addresses from."""
+        if not draw.prefixes:
+            return draw.addresses <= self.addresses
+        return draw.prefixes + draw.addresses <= self.prefixes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """The nodes of one pool, or of one shard of it, in one zone.
+
+    Attributes:
+        name: Name of the shard.
+        subnets: Ids of the subnets that they may lie in.
+        count: Most nodes at a time.
+        each: Addresses of a node.
+        spreads: Whether their provisioner takes the subnet with the most free addresses for each
+            node, so that several can be counted on. EC2 Auto Scaling and HyperPod document no
+            order.
+    """
+
+    name: str
+    subnets: tuple[str, ...]
+    count: int
+    each: Draw
+    spreads: bool
+
+    @property
+    def all(self) -> Draw:
+        """Addresses of all of the nodes."""
+        return self.each * self.count
+
+
+Assigned = Mapping[str, tuple[str, ...]]
+"""Subnets of each shard, by its name."""
+
+
+def assign(
+    rooms: Sequence[Room], nodes: Sequence[Nodes], standing: Mapping[str, Draw]
+) -> Assigned | None:
+    """Return the subnets of a zone that each shard is launched in; None where they are too small.
+
+    NodePools have every subnet of their use where each alone holds all of them. Otherwise each
+    shard has one subnet, the first in the file that leaves room for the others. A NodePool that
+    fits into no single one is spread over several, with others like it, and so that what else lies
+    there finds its addresses whoever comes first.
+
+    Args:
+        rooms: The subnets, in file order.
+        nodes: What is launched in the zone, in file order.
+        standing: What else takes addresses, by subnet.
+    """
+    chosen: dict[str, tuple[str, ...]] = {}
+    for part_rooms, part_nodes in _parts(rooms, nodes):
+        part = _Part(part_rooms, part_nodes, standing).assign()
+        if part is None:
+            return None
+        chosen |= part
+    return chosen
+
+
+def _parts(
+    rooms: Sequence[Room], nodes: Sequence[Nodes]
+) -> Iterator[tuple[list[Room], list[Nodes]]]:
+    """Yield subnets that share nodes, each with these; a subnet without any is a part as well."""
+    joined: list[set[str]] = [{room.id} for room in rooms]
+    for each in nodes:
+        touched = [part for part in joined if part & {*each.subnets}]
+        joined = [part for part in joined if part not in touched]
+        joined.append(set[str]().union(*touched))
+    for part in joined:
+        yield (
+            [room for room in rooms if room.id in part],
+            [each for each in nodes if part & {*each.subnets} or (not part and not each.subnets)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Shards that share several subnets: each node goes where most addresses are free.
+
+    Attributes:
+        names: Their names.
+        subnets: Ids of the subnets.
+        count: Nodes of all of them.
+        each: Addresses of a node, the most among them.
+    """
+
+    names: frozenset[str]
+    subnets: tuple[str, ...]
+    count: int
+    each: Draw
+
+
+class _Part:
+    """Subnets of a zone that share nodes."""
+
+    def __init__(
+        self, rooms: Sequence[Room], nodes: Sequence[Nodes], standing: Mapping[str, Draw]
+    ) -> None:
+        self._rooms = rooms
+        self._nodes = [each for each in nodes if each.count]
+        self._idle = [each for each in nodes if not each.count]
+        self._standing = {room.id: standing.get(room.id, NOTHING) for room in rooms}
+        self._left = _MOST_STATES
+
+    def assign(self) -> Assigned | None:
+        if not all(room.holds(self._standing[room.id]) for room in self._rooms):
+            return None
+        if not all(each.subnets for each in (*self._nodes, *self._idle)):
+            return None
+        chosen = self._everywhere()
+        if chosen is None and self._may_fit():
+            chosen = next(self._found(), None)
+        if chosen is None:
+            return None
+        return {**chosen, **{each.name: each.subnets for each in self._idle}}
+
+    def _may_fit(self) -> bool:
+        """Return whether the subnets have enough addresses and blocks in all."""
+        needed = sum((each.all for each in self._nodes), sum(self._standing.values(), NOTHING))
+        addresses = sum(room.addresses for room in self._rooms)
+        prefixes = sum(room.prefixes for room in self._rooms)
+        return needed.total <= addresses and needed.prefixes <= prefixes
+
+    def _everywhere(self) -> Assigned | None:
+        """Let each NodePool have all of its subnets, where any one holds all NodePools."""
+        free = [each for each in self._nodes if each.spreads]
+        loads = {
+            room.id: sum(
+                (each.all for each in free if room.id in each.subnets), self._standing[room.id]
+            )
+            for room in self._rooms
+        }
+        if not all(room.holds(loads[room.id]) for room in self._rooms):
+            return None
+        chosen = self._single([each for each in self._nodes if not each.spreads], loads)
+        if chosen is None:
+            return None
+        return {**chosen, **{each.name: each.subnets for each in free}}
+
+    def _found(self) -> Iterator[Assigned]:
+        """Yield assignments, those that spread nothing first."""
+        for spreads in ((), *self._spreads()):
+            names = frozenset[str]().union(*(spread.names for spread in spreads))
+            rest = [each for each in self._nodes if each.name not in names]
+
+            def suits(loads: Mapping[str, Draw], spreads: Sequence[_Spread] = spreads) -> bool:
+                return all(_is_held(self._rooms, spread, loads) for spread in spreads)
+
+            chosen = self._single(rest, self._standing, suits)
+            if chosen is not None:
+                yield {
+                    **chosen,
+                    **{name: each.subnets for each in spreads for name in each.names},
+                }
+            if self._left <= 0:
+                return
+
+    def _spreads(self) -> Iterator[tuple[_Spread, ...]]:
+        """Yield shards to spread: most of them, over most subnets, first."""
+        single = [*self._sharing()]
+        yield from ((spread,) for spread in single)
+        for one, other in itertools.combinations(single, 2):
+            if one.names & other.names or {*one.subnets} & {*other.subnets}:
+                continue
+            yield one, other
+
+    def _sharing(self) -> Iterator[_Spread]:
+        alike: dict[tuple[tuple[str, ...], int, Draw], list[Nodes]] = {}
+        for each in self._nodes:
+            if each.spreads:
+                alike.setdefault((each.subnets, each.count, each.each), []).append(each)
+        counts = itertools.product(*(range(len(shards), -1, -1) for shards in alike.values()))
+        for taken in sorted(counts, key=sum, reverse=True):
+            shards = [
+                shard
+                for count, same in zip(taken, alike.values(), strict=True)
+                for shard in same[:count]
+            ]
+            if not shards:
+                continue
+            common = [
+                room.id
+                for room in self._rooms
+                if all(room.id in shard.subnets for shard in shards)
+            ]
+            for size in range(len(common), 1, -1):
+                for subnets in itertools.combinations(common, size):
+                    yield _Spread(
+                        names=frozenset(shard.name for shard in shards),
+                        subnets=subnets,
+                        count=sum(shard.count for shard in shards),
+                        each=Draw(
+                            addresses=max(shard.each.addresses for shard in shards),
+                            prefixes=max(shard.each.prefixes for shard in shards),
+                        ),
+                    )
+
+    def _single(
+        self,
+        nodes: Sequence[Nodes],
+        loads: Mapping[str, Draw],
+        suits: Callable[[Mapping[str, Draw]], bool] = lambda _: True,
+    ) -> Assigned | None:
+        """Return the first subnet of each of ``nodes`` that leaves room for the others.
+
+        Args:
+            nodes: Shards of a single subnet each.
+            loads: What the subnets hold beside them.
+            suits: Whether the loads of all suit what is spread.
+        """
+        rooms = {room.id: room for room in self._rooms}
+        failed: set[tuple[int, tuple[Draw, ...]]] = set()
+
+        def rest(at: int, loads: Mapping[str, Draw]) -> dict[str, tuple[str, ...]] | None:
+            if at == len(nodes):
+                return {} if suits(loads) else None
+            state = (at, tuple(loads[id] for id in rooms))
+            if state in failed or self._left <= 0:
+                return None
+            self._left -= 1
+            for id in nodes[at].subnets:
+                after = loads[id] + nodes[at].all
+                if not rooms[id].holds(after):
+                    continue
+                chosen = rest(at + 1, {**loads, id: after})
+                if chosen is not None:
+                    return {nodes[at].name: (id,), **chosen}
+            failed.add(state)
+            return None
+
+        return rest(0, loads)
+
+
+def _is_held(rooms: Sequence[Room], spread: _Spread, loads: Mapping[str, Draw]) -> bool:
+    """Return whether ``spread`` fits into its subnets beside ``loads``, whoever comes first."""
+    own = [room for room in rooms if room.id in spread.subnets]
+    size = spread.each.total
+    # What a subnet has left for the nodes once all others are there.
+    left = {room.id: room.addresses - loads[room.id].total for room in own}
+    if sum(max(free, 0) // size for free in left.values()) < spread.count:
+        return False
+    for room in own:
+        others = [left[other.id] for other in own if other.id != room.id]
+        most = _most_nodes(room.addresses, others, size=size, count=spread.count)
+        if not room.holds(loads[room.id] + spread.each * most):
+            return False
+    return True
+
+
+def _most_nodes(free: int, others: Sequence[int], *, size: int, count: int) -> int:
+    """Return the most nodes that come into a subnet before what else it is to hold.
+
+    A node comes where no other subnet has more free addresses.
+
+    Args:
+        free: Free addresses of the subnet.
+        others: Those of the other subnets, once what else they hold is there.
+        size: Addresses of a node.
+        count: All nodes.
+    """
+    low, high = 0, count
+    while low < high:
+        nodes = (low + high + 1) // 2
+        level = free - (nodes - 1) * size
+        elsewhere = sum(max(0, -((level - other) // size)) for other in others)
+        if nodes + elsewhere <= count:
+            low = nodes
+        else:
+            high = nodes - 1
+    return low
