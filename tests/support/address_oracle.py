@@ -97,7 +97,9 @@ class _Game:
                     waiting.append(after)
         return True
 
-    def moves(self, state: tuple[tuple[int, ...], ...]) -> Iterator[tuple[tuple[int, ...], ...] | None]:
+    def moves(
+        self, state: tuple[tuple[int, ...], ...]
+    ) -> Iterator[tuple[tuple[int, ...], ...] | None]:
         drawn = [self.drawn(state, at) for at in range(len(self.rooms))]
         free = [room.addresses - draw.total for room, draw in zip(self.rooms, drawn, strict=True)]
         for number, each in enumerate(self.nodes):
@@ -124,15 +126,11 @@ class _Game:
         return sum(own, self.standing[at] * state[-1][at])
 
 
-def _more(
-    state: tuple[tuple[int, ...], ...], number: int, at: int
-) -> tuple[tuple[int, ...], ...]:
+def _more(state: tuple[tuple[int, ...], ...], number: int, at: int) -> tuple[tuple[int, ...], ...]:
     return _changed(state, number, at, 1)
 
 
-def _less(
-    state: tuple[tuple[int, ...], ...], number: int, at: int
-) -> tuple[tuple[int, ...], ...]:
+def _less(state: tuple[tuple[int, ...], ...], number: int, at: int) -> tuple[tuple[int, ...], ...]:
     return _changed(state, number, at, -1)
 
 

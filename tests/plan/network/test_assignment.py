@@ -51,9 +51,7 @@ def test_what_is_planned_fits_and_what_fits_is_planned(
     if found is not None:
         assert survives(rooms, nodes, standing, found)
     else:
-        assert not any(
-            survives(rooms, nodes, standing, each) for each in every_assignment(nodes)
-        )
+        assert not any(survives(rooms, nodes, standing, each) for each in every_assignment(nodes))
 
 
 @settings(deadline=None, max_examples=150)

@@ -248,9 +248,7 @@ class _Part:
             if not shards:
                 continue
             common = [
-                room.id
-                for room in self._rooms
-                if all(room.id in shard.subnets for shard in shards)
+                room.id for room in self._rooms if all(room.id in shard.subnets for shard in shards)
             ]
             for size in range(len(common), 1, -1):
                 for subnets in itertools.combinations(common, size):
