@@ -195,15 +195,18 @@ class Network(Construct):
         The interfaces wait for ``reservations``: each would take its address from anywhere in a
         subnet, and one address within a reserved range costs a prefix.
         """
-        ec2.CfnVPCEndpoint(
-            self,
-            "S3",
-            vpc_id=self.vpc_id,
-            service_name=f"com.amazonaws.{self._region}.s3",
-            vpc_endpoint_type="Gateway",
-            route_table_ids=self._route_tables[1:],
-        )
-        group_id = self._endpoint_group(plan).security_group_id
+        for service in plan.gateway_endpoints:
+            ec2.CfnVPCEndpoint(
+                self,
+                _pascal(service),
+                vpc_id=self.vpc_id,
+                service_name=f"com.amazonaws.{self._region}.{service}",
+                vpc_endpoint_type="Gateway",
+                route_table_ids=self._route_tables[1:],
+            )
+        if not plan.interface_endpoints:
+            return
+        group_id = plan.endpoint_security_group or self._endpoint_group(plan).security_group_id
         first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
         subnet_ids = [self._ids[first_of_zone[zone]] for zone in plan.zones]
         for service in plan.interface_endpoints:

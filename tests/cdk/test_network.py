@@ -9,8 +9,8 @@ from aws_cdk.assertions import Match, Template
 
 from tests.support.construct_stacks import REGION, make_stack, resources, the
 from tests.support.pools import make_cluster
+from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import NetworkPlan
-from ultrascale.plan.network.vpc import plan_network
 from ultrascale_constructs.network import Network
 
 ZONES = ["us-west-2a", "us-west-2b"]
@@ -32,7 +32,7 @@ def plan_of(zones: list[str]) -> NetworkPlan:
         "nodes": {"min": 2, "max": 4},
     }
     storage = {"lustre": [LUSTRE | {"zone": zones[0]}]}
-    return plan_network(make_cluster(network=network, pools=[pool], storage=storage))
+    return plan_cluster(make_cluster(network=network, pools=[pool], storage=storage)).network
 
 
 PLAN = plan_of(ZONES)
@@ -135,7 +135,7 @@ class TestSubnets:
             "pod_cidrs": {"count": 5, "from": "100.64.0.0/10"},
             "zones": [*ZONES, "us-west-2c"],
         }
-        built = Synthesized(plan_network(make_cluster(network=network)))
+        built = Synthesized(plan_cluster(make_cluster(network=network)).network)
 
         assert len(built.ids["accelerated"]) == len(set(built.ids["accelerated"])) == 7
         assert len(built.in_first_zone) == 3
@@ -364,7 +364,7 @@ class TestFlowLogs:
 def test_a_vpc_without_pod_ranges_has_one_range() -> None:
     network = {"vpc_cidr": "10.0.0.0/16", "zones": [*ZONES, "us-west-2c"]}
 
-    built = Synthesized(plan_network(make_cluster(network=network)))
+    built = Synthesized(plan_cluster(make_cluster(network=network)).network)
 
     built.template.resource_count_is("AWS::EC2::VPCCidrBlock", 0)
     built.template.has_resource_properties(

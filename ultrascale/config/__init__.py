@@ -7,6 +7,7 @@ import pydantic.main
 
 from ultrascale import yaml_writer
 from ultrascale.config import (
+    endpoint_rules,
     hyperpod_rules,
     job_pod_rules,
     job_rules,
@@ -123,6 +124,7 @@ _RULES = (
     job_pod_rules,
     job_rules,
     pool_rules,
+    endpoint_rules,
     vpc_rules,
     purchase_rules,
     queue_rules,

@@ -109,6 +109,8 @@ def read_cluster(cluster_file: Path) -> JobCluster:
     if wrong or reading.cluster is None:
         raise reading.refusal(wrong)
     planned = plan.assemble(reading.cluster, reading.ejected, reading.lock)
+    if wrong := [*plan.mistakes_of_plan(planned)]:
+        raise reading.refusal(wrong)
     return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
 
 

@@ -1,7 +1,15 @@
 """Plans of clusters: every decision that follows from a cluster file, made once."""
 
 from ultrascale.plan.cluster import assemble, load, plan_cluster
-from ultrascale.plan.mistakes import all_mistakes
+from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
-__all__ = ["ClusterPlan", "PoolPlan", "all_mistakes", "assemble", "load", "plan_cluster"]
+__all__ = [
+    "ClusterPlan",
+    "PoolPlan",
+    "all_mistakes",
+    "assemble",
+    "load",
+    "mistakes_of_plan",
+    "plan_cluster",
+]

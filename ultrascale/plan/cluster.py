@@ -1,6 +1,7 @@
 """Everything that follows from a cluster file."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ultrascale import config
@@ -19,7 +20,7 @@ from ultrascale.plan.delivery.images import (
 )
 from ultrascale.plan.delivery.mirror import plan_mirror
 from ultrascale.plan.delivery.package import package_object, package_words
-from ultrascale.plan.mistakes import all_mistakes
+from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
@@ -31,6 +32,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
+from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.vpc import plan_network, within_prefixes
@@ -101,7 +103,10 @@ def _plan(reading: config.Reading) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    return assemble(reading.cluster, reading.ejected, reading.lock)
+    planned = assemble(reading.cluster, reading.ejected, reading.lock)
+    if mistakes := [*mistakes_of_plan(planned)]:
+        raise reading.refusal(mistakes)
+    return planned
 
 
 def assemble(
@@ -137,7 +142,7 @@ def assemble(
     builds = plan_image_builds(cluster, pools, ejected)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
-    return ClusterPlan(
+    planned = ClusterPlan(
         name=cluster.name,
         region=cluster.region,
         partition=regions.lookup_region(cluster.region).partition,
@@ -202,6 +207,8 @@ def assemble(
         agreed_limits=_agreed_limits(cluster.agreed_limits),
         ejected=ejected,
     )
+    endpoints = plan_endpoints(planned, cluster.network)
+    return replace(planned, network=replace(network, endpoints=endpoints))
 
 
 def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:

@@ -7,8 +7,10 @@ from ultrascale.catalog import eks, regions
 from ultrascale.plan.addons import addons_can_be_installed
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands
+from ultrascale.plan.network.endpoints import endpoint_mistakes
 from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
@@ -42,6 +44,11 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
     What hangs on a value that is not supported yet is left out.
     """
     return _without_moot([*reading.mistakes, *reading.judge(_RULES)])
+
+
+def mistakes_of_plan(plan: ClusterPlan) -> Mistakes:
+    """Yield what is wrong with a cluster that only its whole plan shows."""
+    yield from endpoint_mistakes(plan)
 
 
 def _without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:

@@ -76,6 +76,7 @@ from ultrascale.plan.model.needs import (
 )
 from ultrascale.plan.model.network import (
     Egress,
+    EndpointPlan,
     ExistingVpcPlan,
     InterfaceCleanerPlan,
     NetworkPlan,
@@ -199,6 +200,7 @@ __all__ = [
     "DisruptionReason",
     "DnsScale",
     "Egress",
+    "EndpointPlan",
     "EtcdPlan",
     "EventPlan",
     "ExistingVpcPlan",

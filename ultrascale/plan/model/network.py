@@ -5,10 +5,12 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 from ultrascale.catalog import regions
+from ultrascale.catalog.endpoints import Kind as EndpointKind
 
 FlowLogs = Literal["cloudwatch", "s3", "none"]
 Egress = Literal["nat", "transit-gateway", "none"]
 SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
+EndpointState = Literal["made", "present", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,27 @@ class ExistingVpcPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointPlan:
+    """A VPC endpoint of an AWS service.
+
+    Attributes:
+        service: Its short name, which stands behind ``com.amazonaws.REGION.``.
+        kind: Whether it has interfaces, or is an entry in route tables.
+        state: `made` by the network's stack, `present` by what the file says of an existing VPC,
+            or `missing`: calls then take the VPC's way to the internet, if it has one.
+        required: Whether a part of the cluster fails where its calls have no way.
+        reasons: Calls of the service from within the VPC, one sentence each; empty where nothing
+            deployed makes any.
+    """
+
+    service: str
+    kind: EndpointKind
+    state: EndpointState
+    required: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPlan:
     """The VPC.
 
@@ -79,7 +102,9 @@ class NetworkPlan:
             grow may move subnets.
         reserves_by_function: Whether CloudFormation has no type for the prefix reservations of
             subnets in this Region, so that a function makes them.
-        interface_endpoints: Short names of the AWS services reached through interface endpoints.
+        endpoints: VPC endpoints that are made, stated or needed.
+        endpoint_security_group: Id of a security group that is there, for the interfaces of those
+            that are made; None makes one.
         flow_logs: Destination of flow logs.
         log_retention_days: How long flow logs and a function's log are kept, in days.
     """
@@ -94,9 +119,27 @@ class NetworkPlan:
     plain_in_pod_ranges: bool
     dealt_by_need: bool
     reserves_by_function: bool
-    interface_endpoints: tuple[str, ...]
+    endpoints: tuple[EndpointPlan, ...] = ()
+    endpoint_security_group: str | None = None
     flow_logs: FlowLogs
     log_retention_days: int
+
+    @property
+    def interface_endpoints(self) -> tuple[str, ...]:
+        """Short names of the services whose interface endpoints are made."""
+        return self._made("interface")
+
+    @property
+    def gateway_endpoints(self) -> tuple[str, ...]:
+        """Short names of the services whose gateway endpoints are made."""
+        return self._made("gateway")
+
+    def _made(self, kind: EndpointKind) -> tuple[str, ...]:
+        return tuple(
+            endpoint.service
+            for endpoint in self.endpoints
+            if endpoint.kind == kind and endpoint.state == "made"
+        )
 
     def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
         """Return the subnets of ``kind``, in zone order."""

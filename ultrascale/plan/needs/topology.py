@@ -14,8 +14,6 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs.pools import endpoint_interfaces, nat_gateways, shards_of
 from ultrascale.plan.network.vpc import node_subnet_kind
 
-_GATEWAY_ENDPOINTS = ("s3",)
-
 
 def plan_topology(plan: ClusterPlan) -> Topology:
     """Return the parts of ``plan`` that a picture shows."""
@@ -33,7 +31,7 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         nat_gateways=nat_gateways(plan),
         interface_endpoints=network.interface_endpoints,
         endpoint_interfaces=endpoint_interfaces(plan),
-        gateway_endpoints=_GATEWAY_ENDPOINTS,
+        gateway_endpoints=network.gateway_endpoints,
         flow_logs=network.flow_logs,
         pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
         file_systems=tuple(

@@ -1,4 +1,4 @@
-"""The VPC: its subnets and endpoints."""
+"""The VPC and its subnets."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,23 +12,6 @@ from ultrascale.plan.network.demand import demands, may_move
 from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
 
-_ALWAYS_ENDPOINTS = (
-    "ec2",
-    "ecr.api",
-    "ecr.dkr",
-    "sts",
-    "logs",
-    "monitoring",
-    "ssm",
-    "ssmmessages",
-    "ec2messages",
-    "eks",
-    "eks-auth",
-    "elasticloadbalancing",
-    "autoscaling",
-    "kms",
-)
-
 PODS_OF_A_PREFIX = eks.ADDRESSES_PER_PREFIX - 1
 """Pods with an address of their own on a node that holds a single prefix.
 
@@ -39,14 +22,12 @@ Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/prefix-and-ip
 
 
 def plan_network(cluster: config.Cluster) -> NetworkPlan:
-    """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` finds large enough."""
+    """Lay out the VPC of ``cluster``, in ranges that `AddressCheck` finds large enough.
+
+    Its endpoints follow from what is deployed, see `plan.network.endpoints`.
+    """
     network = cluster.network
     region = regions.lookup_region(cluster.region)
-    endpoints = [*_ALWAYS_ENDPOINTS]
-    if cluster.storage.lustre:
-        endpoints.append("fsx")
-    if _hears_of_interruptions(cluster):
-        endpoints.append("sqs")
     primary, *secondary = network.ranges
     existing = plan_existing_vpc(network, cluster.account)
     check = address_check(network)
@@ -63,7 +44,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         plain_in_pod_ranges=ranges is not None and ranges.plain,
         dealt_by_need=ranges is not None and ranges.by_need,
         reserves_by_function=existing is None and not region.subnet_cidr_reservations,
-        interface_endpoints=tuple(endpoints),
+        endpoint_security_group=network.endpoints.security_group,
         flow_logs=network.flow_logs if existing is None else "none",
         log_retention_days=retention.LOG_DAYS,
     )
@@ -87,12 +68,6 @@ def network_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
             "them"
         )
         yield config.refuse(_RANGES, wrong, todo, got="")
-
-
-def _hears_of_interruptions(cluster: config.Cluster) -> bool:
-    """Return whether a controller reads a queue of instances that AWS is about to take away."""
-    self_managed = any(pool.is_self_managed for pool in cluster.pools)
-    return cluster.karpenter is not None or self_managed
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:
