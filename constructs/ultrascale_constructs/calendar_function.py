@@ -205,6 +205,8 @@ def _fingerprint(scope: Construct, plan: PoolPlan | NodePoolPlan) -> str:
     would change the templates of all clusters.
     """
     fields = _OF_GROUPS if isinstance(plan, PoolPlan) else _OF_NODE_POOLS
+    if isinstance(plan, PoolPlan) and plan.volume_key is not None:
+        fields = (*fields, "volume_key")
     text = repr([(name, getattr(plan, name)) for name in fields])
     if Token.is_unresolved(text):
         # The number of a token changes with whatever else the app defines.

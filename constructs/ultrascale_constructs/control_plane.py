@@ -15,7 +15,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import subnets
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 
 _LOGGING = {
     "api": eks.ClusterLoggingTypes.API,
@@ -88,7 +88,7 @@ class ControlPlane(Construct):
     def _cluster(
         self, name: str, plan: ControlPlanePlan, vpc: ec2.IVpc, subnet_ids: Sequence[str]
     ) -> eks.Cluster:
-        key = Key(self, "Key", description=f"Kubernetes API data of {name}").key
+        key = key_of(self, description=f"Kubernetes API data of {name}", arn=plan.secrets_key)
         return eks.Cluster(
             self,
             "Resource",

@@ -128,9 +128,17 @@ def _kubernetes(plan: InstanceGroupPlan) -> sagemaker.CfnCluster.ClusterKubernet
 def _storage(
     plan: InstanceGroupPlan, file_systems: FileSystems
 ) -> list[sagemaker.CfnCluster.ClusterInstanceStorageConfigProperty]:
-    volume = sagemaker.CfnCluster.ClusterEbsVolumeConfigProperty(
-        volume_size_in_gb=plan.volume_gib, root_volume=False
-    )
+    ebs = sagemaker.CfnCluster.ClusterEbsVolumeConfigProperty
+    volumes = [
+        ebs(
+            volume_size_in_gb=plan.volume_gib,
+            root_volume=False,
+            volume_kms_key_id=plan.volume_key,
+        )
+    ]
+    if plan.volume_key is not None:
+        # Its size is SageMaker's.
+        volumes.append(ebs(root_volume=True, volume_kms_key_id=plan.volume_key))
     mounts = [
         sagemaker.CfnCluster.ClusterFsxLustreConfigProperty(
             dns_name=file_systems[name][0], mount_name=file_systems[name][1], mount_path=path
@@ -139,6 +147,6 @@ def _storage(
     ]
     of = sagemaker.CfnCluster.ClusterInstanceStorageConfigProperty
     return [
-        of(ebs_volume_config=volume),
+        *(of(ebs_volume_config=volume) for volume in volumes),
         *(of(fsx_lustre_config=mount) for mount in mounts),
     ]

@@ -8,6 +8,19 @@ from constructs import Construct
 from ultrascale_constructs.cdk_types import anyone, as_key
 
 
+def key_of(scope: Construct, *, description: str, arn: str | None) -> kms.IKey:
+    """Return the user's own key, or define one as `Key` in ``scope``.
+
+    Args:
+        scope: Parent.
+        description: Description of a key of ours.
+        arn: ARN of the user's own key, of which nothing is changed; None: there is none.
+    """
+    if arn is not None:
+        return kms.Key.from_key_arn(scope, "Key", arn)
+    return Key(scope, "Key", description=description).key
+
+
 class Key(Construct):
     """Defines a rotated key that outlives its stack and that no ordinary administrator can disable.
 

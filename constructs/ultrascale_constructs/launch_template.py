@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk
+from ultrascale.plan.model import NetworkInterface, PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.node_config import user_data
 
@@ -62,7 +62,7 @@ class NodeLaunchTemplate(Construct):
         self.template = ec2.CfnLaunchTemplate(self, "Resource", launch_template_data=empty)
         cluster = self_managed.cluster if self_managed else None
         data = {
-            "BlockDeviceMappings": [_root_volume(plan.root_disk)],
+            "BlockDeviceMappings": [_root_volume(plan)],
             "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
             "TagSpecifications": _tags(plan, name=f"{cluster_name}-{plan.name}"),
             "UserData": {"Fn::Base64": user_data(plan, cluster=cluster)},
@@ -82,7 +82,8 @@ class NodeLaunchTemplate(Construct):
         self.data: Mapping[str, object] = data
 
 
-def _root_volume(disk: RootDisk) -> Mapping[str, object]:
+def _root_volume(plan: PoolPlan) -> Mapping[str, object]:
+    disk = plan.root_disk
     return {
         "DeviceName": "/dev/xvda",
         "Ebs": {
@@ -91,6 +92,7 @@ def _root_volume(disk: RootDisk) -> Mapping[str, object]:
             "Iops": disk.iops,
             "Throughput": disk.throughput_mibps,
             "Encrypted": True,
+            **({} if plan.volume_key is None else {"KmsKeyId": plan.volume_key}),
             "DeleteOnTermination": True,
         },
     }

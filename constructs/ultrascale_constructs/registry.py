@@ -7,7 +7,7 @@ from aws_cdk import aws_ecr as ecr
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 
 
 class Registry(Construct):
@@ -25,9 +25,20 @@ class Registry(Construct):
         cluster_name: str,
         repositories: Sequence[str],
         untagged_image_retention_days: int,
+        key_arn: str | None,
     ) -> None:
+        """Define the repositories.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster_name: Name of the cluster.
+            repositories: Names of the repositories in the cluster file.
+            untagged_image_retention_days: How long images without a tag are kept, in days.
+            key_arn: ARN of the user's own key; None: one is made.
+        """
         super().__init__(scope, id)
-        self.key = Key(self, "Key", description=f"Container images of {cluster_name}").key
+        self.key = key_of(self, description=f"Container images of {cluster_name}", arn=key_arn)
         for name in repositories:
             ecr.Repository(
                 self,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from ultrascale import yaml_writer
 from ultrascale.documents import Json, JsonObject
-from ultrascale.plan.model import NetworkInterface, NodeClassPlan, ReservationPlan, RootDisk
+from ultrascale.plan.model import NetworkInterface, NodeClassPlan, ReservationPlan
 from ultrascale.plan.names import NODE_CONFIG_API_VERSION
 
 Spec = JsonObject
@@ -34,7 +34,7 @@ def ec2_node_class_spec(plan: NodeClassPlan) -> Spec:
     spec: dict[str, Json] = {
         "amiSelectorTerms": [{"alias": plan.ami_alias}],
         **_selectors(plan),
-        "blockDeviceMappings": [_root_volume(plan.root_disk)],
+        "blockDeviceMappings": [_root_volume(plan)],
         "metadataOptions": {
             "httpEndpoint": "enabled",
             "httpProtocolIPv6": "disabled",
@@ -76,6 +76,7 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
             "size": f"{disk.size_gib}Gi",
             "iops": disk.iops,
             "throughput": disk.throughput_mibps,
+            **_key(plan),
         },
         # EKS's own defaults, spelled out.
         "snatPolicy": "Random",
@@ -121,7 +122,8 @@ def _network_interface(nic: NetworkInterface) -> Spec:
     return {"networkCardIndex": nic.card, "deviceIndex": nic.device, "interfaceType": nic.kind}
 
 
-def _root_volume(disk: RootDisk) -> Spec:
+def _root_volume(plan: NodeClassPlan) -> Spec:
+    disk = plan.root_disk
     return {
         "deviceName": "/dev/xvda",
         "rootVolume": True,
@@ -131,9 +133,14 @@ def _root_volume(disk: RootDisk) -> Spec:
             "iops": disk.iops,
             "throughput": disk.throughput_mibps,
             "encrypted": True,
+            **_key(plan),
             "deleteOnTermination": True,
         },
     }
+
+
+def _key(plan: NodeClassPlan) -> Spec:
+    return {} if plan.volume_key is None else {"kmsKeyID": plan.volume_key}
 
 
 def _name_servers(plan: NodeClassPlan) -> Spec:

@@ -9,7 +9,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.database import Database
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 from ultrascale_constructs.pod_identity import PodIdentityRole
 from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import export
@@ -38,7 +38,9 @@ class BackendStack(Stack):
             self,
             "Database",
             plan=backend.database,
-            key=Key(self, "Key", description=f"Database of the backend of {plan.name}").key,
+            key=key_of(
+                self, description=f"Database of the backend of {plan.name}", arn=plan.keys.storage
+            ),
             cluster=cluster,
         )
         PodIdentityRole(

@@ -23,6 +23,9 @@ class RegistryStack(Stack):
             cluster_name=plan.name,
             repositories=plan.repositories,
             untagged_image_retention_days=plan.untagged_image_retention_days,
+            key_arn=plan.keys.registry,
         ).key
-        # It stays when nothing is built any more: the stack of the builder would still import it.
-        self.export_value(self.key.key_arn)
+        if plan.keys.registry is None:
+            # It stays when nothing is built any more: the stack of the builder would still import
+            # it.
+            self.export_value(self.key.key_arn)

@@ -10,7 +10,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
 from ultrascale_constructs.network import Network
@@ -36,7 +36,11 @@ class StorageStack(Stack):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        key = Key(self, "Key", description=f"File systems and buckets of {plan.name}").key
+        key = key_of(
+            self,
+            description=f"File systems and buckets of {plan.name}",
+            arn=plan.keys.storage,
+        )
         values: dict[str, str] = {}
         file_systems: dict[str, LustreFileSystem] = {}
         for lustre in plan.lustre:

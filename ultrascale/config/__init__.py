@@ -61,6 +61,7 @@ from ultrascale.config.jobs import (
     Volume,
 )
 from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.keys import KeyArn, Keys, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.network import (
     AgreedLimits,
@@ -172,7 +173,9 @@ __all__ = [
     "JobValues",
     "JobValuesReading",
     "Karpenter",
+    "KeyArn",
     "KeyPath",
+    "Keys",
     "Kubernetes",
     "Lustre",
     "LustreS3",
@@ -242,6 +245,7 @@ __all__ = [
     "load",
     "loads",
     "may_read",
+    "misplaced_key",
     "modeline",
     "named",
     "near",

@@ -14,6 +14,7 @@ from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import AnyJob, JobName, StatedJob
 from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.keys import Keys
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.observability import Observability
@@ -31,6 +32,11 @@ class Cluster(Identity):
 
     kubernetes: Kubernetes = Field(default_factory=Kubernetes)
     """The EKS control plane."""
+
+    keys: Keys = Field(default_factory=Keys)
+    """Customer-managed KMS keys. Default: keys that the stacks make, and AWS's own for volumes and
+    logs.
+    """
 
     karpenter: Karpenter | None = None
     """Self-managed Karpenter. Default: not installed."""

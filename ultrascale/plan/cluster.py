@@ -25,6 +25,7 @@ from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
     ControlPlanePlan,
+    KeysPlan,
     NetworkPlan,
     PoolPlan,
     ScalePlan,
@@ -134,6 +135,7 @@ def assemble(
             kubernetes_version=version,
             network_zones=config.zones_of(pool, cluster.network),
             name_servers=name_servers(cluster, pool, scale),
+            volume_key=cluster.keys.volumes,
         )
     ]
     control_plane = _control_plane(cluster, network, pools, scale)
@@ -150,6 +152,7 @@ def assemble(
         permissions_boundary=cluster.permissions_boundary,
         package=package_words(cluster.pipeline),
         package_object=package_object(cluster.pipeline),
+        keys=KeysPlan(**cluster.keys.model_dump()),
         network=network,
         network_policies=plan_network_policies(cluster, scale),
         interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
@@ -243,6 +246,8 @@ def _control_plane(
         log_types=_log_types(kubernetes, scale),
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
+        secrets_key=cluster.keys.secrets,
+        volume_key=cluster.keys.volumes,
         auto_mode=any(pool.is_auto_mode for pool in pools),
         node_addons=node_addons(cluster, network, scale),
         workload_addons=workload_addons(cluster, pools, scale),

@@ -47,6 +47,7 @@ from ultrascale.plan.model.jobs import (
     TaskPlan,
     TolerationPlan,
 )
+from ultrascale.plan.model.keys import KeysPlan, KeyUse
 from ultrascale.plan.model.needs import (
     AgreedLimit,
     CheckpointNeeds,
@@ -230,6 +231,8 @@ __all__ = [
     "JobPlan",
     "KarpenterPlan",
     "KarpenterScale",
+    "KeyUse",
+    "KeysPlan",
     "KueuePlan",
     "LinePlan",
     "LoadGroup",

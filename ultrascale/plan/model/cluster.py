@@ -17,6 +17,7 @@ from ultrascale.plan.model.images import (
     MirrorPlan,
 )
 from ultrascale.plan.model.jobs import SavesPlan
+from ultrascale.plan.model.keys import KeysPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
@@ -76,6 +77,10 @@ class ControlPlanePlan:
         log_types: Control-plane logs that are written.
         log_retention_days: How long they are kept, in days.
         admins: IAM roles with cluster administration.
+        secrets_key: ARN of the user's key of the API's data; None: the cluster stack makes one. A
+            change replaces the cluster.
+        volume_key: ARN of the user's key of volumes, which EKS Auto Mode has to use; None: the
+            account's default key of EBS.
         auto_mode: Whether EKS Auto Mode runs its compute, storage and load-balancing controllers.
         node_addons: Add-ons that must be there before a node joins.
         workload_addons: Add-ons that need a node to become healthy.
@@ -91,6 +96,8 @@ class ControlPlanePlan:
     log_types: tuple[str, ...]
     log_retention_days: int
     admins: tuple[str, ...]
+    secrets_key: str | None
+    volume_key: str | None
     auto_mode: bool
     node_addons: tuple[AddonPlan, ...]
     workload_addons: tuple[AddonPlan, ...]
@@ -108,6 +115,7 @@ class ClusterPlan:
         permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
         package: What the builds of the file's pipeline install, in words; None without a pipeline.
         package_object: The wheel that the pipeline of its file installs, where it is in a bucket.
+        keys: The user's own KMS keys.
         network: VPC.
         network_policies: Reach of network policies.
         interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
@@ -168,6 +176,7 @@ class ClusterPlan:
     permissions_boundary: str | None
     package: str | None
     package_object: PackageObject | None
+    keys: KeysPlan
     network: NetworkPlan
     network_policies: NetworkPolicyPlan
     interface_cleaner: InterfaceCleanerPlan | None

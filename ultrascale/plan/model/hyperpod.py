@@ -27,6 +27,7 @@ class InstanceGroupPlan:
         subnets: Subnets of its instances, in the order in which ranges were added.
         addresses: Single IPv4 addresses that each instance takes.
         volume_gib: Size of the second EBS volume, which holds images and containers, in GiB.
+        volume_key: ARN of the KMS key of both volumes; None: SageMaker's own.
         mounts: Where each instance mounts file systems of its zone, of as many as a group takes.
     """
 
@@ -41,6 +42,7 @@ class InstanceGroupPlan:
     subnets: tuple[SubnetPlan, ...]
     addresses: int
     volume_gib: int
+    volume_key: str | None
     mounts: Mapping[str, str]
 
 

@@ -33,6 +33,8 @@ class NodeClassPlan:
         placement_group: Placeholder for the name of the placement group in ``dist/``, or None.
         network_interfaces: Every interface of a node; empty where one ENA interface is enough.
         root_disk: Root volume, or Auto Mode's ephemeral storage.
+        volume_key: ARN of the KMS key of the nodes' volumes; None: the account's default key of
+            EBS.
         ip_prefixes: /28 prefixes of pod addresses that a node launches with; 0 leaves them to
             what gives pods their addresses later.
         tags: EC2 tags of instances and volumes.
@@ -55,6 +57,7 @@ class NodeClassPlan:
     placement_group: str | None
     network_interfaces: tuple[NetworkInterface, ...]
     root_disk: RootDisk
+    volume_key: str | None
     ip_prefixes: int
     tags: Mapping[str, str]
     ami_alias: str

@@ -124,6 +124,8 @@ class PoolPlan(Provisioned):
         labels: Node labels.
         taints: Node taints.
         root_disk: Root volume.
+        volume_key: ARN of the KMS key of the nodes' volumes; None: the account's default key of
+            EBS, or SageMaker's own.
         raid0: Whether the node's NVMe disks are joined into one volume for images and pods.
         parallel_image_pull: Whether images are pulled and unpacked in parallel.
         name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
@@ -166,6 +168,7 @@ class PoolPlan(Provisioned):
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     root_disk: RootDisk
+    volume_key: str | None
     raid0: bool
     parallel_image_pull: bool
     name_servers: tuple[str, ...]

@@ -104,6 +104,8 @@ def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> Ins
     pool = cluster.pool(plan.pool)
     purchase = pool.purchase
     near = [each for each in cluster.storage.lustre if plan.zones == (each.zone,)]
+    # Of the root volume only a key of the user's own is stated.
+    volumes = 1 if plan.volume_key is None else 2
     return InstanceGroupPlan(
         name=plan.name,
         instance_types=plan.node_types,
@@ -116,10 +118,11 @@ def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> Ins
         subnets=group_subnets(plan, network.of_kind(node_subnet_kind(network, plan))),
         addresses=single_addresses(plan),
         volume_gib=_VOLUME_GIB,
-        # One is the volume's. Pods mount every file system, by their claims.
+        volume_key=plan.volume_key,
+        # Pods mount every file system, by their claims.
         mounts={
             lustre.name: f"{_MOUNTS}/{lustre.name}"
-            for lustre in near[: hyperpod.STORAGE_PER_GROUP - 1]
+            for lustre in near[: hyperpod.STORAGE_PER_GROUP - volumes]
         },
     )
 

@@ -39,6 +39,7 @@ def plan_node_class(
         placement_group=names.placement_group(pool.name) if pool.placement_group else None,
         network_interfaces=pool.network_interfaces or _without_efa(pool),
         root_disk=pool.root_disk,
+        volume_key=pool.volume_key,
         ip_prefixes=_ip_prefixes(network, pool),
         tags=pool.tags,
         ami_alias=pool.ami_alias,

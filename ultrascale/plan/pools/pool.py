@@ -24,6 +24,7 @@ def plan_pools(
     kubernetes_version: str,
     network_zones: tuple[str, ...] = (),
     name_servers: tuple[str, ...] = (),
+    volume_key: str | None = None,
 ) -> tuple[PoolPlan, ...]:
     """Return a plan of each shard of ``pool``; `plan_pool` says of what.
 
@@ -38,6 +39,7 @@ def plan_pools(
             network_zones=network_zones,
             shard=number,
             name_servers=name_servers,
+            volume_key=volume_key,
         )
         for number in numbers
     )
@@ -50,6 +52,7 @@ def plan_pool(
     network_zones: tuple[str, ...] = (),
     shard: int | None = None,
     name_servers: tuple[str, ...] = (),
+    volume_key: str | None = None,
 ) -> PoolPlan:
     """Join ``pool`` with the catalog.
 
@@ -59,6 +62,7 @@ def plan_pool(
         network_zones: Zones of a pool that names none.
         shard: Number of the shard that is planned; None where the pool has no shards.
         name_servers: Whom its pods ask for names, in this order; empty: as EKS has it.
+        volume_key: ARN of the KMS key of its volumes; None: the account's default key of EBS.
 
     Raises:
         CatalogError: No source states a value that the pool needs.
@@ -107,6 +111,7 @@ def plan_pool(
         labels=node_labels(pool, shard, specs, has_efa=bool(interfaces)),
         taints=(*node_taints(pool, first), *(Taint(**each.model_dump()) for each in pool.taints)),
         root_disk=_root_disk(specs),
+        volume_key=volume_key,
         raid0=all(spec.nvme_total_gb > 0 for spec in specs),
         parallel_image_pull=accelerator is not None,
         name_servers=name_servers,
