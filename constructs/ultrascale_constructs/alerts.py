@@ -16,7 +16,7 @@ from constructs import Construct, IConstruct
 from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.cdk_types import anyone, service
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 from ultrascale_constructs.schedule import on_time, retried_for, scheduler_role, yearly
 
 _REMINDED_FOR = timedelta(hours=1)
@@ -76,6 +76,7 @@ class Alerts(Construct):
         plan: AlertsPlan,
         cluster_name: str,
         placeholders: Mapping[str, str],
+        key_arn: str | None,
     ) -> None:
         """Define the topic, its events and its reminders.
 
@@ -85,9 +86,10 @@ class Alerts(Construct):
             plan: The topic, its subscriber, its events and its reminders.
             cluster_name: Name of the cluster, with which the alarms' names begin.
             placeholders: Values of placeholders among the dimensions' values.
+            key_arn: ARN of the user's own key of the topic; None: one is made.
         """
         super().__init__(scope, id)
-        key = Key(self, "Key", description=f"Alarms of {cluster_name}").key
+        key = key_of(self, description=f"Alarms of {cluster_name}", arn=key_arn)
         topic = sns.CfnTopic(self, "Topic", topic_name=plan.topic, kms_master_key_id=key.key_arn)
         sns.CfnSubscription(
             self, "Email", topic_arn=topic.ref, protocol="email", endpoint=plan.email

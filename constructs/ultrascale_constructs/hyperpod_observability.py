@@ -7,7 +7,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from ultrascale.plan.model import AddonPlan
-from ultrascale_constructs.key import Key
+from ultrascale_constructs.key import key_of
 from ultrascale_constructs.pod_identity import pods_of
 
 
@@ -20,10 +20,27 @@ class HyperPodObservability(Construct):
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: AddonPlan, cluster_name: str) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: AddonPlan,
+        cluster_name: str,
+        key_arn: str | None,
+    ) -> None:
+        """Define both.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            plan: The add-on.
+            cluster_name: Name of the cluster.
+            key_arn: ARN of the user's own key of the metrics; None: one is made.
+        """
         super().__init__(scope, id)
         assert plan.service_account is not None
-        key = Key(self, "Key", description=f"Prometheus metrics of {cluster_name}").key
+        key = key_of(self, description=f"Prometheus metrics of {cluster_name}", arn=key_arn)
         workspace = aps.CfnWorkspace(self, "Workspace", alias=cluster_name, kms_key_arn=key.key_arn)
         workspace.apply_removal_policy(RemovalPolicy.RETAIN)
         role = iam.Role(

@@ -2,9 +2,25 @@
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_logs as logs
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from ultrascale_constructs.cdk_types import child
+
+
+def encrypt_logs(scope: IConstruct, key_arn: str) -> None:
+    """Encrypt each log group in ``scope`` and below it, those of the CDK's own functions too.
+
+    Of a group that is there, what it gets from now on.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
+
+    Args:
+        scope: An app, with all of its stacks.
+        key_arn: ARN of the key, whose policy lets CloudWatch Logs use it.
+    """
+    for construct in scope.node.find_all():
+        if isinstance(construct, logs.CfnLogGroup):
+            construct.kms_key_id = key_arn
 
 
 def define_log_group(scope: Construct, id: str = "Logs", *, retention_days: int) -> logs.LogGroup:

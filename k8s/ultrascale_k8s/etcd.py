@@ -122,7 +122,11 @@ def _storage_class(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
         "StorageClass",
         metadata=metadata(STORAGE_CLASS, component=ETCD_SERVER_SERVICE),
         provisioner=plan.volume_provisioner,
-        parameters={"type": "gp3", "encrypted": "true"},
+        parameters={
+            "type": "gp3",
+            "encrypted": "true",
+            **({} if plan.volume_key is None else {"kmsKeyId": plan.volume_key}),
+        },
         reclaim_policy="Delete",
         volume_binding_mode="WaitForFirstConsumer",
         allow_volume_expansion=True,

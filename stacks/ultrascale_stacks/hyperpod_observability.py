@@ -19,4 +19,6 @@ class HyperPodObservabilityStack(Stack):
         assert plan.observability is not None, "a cluster without metrics has no such stack"
         addon = plan.observability.hyperpod_addon
         assert addon is not None, "a cluster without HyperPod has no such stack"
-        HyperPodObservability(self, "HyperPod", plan=addon, cluster_name=plan.name)
+        HyperPodObservability(
+            self, "HyperPod", plan=addon, cluster_name=plan.name, key_arn=plan.keys.logs
+        )

@@ -79,6 +79,7 @@ class ObservabilityStack(Stack):
                 plan=observability.alerts,
                 cluster_name=plan.name,
                 placeholders=placeholders,
+                key_arn=plan.keys.logs,
             )
 
 

@@ -26,6 +26,7 @@ def make_group(name: str = "train", **changes: Any) -> InstanceGroupPlan:
         "subnets": (),
         "addresses": 81,
         "volume_gib": 500,
+        "volume_key": None,
         "mounts": {},
     }
     return InstanceGroupPlan(**fields | changes)

@@ -20,6 +20,7 @@ def built() -> Template:
         cluster_name="research",
         repositories=("bert", "team/board"),
         untagged_image_retention_days=14,
+        key_arn=None,
     )
     return Template.from_stack(stack)
 

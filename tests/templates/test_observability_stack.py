@@ -318,7 +318,7 @@ def test_hyperpods_addon_writes_to_a_workspace_of_its_own_and_nowhere_else() -> 
     addon = of(CLUSTERS["with HyperPod's add-on"]).hyperpod_addon
     assert addon is not None
 
-    HyperPodObservability(stack, "HyperPod", plan=addon, cluster_name="c")
+    HyperPodObservability(stack, "HyperPod", plan=addon, cluster_name="c", key_arn=None)
 
     template = Template.from_stack(stack)
     workspace = the(template, "AWS::APS::Workspace")

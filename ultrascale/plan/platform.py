@@ -187,6 +187,7 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
         volume_provisioner=auto_mode.VOLUME_PROVISIONER
         if all(pool.is_auto_mode for pool in cluster.pools if pool.role == "system")
         else addons.EBS_VOLUME_PROVISIONER,
+        volume_key=cluster.keys.volumes,
     )
 
 

@@ -118,6 +118,7 @@ class EtcdPlan:
             which ours speaks, always is.
         volume_gib: Size of each member's gp3 volume, in GiB.
         volume_provisioner: Driver that makes the volumes on the nodes it runs on.
+        volume_key: ARN of their KMS key; None: the account's default key of EBS.
     """
 
     image: str
@@ -126,6 +127,7 @@ class EtcdPlan:
     v2_api: bool
     volume_gib: int
     volume_provisioner: str
+    volume_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,131 @@
+"""Keys of a security team: each volume, file system, bucket and image takes its own, none of ours.
+
+A volume without the key breaks the company's rule silently; a key of ours may not even be made.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.assembly import Assembly, synthesize
+from tests.support.folders import ROOT
+
+USES = ("volumes", "secrets", "storage", "registry", "logs")
+KEYS = {
+    use: f"arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-55555555550{number}"
+    for number, use in enumerate(USES, 1)
+}
+ADDED: Mapping[str, Any] = {
+    "keys": KEYS,
+    "images": {"repositories": ["trainer"], "builds": {"trainer": "nvidia"}},
+    "scheduling": {"rendezvous": {"backend": "etcd"}},
+}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    folder = tmp_path_factory.mktemp("keys")
+    document = yaml.safe_load((ROOT / "clusters" / "hybrid-hyperpod.yaml").read_text())
+    file = folder / "cluster.yaml"
+    file.write_text(yaml.safe_dump({**document, **ADDED}))
+    return synthesize(file, folder)
+
+
+def properties(built: Assembly, kind: str) -> list[Mapping[str, Any]]:
+    found = [body["Properties"] for _, body in built.resources(kind)]
+    assert found, f"no {kind} to look at"
+    return found
+
+
+def test_no_stack_makes_a_key(built: Assembly) -> None:
+    assert not [*built.resources("AWS::KMS::Key")]
+
+
+def test_every_launch_template_encrypts_its_volumes_with_the_key(built: Assembly) -> None:
+    keys = {
+        disk["Ebs"]["KmsKeyId"]
+        for each in properties(built, "AWS::EC2::LaunchTemplate")
+        for disk in each["LaunchTemplateData"]["BlockDeviceMappings"]
+    }
+
+    assert keys == {KEYS["volumes"]}
+
+
+def test_every_node_of_karpenter_encrypts_its_volumes_with_the_key(built: Assembly) -> None:
+    classes = [each for each in built.documents if each["kind"] == "EC2NodeClass"]
+
+    assert classes
+    for each in classes:
+        (disk,) = each["spec"]["blockDeviceMappings"]
+        assert disk["ebs"]["kmsKeyID"] == KEYS["volumes"]
+
+
+def test_both_volumes_of_each_hyperpod_instance_take_the_key(built: Assembly) -> None:
+    (cluster,) = properties(built, "AWS::SageMaker::Cluster")
+    for group in cluster["InstanceGroups"]:
+        volumes = [
+            each["EbsVolumeConfig"]
+            for each in group["InstanceStorageConfigs"]
+            if "EbsVolumeConfig" in each
+        ]
+
+        assert {each["RootVolume"] for each in volumes} == {True, False}
+        assert {each["VolumeKmsKeyId"] for each in volumes} == {KEYS["volumes"]}
+        # Of the root volume SageMaker chooses the size.
+        assert all("VolumeSizeInGB" not in each for each in volumes if each["RootVolume"])
+        assert len(group["InstanceStorageConfigs"]) <= 4
+
+
+def test_volumes_that_pods_claim_take_the_key(built: Assembly) -> None:
+    storage_class = built.find("StorageClass", "ultrascale-gp3")
+
+    assert storage_class["parameters"]["kmsKeyId"] == KEYS["volumes"]
+
+
+def test_the_kubernetes_api_encrypts_with_the_key_of_secrets(built: Assembly) -> None:
+    (cluster,) = properties(built, "AWS::EKS::Cluster")
+
+    assert cluster["EncryptionConfig"] == [
+        {"Provider": {"KeyArn": KEYS["secrets"]}, "Resources": ["secrets"]}
+    ]
+
+
+def test_file_systems_and_buckets_take_the_key_of_storage(built: Assembly) -> None:
+    buckets = [
+        each["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]
+        for stack, body in built.resources("AWS::S3::Bucket")
+        if stack == "storage"
+        for each in [body["Properties"]]
+    ]
+
+    assert {each["KmsKeyId"] for each in properties(built, "AWS::FSx::FileSystem")} == {
+        KEYS["storage"]
+    }
+    assert {each["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] for each in buckets} == {
+        KEYS["storage"]
+    }
+
+
+def test_repositories_and_their_builds_take_the_key_of_the_registry(built: Assembly) -> None:
+    (repository,) = properties(built, "AWS::ECR::Repository")
+
+    assert repository["EncryptionConfiguration"] == {
+        "EncryptionType": "KMS",
+        "KmsKey": KEYS["registry"],
+    }
+    builders = [
+        each
+        for each in properties(built, "AWS::CodeBuild::Project")
+        if each.get("EncryptionKey") == KEYS["registry"]
+    ]
+    assert len(builders) == 1
+
+
+def test_every_log_group_and_the_topic_of_alarms_take_the_key_of_logs(built: Assembly) -> None:
+    groups = properties(built, "AWS::Logs::LogGroup")
+    (topic,) = properties(built, "AWS::SNS::Topic")
+
+    assert {each.get("KmsKeyId") for each in groups} == {KEYS["logs"]}
+    assert topic["KmsMasterKeyId"] == KEYS["logs"]
