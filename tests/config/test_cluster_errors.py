@@ -16,7 +16,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": (
         make_document(colour="us-west-2"),
         "colour: unknown key 'colour'; known: $schema, account, agreed_limits, backend, hyperpod, "
-        "images, jobs, karpenter, observability, permissions_boundary, pipeline, requires, "
+        "images, jobs, karpenter, keys, observability, permissions_boundary, pipeline, requires, "
         "scheduling, storage",
     ),
     "boundary by its ARN": (
