@@ -1,4 +1,4 @@
-"""The VPC: subnets, routes, NAT, endpoints, flow logs."""
+"""The VPC: subnets, routes, NAT, endpoints, flow logs; or one that exists, by its ids."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,7 +21,9 @@ _NODE_SUBNETS: tuple[SubnetKind, ...] = ("private", "accelerated")
 
 
 class Network(Construct):
-    """Defines the VPC that a `NetworkPlan` lays out.
+    """Defines the VPC that a `NetworkPlan` lays out, or refers to the one that exists.
+
+    In a VPC that exists it defines endpoints alone, where the plan has some of ours.
 
     Attributes:
         vpc_id: Id of the VPC.
@@ -34,35 +36,27 @@ class Network(Construct):
         super().__init__(scope, id)
         self._cluster_name = cluster_name
         self._region = region
-        self._path = path = self.node.path
-        vpc = ec2.CfnVPC(
-            self,
-            "Resource",
-            cidr_block=str(plan.vpc_cidr),
-            enable_dns_hostnames=True,
-            enable_dns_support=True,
-            tags=[CfnTag(key="Name", value=path)],
-        )
-        self.vpc_id = vpc.ref
-        secondary = [
-            ec2.CfnVPCCidrBlock(self, f"Cidr{index}", vpc_id=vpc.ref, cidr_block=str(cidr))
-            for index, cidr in enumerate(plan.secondary_cidrs)
-        ]
+        self._path = self.node.path
         self._subnets: dict[SubnetPlan, ec2.CfnSubnet] = {}
-        self._ids: dict[SubnetPlan, str] = {}
-        for subnet in plan.subnets:
-            self._subnets[subnet] = resource = self._subnet(subnet, secondary)
-            self._ids[subnet] = resource.ref
-        reservations = [*self._reserve(plan)]
-        self._route(plan)
+        self._route_tables: list[str] = []
+        reservations: list[Construct] = []
+        if plan.existing is not None:
+            self.vpc_id = plan.existing.vpc_id
+            self._ids = {subnet: subnet.id for subnet in plan.subnets if subnet.id is not None}
+        else:
+            self.vpc_id = self._define_vpc(plan)
+            self._ids = {subnet: resource.ref for subnet, resource in self._subnets.items()}
+            reservations += self._reserve(plan)
+            self._route(plan)
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",
-            vpc_id=vpc.ref,
+            vpc_id=self.vpc_id,
             availability_zones=list(plan.zones),
             vpc_cidr_block=str(plan.vpc_cidr),
         )
-        self._flow_logs(plan)
+        if plan.existing is None:
+            self._flow_logs(plan)
         self._endpoints(plan, reservations)
 
     def subnet_ids(self, kind: SubnetKind | None = None, *, zones: Sequence[str] = ()) -> list[str]:
@@ -75,7 +69,26 @@ class Network(Construct):
 
     def ids_of(self, subnets: Sequence[SubnetPlan]) -> list[str]:
         """Return the ids of ``subnets``, in their order."""
-        return [self._subnets[subnet].ref for subnet in subnets]
+        return [self._ids[subnet] for subnet in subnets]
+
+    def _define_vpc(self, plan: NetworkPlan) -> str:
+        """Define the VPC, its ranges and its subnets; return its id."""
+        vpc = ec2.CfnVPC(
+            self,
+            "Resource",
+            cidr_block=str(plan.vpc_cidr),
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+            tags=[CfnTag(key="Name", value=self._path)],
+        )
+        self.vpc_id = vpc.ref
+        secondary = [
+            ec2.CfnVPCCidrBlock(self, f"Cidr{index}", vpc_id=vpc.ref, cidr_block=str(cidr))
+            for index, cidr in enumerate(plan.secondary_cidrs)
+        ]
+        for subnet in plan.subnets:
+            self._subnets[subnet] = self._subnet(subnet, secondary)
+        return vpc.ref
 
     def _subnet(self, plan: SubnetPlan, secondary: Sequence[ec2.CfnVPCCidrBlock]) -> ec2.CfnSubnet:
         earlier = [s for s in self._subnets if (s.kind, s.zone) == (plan.kind, plan.zone)]
@@ -128,7 +141,30 @@ class Network(Construct):
                     yield reservation
 
     def _route(self, plan: NetworkPlan) -> None:
-        """Route public subnets to the internet, the others to the NAT gateway of their zone."""
+        """Route public subnets to the internet, the others to the NAT gateway of their zone.
+
+        A network without a way out has neither, and a route table for each zone.
+        """
+        nats = self._nat_gateways(plan) if plan.egress == "nat" else {}
+        for zone in plan.zones:
+            inside = [
+                other
+                for other in plan.subnets
+                if other.zone == zone and other.kind in _NODE_SUBNETS
+            ]
+            table = self._route_table(f"Private{_pascal(zone)}", inside)
+            if zone in nats:
+                ec2.CfnRoute(
+                    table,
+                    "Nat",
+                    route_table_id=table.ref,
+                    destination_cidr_block=_ANYWHERE,
+                    nat_gateway_id=nats[zone],
+                )
+            self._route_tables.append(table.ref)
+
+    def _nat_gateways(self, plan: NetworkPlan) -> Mapping[str, str]:
+        """Define a NAT gateway in the public subnet of each zone; return their ids by zone."""
         gateway = ec2.CfnInternetGateway(self, "InternetGateway")
         attachment = ec2.CfnVPCGatewayAttachment(
             self, "InternetGatewayAttachment", vpc_id=self.vpc_id, internet_gateway_id=gateway.ref
@@ -141,7 +177,7 @@ class Network(Construct):
             destination_cidr_block=_ANYWHERE,
             gateway_id=gateway.ref,
         ).add_resource_dependency(attachment)
-        self._route_tables = [public.ref]
+        nats: dict[str, str] = {}
         for subnet in plan.of_kind("public"):
             address = ec2.CfnEIP(self, f"NatAddress{_pascal(subnet.zone)}", domain="vpc")
             address.add_resource_dependency(attachment)
@@ -151,20 +187,8 @@ class Network(Construct):
                 subnet_id=self._ids[subnet],
                 allocation_id=address.attr_allocation_id,
             )
-            inside = [
-                other
-                for other in plan.subnets
-                if other.zone == subnet.zone and other.kind in _NODE_SUBNETS
-            ]
-            table = self._route_table(f"Private{_pascal(subnet.zone)}", inside)
-            ec2.CfnRoute(
-                table,
-                "Nat",
-                route_table_id=table.ref,
-                destination_cidr_block=_ANYWHERE,
-                nat_gateway_id=nat.ref,
-            )
-            self._route_tables.append(table.ref)
+            nats[subnet.zone] = nat.ref
+        return nats
 
     def _route_table(self, id: str, subnets: Sequence[SubnetPlan]) -> ec2.CfnRouteTable:
         name = CfnTag(key="Name", value=f"{self._path}/{id}")
@@ -202,13 +226,15 @@ class Network(Construct):
                 vpc_id=self.vpc_id,
                 service_name=f"com.amazonaws.{self._region}.{service}",
                 vpc_endpoint_type="Gateway",
-                route_table_ids=self._route_tables[1:],
+                route_table_ids=self._route_tables,
             )
         if not plan.interface_endpoints:
             return
         group_id = plan.endpoint_security_group or self._endpoint_group(plan).security_group_id
         first_of_zone = {subnet.zone: subnet for subnet in reversed(plan.of_kind("private"))}
-        subnet_ids = [self._ids[first_of_zone[zone]] for zone in plan.zones]
+        subnet_ids = [
+            self._ids[first_of_zone[zone]] for zone in plan.zones if zone in first_of_zone
+        ]
         for service in plan.interface_endpoints:
             endpoint = ec2.CfnVPCEndpoint(
                 self,

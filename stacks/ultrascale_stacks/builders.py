@@ -62,7 +62,7 @@ class ClusterStacks:
     @cached_property
     def network(self) -> Network:
         """The VPC and its subnets."""
-        return self.get(NetworkStack).network
+        return self.get(ClusterStack).network
 
     @cached_property
     def context(self) -> ClusterContext:
@@ -114,7 +114,8 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
         case "network":
             return NetworkStack(app, name, plan=plan)
         case "cluster":
-            return ClusterStack(app, name, plan=plan, network=cluster.network)
+            own = cluster.get(NetworkStack).network if "network" in cluster.stacks else None
+            return ClusterStack(app, name, plan=plan, network=own)
         case "access":
             return AccessStack(app, name, plan=plan)
         case "node-addons":

@@ -13,13 +13,29 @@ class ClusterStack(Stack):
     """Defines the EKS control plane.
 
     Attributes:
+        network: The VPC and its subnets.
         security_group_id: Cluster security group.
         endpoint: URL of the API server.
         certificate_authority: Certificate that the API server's own is checked against, in Base64.
     """
 
-    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, plan: ClusterPlan, network: Network | None
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            network: The VPC; None: one that exists, of which no earlier stack makes a part.
+        """
         super().__init__(scope, id, **stack_properties(plan))
+        if network is None:
+            network = Network(
+                self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
+            )
+        self.network = network
         control_plane = ControlPlane(
             self,
             "ControlPlane",

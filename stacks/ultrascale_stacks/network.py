@@ -20,6 +20,8 @@ class NetworkStack(Stack):
         self.network = Network(
             self, "Network", plan=plan.network, cluster_name=plan.name, region=plan.region
         )
+        if plan.network.existing is not None:
+            return
         # Exported whether used or not: an export that went with its last user would have to go
         # before that user is updated, which CloudFormation refuses.
         for value in (self.network.vpc_id, *self.network.subnet_ids()):

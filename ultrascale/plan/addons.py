@@ -229,6 +229,11 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
     """
     # One function looks for left interfaces instead, `plan.network.interfaces`.
     cleanup = {} if scale.node_cleanup else {"DISABLE_LEAKED_ENI_CLEANUP": "true"}
+    if network.existing is not None:
+        # It would take addresses of any subnet of the VPC that a neighbour has tagged
+        # kubernetes.io/role/cni.
+        # Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
+        cleanup["ENABLE_SUBNET_DISCOVERY"] = "false"
     if network.prefixes_per_node > 1:
         return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1", **cleanup}
     return {

@@ -114,7 +114,11 @@ def _mounts_buckets(plan: ClusterPlan) -> bool:
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
 # and deploys nothing after a stack that failed. So layers whose nodes may lack capacity come late.
 LAYERS: Mapping[LayerId, Layer] = {
-    "network": Layer(taken_down_in="network"),
+    # Of a VPC that exists only endpoints may be ours.
+    "network": Layer(
+        exists=lambda plan: plan.network.existing is None or bool(plan.network.interface_endpoints),
+        taken_down_in="network",
+    ),
     "cluster": Layer(after=("network",), taken_down_in="cluster"),
     "access": Layer(
         exists=lambda plan: bool(plan.control_plane.admins),

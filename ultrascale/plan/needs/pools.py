@@ -92,8 +92,8 @@ def endpoint_interfaces(plan: ClusterPlan) -> int:
 
 
 def nat_gateways(plan: ClusterPlan) -> int:
-    """Return the NAT gateways of a VPC: one in each zone."""
-    return len(plan.network.of_kind("public"))
+    """Return the NAT gateways of a VPC of ours: one in each zone."""
+    return 0 if plan.network.existing else len(plan.network.of_kind("public"))
 
 
 def on_demand_price(pool: PoolPlan, region: str, price_list: PriceList | None = None) -> PerNode:

@@ -33,6 +33,9 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
     check = address_check(network)
     ranges = check and check.pod_ranges([*demands(cluster.pools, network)])
     made = (*primary_subnets(primary, network.zones), *ranges.subnets) if ranges else ()
+    if network.egress == "none":
+        # They would hold NAT gateways and load balancers of the internet.
+        made = tuple(subnet for subnet in made if subnet.kind != "public")
     return NetworkPlan(
         existing=existing,
         egress=network.egress,

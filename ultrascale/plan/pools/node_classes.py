@@ -34,6 +34,7 @@ def plan_node_class(
             names.DISCOVERY_TAG: cluster.name,
             names.SUBNET_KIND_TAG: node_subnet_kind(network, pool),
         },
+        subnet_ids=_subnet_ids(network, pool),
         security_group_tags=_security_group_tags(cluster.name, pool),
         reservation=pool.reservation,
         placement_group=names.placement_group(pool.name) if pool.placement_group else None,
@@ -49,6 +50,18 @@ def plan_node_class(
         name_servers=pool.name_servers,
         named_by_id=named_by_id,
     )
+
+
+def _subnet_ids(network: NetworkPlan, pool: PoolPlan) -> tuple[str, ...]:
+    """Return the subnets of a VPC that exists; none of ours, which carry tags.
+
+    Tags that the owner of a shared subnet sets are not visible in our account, and ours would be
+    a change of a subnet that is not ours.
+
+    Source: https://github.com/aws/karpenter-provider-aws/issues/1368
+    """
+    there = network.of_kind(node_subnet_kind(network, pool))
+    return tuple(each.id for each in there if each.id is not None and each.zone in pool.zones)
 
 
 def _without_efa(pool: PoolPlan) -> tuple[NetworkInterface, ...]:

@@ -1,0 +1,68 @@
+"""A cluster in a VPC that exists: every part of it is told its subnets by their ids."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.existing_vpc import OWNER, VPC, existing_document
+from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads_own
+from ultrascale.plan import plan_cluster
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import planned_layers
+
+NODES = ("subnet-0a1b2c3d4e5f60021", "subnet-0a1b2c3d4e5f60022")
+ACCELERATED = ("subnet-0a1b2c3d4e5f60031",)
+HYPERPOD = {**GOVERNED_POOL, "zones": ["us-east-1a"]}
+FREE = {key: value for key, value in POOL.items() if key != "zones"}
+
+
+def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
+    return plan_cluster(loads_own(as_json(existing_document(*pools) | changes)))
+
+
+def test_pods_take_no_addresses_of_a_neighbours_subnets() -> None:
+    (cni,) = (each for each in planned().control_plane.node_addons if each.name == "vpc-cni")
+
+    assert cni.configuration["env"]["ENABLE_SUBNET_DISCOVERY"] == "false"
+
+
+@pytest.mark.parametrize("provisioner", ["karpenter", "auto-mode"])
+def test_node_classes_name_subnets_by_id(provisioner: str) -> None:
+    plain = {**FREE, "name": "plain", "instance_types": ["m7i.2xlarge"]}
+    pools = [{**each, "provisioner": provisioner} for each in (FREE, plain)]
+    karpenter = {"karpenter": {"version": "1.15.2"}} if provisioner == "karpenter" else {}
+    plan = planned(SYSTEM_POOL, *pools, **karpenter)
+
+    classes = {each.name: each.subnet_ids for each in plan.node_classes}
+    assert classes == {"train": ACCELERATED, "plain": NODES}
+
+
+def test_node_groups_get_their_subnets_by_id() -> None:
+    groups = planned(SYSTEM_POOL, FREE).node_groups
+
+    ids = {each.pool.name: tuple(subnet.id for subnet in each.subnets) for each in groups}
+    assert ids == {"system": NODES, "train": ACCELERATED}
+
+
+def test_hyperpod_gets_its_subnet_by_id() -> None:
+    plan = planned(SYSTEM_POOL, HYPERPOD)
+    assert plan.hyperpod is not None
+    (group,) = plan.hyperpod.groups
+
+    assert tuple(subnet.id for subnet in group.subnets) == ACCELERATED
+
+
+def test_no_stack_makes_a_network() -> None:
+    assert "network" not in planned_layers(planned())
+
+
+@pytest.mark.parametrize("account", ["111122223333", None])
+def test_a_vpc_with_another_owner_is_shared(account: str | None) -> None:
+    vpc = {"id": VPC, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"]}
+    document = existing_document(vpc=vpc | {"owner": OWNER}) | {"account": account}
+    plan = plan_cluster(loads_own(as_json({k: v for k, v in document.items() if v is not None})))
+
+    assert plan.network.existing is not None
+    assert plan.network.existing.shared
+    assert planned().network.existing == replace(plan.network.existing, owner=None, shared=False)
