@@ -145,7 +145,7 @@ class Network(Construct):
 
         A network without a way out has neither, and a route table for each zone.
         """
-        nats = self._nat_gateways(plan) if plan.egress == "nat" else {}
+        nats: Mapping[str, str] = self._nat_gateways(plan) if plan.egress == "nat" else {}
         for zone in plan.zones:
             inside = [
                 other

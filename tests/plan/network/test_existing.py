@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.existing_vpc import OWNER, VPC, existing_document
 from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads_own
+from ultrascale.documents import mapping
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_layers
@@ -24,7 +25,7 @@ def planned(*pools: dict[str, Any], **changes: Any) -> ClusterPlan:
 def test_pods_take_no_addresses_of_a_neighbours_subnets() -> None:
     (cni,) = (each for each in planned().control_plane.node_addons if each.name == "vpc-cni")
 
-    assert cni.configuration["env"]["ENABLE_SUBNET_DISCOVERY"] == "false"
+    assert mapping(cni.configuration, "env")["ENABLE_SUBNET_DISCOVERY"] == "false"
 
 
 @pytest.mark.parametrize("provisioner", ["karpenter", "auto-mode"])
