@@ -45,8 +45,11 @@ class Karpenter(Construct):
         # Both, whichever new nodes get: without its role and its access entry a node that runs
         # loses the API server.
         roles = [
-            self._node_role("NodeRole", plan.node_role, cluster_name, "EC2_LINUX"),
-            self._node_role("NodeRoleById", plan.node_role_by_id, cluster_name, "EC2"),
+            self._node_role(id, name, cluster_name, kind, with_profile=plan.is_isolated)
+            for id, name, kind in (
+                ("NodeRole", plan.node_role, "EC2_LINUX"),
+                ("NodeRoleById", plan.node_role_by_id, "EC2"),
+            )
         ]
         queue = EventQueue(
             self,
@@ -66,6 +69,7 @@ class Karpenter(Construct):
             cluster=cluster_name,
             node_role_arns=tuple(role.role_arn for role in roles),
             reboots_nodes=plan.reboots_nodes,
+            is_isolated=plan.is_isolated,
             queue_arn=queue.queue_arn,
         )
         role = iam.CfnRole(
@@ -84,7 +88,9 @@ class Karpenter(Construct):
         for policy in self._policies(role, target):
             self.identity.add_resource_dependency(policy)
 
-    def _node_role(self, id: str, name: str, cluster_name: str, kind: str) -> NodeRole:
+    def _node_role(
+        self, id: str, name: str, cluster_name: str, kind: str, *, with_profile: bool
+    ) -> NodeRole:
         """Define a role of nodes; ``kind`` of its access entry decides how the nodes are named.
 
         Source: https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/examples/
@@ -96,6 +102,7 @@ class Karpenter(Construct):
             role_name=name,
             managed_policies=NODE_POLICIES,
             access_entry_type=kind,
+            with_profile=with_profile,
         )
 
     def _policies(self, role: iam.CfnRole, target: PolicyScope) -> Iterator[iam.CfnManagedPolicy]:
@@ -172,8 +179,8 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
             "batchMaxDuration": plan.batch_max_duration,
             "preferencePolicy": "Ignore" if plan.ignores_preferences else "Respect",
             "disableClusterStateObservability": plan.hides_cluster_state,
-            # Prices and IAM have no endpoint in the VPC; the NAT gateways lead there.
-            "isolatedVPC": False,
+            # It then asks neither IAM nor the Price List API, which it would wait for in vain.
+            "isolatedVPC": plan.is_isolated,
             "featureGates": {_camel(gate): on for gate, on in plan.feature_gates.items()},
             **_repair(plan),
         },

@@ -66,6 +66,7 @@ class PolicyScope:
         node_role_arns: ARNs of the roles of the nodes.
         queue_arn: ARN of the interruption queue.
         reboots_nodes: Whether the controller may reboot instances.
+        is_isolated: Whether it has no way to IAM and to the Price List API, and no right there.
     """
 
     partition: str
@@ -75,6 +76,7 @@ class PolicyScope:
     node_role_arns: tuple[str, ...]
     queue_arn: str
     reboots_nodes: bool = False
+    is_isolated: bool = False
 
     def ec2(self, *kinds: str) -> list[str]:
         """Return the ARNs of all EC2 resources of ``kinds``, whoever owns them."""
@@ -202,19 +204,18 @@ def _iam_integration(target: PolicyScope) -> list[Statement]:
         f"aws:RequestTag/{_CLUSTER_NAME_TAG}": target.cluster,
     }
     existing = _each("aws:ResourceTag", here)
+    passing = Statement(
+        "AllowPassingInstanceRole",
+        ["iam:PassRole"],
+        [*target.node_role_arns],
+        {"StringEquals": {"iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]}},
+    )
+    if target.is_isolated:
+        return [passing]
     of_a_class = {f"aws:RequestTag/{_NODE_CLASS_TAG}": "*"}
     already_of_a_class = {f"aws:ResourceTag/{_NODE_CLASS_TAG}": "*"}
     return [
-        Statement(
-            "AllowPassingInstanceRole",
-            ["iam:PassRole"],
-            [*target.node_role_arns],
-            {
-                "StringEquals": {
-                    "iam:PassedToService": ["ec2.amazonaws.com", "ec2.amazonaws.com.cn"]
-                }
-            },
-        ),
+        passing,
         Statement(
             "AllowScopedInstanceProfileCreationActions",
             ["iam:CreateInstanceProfile"],
@@ -266,14 +267,24 @@ def _resource_discovery(target: PolicyScope) -> list[Statement]:
             {"StringEquals": {"aws:RequestedRegion": target.region}},
         ),
         Statement("AllowSSMReadActions", ["ssm:GetParameter"], [parameters]),
-        Statement("AllowPricingReadActions", ["pricing:GetProducts"], ["*"]),
-        Statement("AllowUnscopedInstanceProfileListAction", ["iam:ListInstanceProfiles"], ["*"]),
-        Statement(
-            "AllowInstanceProfileReadActions",
-            ["iam:GetInstanceProfile"],
-            [target.instance_profiles],
-        ),
+        *_prices_and_profiles(target),
     ]
+
+
+def _prices_and_profiles(target: PolicyScope) -> Iterator[Statement]:
+    """Yield the rights to read prices and instance profiles, where there is a way to them."""
+    if not target.is_isolated:
+        yield from (
+            Statement("AllowPricingReadActions", ["pricing:GetProducts"], ["*"]),
+            Statement(
+                "AllowUnscopedInstanceProfileListAction", ["iam:ListInstanceProfiles"], ["*"]
+            ),
+            Statement(
+                "AllowInstanceProfileReadActions",
+                ["iam:GetInstanceProfile"],
+                [target.instance_profiles],
+            ),
+        )
 
 
 def _each(prefix: str, tags: Mapping[str, str]) -> dict[str, str]:

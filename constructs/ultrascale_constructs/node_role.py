@@ -39,6 +39,7 @@ class NodeRole(Construct):
         managed_policies: Mapping[str, str],
         access_entry_type: str,
         access_policies: Sequence[str] = (),
+        with_profile: bool = False,
     ) -> None:
         """Define the role and its access entry.
 
@@ -51,6 +52,7 @@ class NodeRole(Construct):
             access_entry_type: EKS's type of the access entry: ``EC2_LINUX`` for Karpenter's nodes,
                 ``EC2`` for those of EKS Auto Mode, and for nodes named by their instance ids.
             access_policies: Names of EKS access policies; type ``EC2_LINUX`` takes none.
+            with_profile: Whether the role has an instance profile of its name.
         """
         super().__init__(scope, id)
         role = iam.Role(
@@ -62,6 +64,10 @@ class NodeRole(Construct):
         )
         acknowledge_managed_policies(role, managed_policies)
         self.role_arn = role.role_arn
+        if with_profile:
+            iam.CfnInstanceProfile(
+                self, "Profile", instance_profile_name=role_name, roles=[role.role_name]
+            )
         partition = Stack.of(self).partition
         eks.CfnAccessEntry(
             self,

@@ -95,8 +95,10 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
 def _selectors(plan: NodeClassPlan) -> Spec:
     """Return what both kinds choose by the same names."""
     groups = [{"tags": dict(tags)} for tags in plan.security_group_tags]
+    profile = plan.instance_profile
     spec: dict[str, Json] = {
-        "role": plan.role,
+        # One of the two, never both.
+        **({"role": plan.role} if profile is None else {"instanceProfile": profile}),
         # A term has tags or one id, never both.
         "subnetSelectorTerms": _ids(plan.subnet_ids) or [{"tags": dict(plan.subnet_tags)}],
         "securityGroupSelectorTerms": _ids(plan.security_group_ids) or groups,

@@ -41,6 +41,14 @@ def built() -> Template:
     return Template.from_stack(stack)
 
 
+@pytest.fixture(scope="module")
+def closed() -> Template:
+    stack = make_stack()
+    plan = replace(PLAN, is_isolated=True)
+    Karpenter(stack, "Karpenter", plan=plan, cluster_name="research")
+    return Template.from_stack(stack)
+
+
 class TestNodesNamedByTheirIds:
     """An access entry's type can never change, and nodes that are there need the old one."""
 
@@ -68,6 +76,42 @@ class TestNodesNamedByTheirIds:
         )
 
         assert len(passing["Resource"]) == 2
+
+
+class TestWithoutWayOut:
+    """IAM and the Price List API have no endpoint: a call of either waits until it is given up."""
+
+    def test_each_role_has_the_profile_that_node_classes_name(self, closed: Template) -> None:
+        profiles = {
+            body["Properties"]["InstanceProfileName"]: body["Properties"]["Roles"]
+            for body in resources(closed, "AWS::IAM::InstanceProfile")
+        }
+
+        assert profiles == {
+            name: [{"Ref": logical_id(closed, "AWS::IAM::Role", RoleName=name)}]
+            for name in ("research-node-us-west-2", "research-instance-us-west-2")
+        }
+
+    def test_the_controller_asks_neither_for_prices_nor_for_profiles(
+        self, closed: Template
+    ) -> None:
+        allowed = {
+            action
+            for body in resources(closed, "AWS::IAM::ManagedPolicy")
+            for statement in body["Properties"]["PolicyDocument"]["Statement"]
+            for action in statement["Action"]
+        }
+        settings: Any = controller_values(replace(PLAN, is_isolated=True), cluster_name="research")[
+            "settings"
+        ]
+
+        assert settings["isolatedVPC"] is True
+        assert {each for each in allowed if each.startswith(("iam:", "pricing:"))} == {
+            "iam:PassRole"
+        }
+
+    def test_with_a_way_out_it_makes_the_profiles_itself(self, built: Template) -> None:
+        built.resource_count_is("AWS::IAM::InstanceProfile", 0)
 
 
 class TestController:

@@ -34,6 +34,11 @@ from ultrascale_k8s.node_classes import ec2_node_class_spec, node_class_manifest
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
 EFA: Mapping[str, Any] = {"purchase": CAPACITY_BLOCK, "instance_types": ["p5.48xlarge"]}
+CLOSED = {
+    "vpc_cidr": "10.0.0.0/16",
+    "zones": ["us-west-2a", "us-west-2b", "us-west-2c"],
+    "egress": "none",
+}
 POD_NETWORK = {
     "vpc_cidr": "10.0.0.0/16",
     "pod_cidrs": ["100.64.0.0/16"],
@@ -275,6 +280,17 @@ class TestReservation:
 class TestNode:
     def test_the_role_is_that_of_the_cluster_in_its_region(self) -> None:
         assert spec()["role"] == spec("auto-mode")["role"] == "research-node-us-west-2"
+
+    def test_karpenter_takes_a_profile_that_is_there_where_iam_is_out_of_reach(
+        self, karpenter: CrdSet
+    ) -> None:
+        closed = planned(network=CLOSED).node_class
+        auto_mode = planned("auto-mode", network=CLOSED).node_class
+
+        assert karpenter.validate(node_class_manifest(closed)) == []
+        assert ec2_node_class_spec(closed)["instanceProfile"] == "research-node-us-west-2"
+        assert "role" not in ec2_node_class_spec(closed)
+        assert node_class_spec(auto_mode)["role"] == "research-node-us-west-2"
 
     def test_the_ami_is_pinned(self) -> None:
         ((term,),) = [spec()["amiSelectorTerms"]]

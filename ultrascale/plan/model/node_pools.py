@@ -24,6 +24,8 @@ class NodeClassPlan:
         name: Name of the object.
         kind: `EC2NodeClass` of Karpenter, or `NodeClass` of EKS Auto Mode.
         role: Name of the nodes' IAM role.
+        instance_profile: Name of their instance profile, which stands in the place of the role;
+            None lets Karpenter make one, which takes a way to IAM.
         subnet_tags: Tags that the nodes' subnets carry, all of them.
         security_group_tags: Tags of each of the nodes' security groups.
         subnet_ids: Ids of the nodes' subnets, which take the place of their tags where others made
@@ -49,6 +51,7 @@ class NodeClassPlan:
     name: str
     kind: NodeClassKind
     role: str
+    instance_profile: str | None = None
     subnet_tags: Mapping[str, str]
     security_group_tags: tuple[Mapping[str, str], ...]
     subnet_ids: tuple[str, ...] = ()
@@ -174,6 +177,8 @@ class KarpenterPlan:
         node_role: Name of the IAM role of nodes that are named by their private DNS names.
         node_role_by_id: Name of the IAM role of nodes that are named by their instance ids. Both
             are there whatever nodes are launched with: one that runs keeps the role that it has.
+        is_isolated: Whether it has no way to IAM and to the Price List API. Nodes then take
+            instance profiles of the roles' names, and prices are those that it was built with.
     """
 
     version: str
@@ -194,6 +199,7 @@ class KarpenterPlan:
     interruption_queue: str
     node_role: str
     node_role_by_id: str
+    is_isolated: bool = False
 
     @property
     def reboots_nodes(self) -> bool:

@@ -63,6 +63,9 @@ def plan_karpenter(
         interruption_queue=names.interruption_queue(cluster.name),
         node_role=by_name,
         node_role_by_id=by_id,
+        # IAM has no endpoint, and prices have one in a few Regions.
+        # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/#private-clusters
+        is_isolated=cluster.network.egress == "none",
     )
 
 

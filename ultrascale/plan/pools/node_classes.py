@@ -26,10 +26,13 @@ def plan_node_class(
         pool: The pool.
         named_by_id: Whether Karpenter's nodes are named by their instance ids.
     """
+    role = names.node_role(cluster.name, cluster.region, by_id=named_by_id)
     return NodeClassPlan(
         name=pool.name,
         kind=node_class_kind(pool),
-        role=names.node_role(cluster.name, cluster.region, by_id=named_by_id),
+        role=role,
+        # EKS makes the profiles of Auto Mode's nodes, from its own side.
+        instance_profile=role if pool.is_karpenter and network.egress == "none" else None,
         subnet_tags={
             names.DISCOVERY_TAG: cluster.name,
             names.SUBNET_KIND_TAG: node_subnet_kind(network, pool),
