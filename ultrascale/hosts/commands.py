@@ -18,7 +18,8 @@ _COMMANDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         host: re.compile(rf"(?<![\w./-]){pattern}{_END}", re.MULTILINE)
         for host, pattern in {
-            "pypi.org": r"(?:pip3?|python3? -m pip|uv pip|pipx|uv tool) (?:install|wheel|download)\b",
+            "pypi.org": r"(?:pip3?|python3? -m pip|uv(?: pip| tool)?|pipx) "
+            r"(?:install|wheel|download|sync)\b",
             "registry.npmjs.org": r"(?:(?:npm|pnpm|yarn) (?:ci|install|i|add)|npx)\b",
             "deb.debian.org": r"apt(?:-get)? (?:-\S+ )*(?:install|update|upgrade)\b",
             "dl-cdn.alpinelinux.org": r"apk (?:-\S+ )*(?:add|update)\b",

@@ -8,6 +8,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from urllib.parse import unquote
 
@@ -26,7 +27,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 _CHARACTERS = {"n": "\n", "r": "\n", "t": "\t"}
 # Dots that names of domains may have as well.
 # Source: https://www.rfc-editor.org/rfc/rfc3490#section-3.1
-_DOTS = str.maketrans("。．｡", "...")
+_DOTS = str.maketrans("\u3002\uff0e\uff61", "...")
 _LITERAL = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`"
 _CHAIN = re.compile(rf"(?:{_LITERAL}|[A-Za-z_$][\w$]*)(?:\s*\+\s*(?:{_LITERAL}|[A-Za-z_$][\w$]*))+")
 _PIECE = re.compile(rf"{_LITERAL}|[A-Za-z_$][\w$]*")
@@ -71,7 +72,7 @@ def decoded(text: str) -> Iterator[tuple[str, str]]:
     yield from ((form, found) for form, found in forms.items() if found != text)
 
 
-def bytes_decoded(content: bytes) -> str | None:
+def text_of(content: bytes) -> str | None:
     """Return the text of compressed or plain ``content``; None where it is none."""
     if content[:2] == b"\x1f\x8b":
         try:
@@ -79,10 +80,8 @@ def bytes_decoded(content: bytes) -> str | None:
         except (OSError, EOFError, zlib.error):
             return None
     elif content[:1] == b"\x78" and len(content) > 8:
-        try:
+        with suppress(zlib.error):
             content = zlib.decompress(content)
-        except zlib.error:
-            pass
     if b"\0" in content[:64] and content[1::2][:32].count(0) > len(content[1::2][:32]) // 2:
         return content.decode("utf-16-le", "replace")
     try:
@@ -111,12 +110,12 @@ def _from_base64(raw: str) -> str | None:
         content = base64.b64decode(raw + "=" * (-len(raw) % 4))
     except (binascii.Error, ValueError):
         return None
-    return bytes_decoded(content)
+    return text_of(content)
 
 
 def _hexadecimal(text: str) -> Iterator[str]:
     for match in _HEX.finditer(text):
-        if (found := bytes_decoded(bytes.fromhex(match[1]))) is not None:
+        if (found := text_of(bytes.fromhex(match[1]))) is not None:
             yield found
 
 
@@ -163,15 +162,19 @@ def assembled(text: str, environment: Mapping[str, str] = MappingProxyType({})) 
     text = _CONTINUED.sub("", text)
     values = {**environment, **_constants(text)}
     for _ in range(3):
-        changed = _USE.sub(lambda match: _value(match, values), text)
-        changed = _CHAIN.sub(lambda match: _sum(match[0], values), changed)
-        for pattern in _JOINED_BY:
-            changed = pattern.sub(_join, changed)
-        if changed == text:
+        before, text = text, _put_together(text, values)
+        if before == text:
             break
-        text = changed
         values = {**values, **_constants(text)}
     return _SEAM.sub("", _DEFAULT.sub(lambda match: match["value"], text))
+
+
+def _put_together(text: str, values: Mapping[str, str]) -> str:
+    text = _USE.sub(lambda match: _value(match, values), text)
+    text = _CHAIN.sub(lambda match: _sum(match[0], values), text)
+    for pattern in _JOINED_BY:
+        text = pattern.sub(_join, text)
+    return text
 
 
 def _constants(text: str) -> Mapping[str, str]:

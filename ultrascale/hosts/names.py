@@ -28,8 +28,12 @@ _NAME = re.compile(
 _ADDRESS = re.compile(r"(?<![\w.-])(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?![\w-]|\.\w|/\d)")
 # What files end in, and domains as well: `install.sh` is a file, `karpenter.sh/v1` is not one.
 _SUFFIXES = frozenset(
-    "ac app bar bz cab cc cfd cl doc gz id in info java lock log map md ml mo mov name new one pl "
-    "pm post properties ps pub py pyc rs run sc sh so st stream tf tk to ts vi webp work zip zone".split()
+    (
+        *("ac", "app", "bar", "bz", "cab", "cc", "cfd", "cl", "doc", "gz", "id", "in", "info"),
+        *("java", "lock", "log", "map", "md", "ml", "mo", "mov", "name", "new", "one", "pl", "pm"),
+        *("post", "properties", "ps", "pub", "py", "pyc", "rs", "run", "sc", "sh", "so", "st"),
+        *("stream", "tf", "tk", "to", "ts", "vi", "webp", "work", "zip", "zone"),
+    )
 )
 _INSIDE = tuple(
     ip_network(text)

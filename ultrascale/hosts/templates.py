@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ultrascale.documents import Json
+from ultrascale.documents import Json, mapping
 from ultrascale.hosts.names import UNKNOWN
 
 _SUB = re.compile(r"\$\{(?P<literal>!)?\s*(?P<name>[^}]+?)\s*\}")
@@ -91,13 +91,12 @@ def known_values(template: Mapping[str, Json], region: str) -> Mapping[str, str]
     """
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     found = {"AWS::Region": region, "AWS::URLSuffix": suffix, "AWS::Partition": "aws"}
-    parameters = template.get("Parameters")
-    for name, parameter in (parameters if isinstance(parameters, Mapping) else {}).items():
-        if isinstance(parameter, Mapping) and isinstance(default := parameter.get("Default"), str):
+    for name, parameter in mapping(template, "Parameters").items():
+        if isinstance(default := mapping(parameter).get("Default"), str):
             found[name] = default
-    tables = template.get("Mappings")
-    for name, table in (tables if isinstance(tables, Mapping) else {}).items():
-        for first, row in (table if isinstance(table, Mapping) else {}).items():
-            for second, item in (row if isinstance(row, Mapping) else {}).items():
-                found[f"{name}.{first}.{second}"] = str(item)
+    for name, table in mapping(template, "Mappings").items():
+        for first, row in mapping(table).items():
+            found |= {
+                f"{name}.{first}.{second}": str(item) for second, item in mapping(row).items()
+            }
     return found
