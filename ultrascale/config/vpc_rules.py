@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.catalog import regions, vpc
+from ultrascale.catalog import eks, regions, vpc
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
@@ -101,6 +101,11 @@ def recorded_facts_fit_the_subnet(subnet: Subnet) -> Mistakes:
     if subnet.free_prefixes is not None and subnet.free_prefixes > blocks:
         wrong = f"more than the {blocks:,} blocks of 16 addresses that {subnet.cidr} gives"
         yield refuse("free_prefixes", wrong, todo)
+    elif subnet.free_addresses is not None and subnet.free_prefixes is not None:
+        most = subnet.free_addresses // eks.ADDRESSES_PER_PREFIX
+        if subnet.free_prefixes > most:
+            wrong = f"more blocks of 16 than {subnet.free_addresses:,} free addresses make"
+            yield refuse("free_prefixes", wrong, todo)
 
 
 @rule
@@ -108,6 +113,19 @@ def owner_is_told_where_it_is_another(network: Network, identity: Identity) -> M
     if network.vpc is not None and network.vpc.owner == identity.account is not None:
         wrong = "the account of the cluster, and a VPC of its own is not shared"
         yield refuse("vpc.owner", wrong, "leave it out")
+
+
+def subnets_are_sound(network: Network) -> bool:
+    """Return whether no rule refuses the subnets of ``network`` in themselves."""
+    rules = (subnets_are_of_the_vpc, subnets_are_apart, subnets_have_every_use)
+    return not any(
+        mistake
+        for found in (
+            *(judge(network) for judge in rules),
+            *(recorded_facts_fit_the_subnet(subnet) for subnet in network.subnets),
+        )
+        for mistake in found
+    )
 
 
 def _zones_of(subnets: Sequence[Subnet], use: SubnetUse) -> set[str]:

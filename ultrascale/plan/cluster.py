@@ -36,7 +36,7 @@ from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.policies import plan_network_policies
-from ultrascale.plan.network.vpc import plan_network, within_prefixes
+from ultrascale.plan.network.vpc import plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
 from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.placement import plan_placement
@@ -128,7 +128,7 @@ def assemble(
     network = plan_network(cluster)
     scale = plan_scale(cluster)
     pools = [
-        within_prefixes(cluster, network, plan)
+        within_addresses(cluster, network, plan)
         for pool in cluster.pools
         for plan in plan_pools(
             pool,

@@ -11,6 +11,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands
 from ultrascale.plan.network.endpoints import endpoint_mistakes
+from ultrascale.plan.network.existing_addresses import AddressesOfSubnets
 from ultrascale.plan.platform import registry_is_known
 from ultrascale.plan.pools.karpenter import karpenter_has_room
 from ultrascale.plan.pools.pool import plan_pool
@@ -103,6 +104,20 @@ def ranges_hold_the_nodes(network: config.Network, pools: config.Readable[config
     yield from check.mistakes([*demands(counted, network)])
 
 
+def subnets_hold_the_nodes(
+    network: config.Network,
+    pools: config.Readable[config.Pool],
+    storage: config.Storage,
+    backend: config.Backend | None,
+) -> Mistakes:
+    """Yield subnets that exist and are too small for the pools that can be read."""
+    if network.vpc is None or not config.subnets_are_sound(network):
+        return  # a mistake of its own
+    counted = [pool for pool in pools if config.count_is_sound(pool, pools)]
+    database = backend is not None and backend.database is not None
+    yield from AddressesOfSubnets(network, counted, storage=storage, database=database).mistakes()
+
+
 _RULES = config.Rules(
     region_is_built,
     efa_is_built,
@@ -119,6 +134,7 @@ _RULES = config.Rules(
     teams_fit,
     pools_fit,
     ranges_hold_the_nodes,
+    subnets_hold_the_nodes,
     addons_can_be_installed,
     templates_suit_the_teams,
     claims_of_templates_exist,

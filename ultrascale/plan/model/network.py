@@ -1,5 +1,6 @@
 """The VPC."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
@@ -94,8 +95,13 @@ class NetworkPlan:
         secondary_cidrs: Secondary ranges.
         zones: Zones that have subnets for nodes, in file order.
         subnets: Every subnet, by kind and then in zone order.
-        prefixes_per_node: /28 prefixes that a node in the secondary ranges may hold: one in use and
-            one in reserve, or a single one where they have room for no more.
+        prefixes_per_node: /28 prefixes that a node in the secondary ranges, or in a VPC that
+            exists, may hold: one in use and one in reserve, or a single one where they have room
+            for no more; 0 where pods have single addresses.
+        pod_addresses: Pods with a single address of their own that a node runs at most; None where
+            their addresses come from prefixes.
+        assigned: Ids of the subnets that the nodes of each pool, or of each shard of it, are
+            launched in, by its name; empty for a VPC of ours.
         plain_in_pod_ranges: Whether nodes of NodePools without accelerators, those of system pools
             aside, live in the secondary ranges.
         dealt_by_need: Whether secondary ranges go to the zones that need them, so that pools that
@@ -116,6 +122,8 @@ class NetworkPlan:
     zones: tuple[str, ...]
     subnets: tuple[SubnetPlan, ...]
     prefixes_per_node: int
+    pod_addresses: int | None
+    assigned: Mapping[str, tuple[str, ...]]
     plain_in_pod_ranges: bool
     dealt_by_need: bool
     reserves_by_function: bool

@@ -3,13 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ultrascale import config
+from ultrascale import catalog, config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import retention
-from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind
+from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.network.addresses import address_check
-from ultrascale.plan.network.demand import demands, may_move
+from ultrascale.plan.network.assignment import Draw
+from ultrascale.plan.network.demand import demands, may_move, single_addresses
 from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
+from ultrascale.plan.network.existing_addresses import (
+    MODES,
+    AddressesOfSubnets,
+    AddressMode,
+    ExistingAddresses,
+    own_pods,
+    pods_of,
+)
+from ultrascale.plan.network.existing_addresses import node_draw as existing_node_draw
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
 
 PODS_OF_A_PREFIX = eks.ADDRESSES_PER_PREFIX - 1
@@ -32,6 +42,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
     existing = plan_existing_vpc(network, cluster.account)
     check = address_check(network)
     ranges = check and check.pod_ranges([*demands(cluster.pools, network)])
+    addresses = _existing_addresses(cluster)
     made = (*primary_subnets(primary, network.zones), *ranges.subnets) if ranges else ()
     if network.egress == "none":
         # They would hold NAT gateways and load balancers of the internet.
@@ -43,7 +54,9 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         secondary_cidrs=tuple(secondary),
         zones=network.zone_names,
         subnets=made or tuple(existing_subnets(network)),
-        prefixes_per_node=ranges.prefixes_per_node if ranges else WARM_PREFIXES,
+        prefixes_per_node=ranges.prefixes_per_node if ranges else addresses.mode.prefixes,
+        pod_addresses=addresses.mode.pods if addresses.mode.single else None,
+        assigned=addresses.assigned,
         plain_in_pod_ranges=ranges is not None and ranges.plain,
         dealt_by_need=ranges is not None and ranges.by_need,
         reserves_by_function=existing is None and not region.subnet_cidr_reservations,
@@ -51,6 +64,19 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         flow_logs=network.flow_logs if existing is None else "none",
         log_retention_days=retention.LOG_DAYS,
     )
+
+
+def _existing_addresses(cluster: config.Cluster) -> ExistingAddresses:
+    """Return how nodes take addresses in subnets that exist, which the rules found large enough."""
+    found = None
+    if cluster.network.vpc is not None:
+        found = AddressesOfSubnets(
+            cluster.network,
+            cluster.pools,
+            storage=cluster.storage,
+            database=cluster.backend is not None and cluster.backend.database is not None,
+        ).plan()
+    return found or ExistingAddresses(mode=MODES[0], assigned={})
 
 
 _RANGES = "network.pod_cidrs"
@@ -84,13 +110,40 @@ def subnet_kind(network: NetworkPlan, *, accelerated: bool) -> SubnetKind:
     return "accelerated" if accelerated and network.of_kind("accelerated") else "private"
 
 
+def subnets_of(network: NetworkPlan, pool: PoolPlan) -> tuple[SubnetPlan, ...]:
+    """Return the subnets that the nodes of ``pool`` may lie in.
+
+    In a VPC that exists they are those that the address plan chose: groups have one in each zone.
+    """
+    own = network.of_kind(node_subnet_kind(network, pool))
+    if network.existing is not None:
+        chosen = network.assigned.get(pool.name, ())
+        return tuple(subnet for subnet in own if subnet.id in chosen)
+    return tuple(subnet for subnet in own if subnet.zone in pool.zones)
+
+
+def node_draw(network: NetworkPlan, pool: PoolPlan) -> Draw:
+    """Return the addresses that the address plan counts for a node of ``pool``."""
+    if network.existing is not None:
+        return existing_node_draw(pool, _mode(network))
+    return Draw(addresses=single_addresses(pool), prefixes=node_prefixes(network, pool))
+
+
+def _mode(network: NetworkPlan) -> AddressMode:
+    pods = network.pod_addresses
+    prefixes = network.prefixes_per_node
+    return next(each for each in MODES if each.prefixes == prefixes and pods in (None, each.pods))
+
+
 def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
     """Return the /28 prefixes that the address plan counts for a node of ``pool``."""
+    if network.existing is not None:
+        return existing_node_draw(pool, _mode(network)).prefixes
     inside = node_subnet_kind(network, pool) == "accelerated"
     return network.prefixes_per_node if inside else WARM_PREFIXES
 
 
-def within_prefixes(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
+def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPlan) -> PoolPlan:
     """Return ``pool`` with no more pods on a node than the address plan has addresses for.
 
     HyperPod counts its pods by itself.
@@ -99,8 +152,18 @@ def within_prefixes(cluster: config.Cluster, network: NetworkPlan, pool: PoolPla
         return pool
     logs = cluster.observability is not None and cluster.observability.container_logs
     fluent_bit = logs and not pool.is_auto_mode
-    most = PODS_OF_A_PREFIX + pods_on_host_network(pool) + fluent_bit
+    most = _own_pods(network, pool) + pods_on_host_network(pool) + fluent_bit
     return replace(pool, max_pods=min(pool.max_pods, most))
+
+
+def _own_pods(network: NetworkPlan, pool: PoolPlan) -> int:
+    """Return the pods with an address of their own that a node of ``pool`` runs at most."""
+    if network.pod_addresses is None:
+        return PODS_OF_A_PREFIX
+    efa = sum(nic.card == 0 and nic.kind == "efa-only" for nic in pool.network_interfaces)
+    pods = pods_of(pool, _mode(network))
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    return min(own_pods(spec, pods, efa_on_card_0=efa) for spec in specs)
 
 
 def pods_on_host_network(pool: PoolPlan) -> int:

@@ -1,0 +1,347 @@
+"""Check that subnets which exist hold a cluster's nodes, by prefixes or by single addresses.
+
+Nothing can be reserved there, so prefixes are counted on only where single addresses, wherever EC2
+takes them from, leave enough free blocks of 16. Otherwise all pods of the cluster have single
+addresses.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale import catalog, config
+from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.network.assignment import NOTHING, Assigned, Draw, Nodes, Room, assign
+from ultrascale.plan.network.subnets import WARM_PREFIXES
+
+# EKS's own interfaces: 2 to 4, and as many again while a version is upgraded.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+CONTROL_PLANE_ADDRESSES = 6
+CONTROL_PLANE_ADDRESSES_ADVISED = 16
+# Lambda has an interface for each subnet and security group of functions: those of ours, and those
+# that apply manifests.
+# Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
+LAMBDA_ADDRESSES = 2
+# Writer and reader of the backend's database, either of which may lie in any of its subnets.
+DATABASE_ADDRESSES = 2
+# A build of HyperPod's chart.
+BUILD_ADDRESSES = 1
+# An interface for each metadata server and each file server. AWS does not say how much storage a
+# server has: these are the most servers, and with a metadata server each 24 TiB, as for the IOPS
+# that follow from the storage.
+# Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-metadata-performance.html
+_GIB_OF_A_FILE_SERVER = 1_200
+_GIB_OF_A_METADATA_SERVER = 24_000
+# Services of a cluster that we may make an interface endpoint for.
+_MOST_ENDPOINTS = 26
+
+_FEWER = "ask for fewer nodes, or spread them over more zones"
+_WARM = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressMode:
+    """How the nodes of a cluster take addresses for their pods.
+
+    Attributes:
+        prefixes: /28 prefixes that are counted for a node; 0 for single addresses.
+        pods: Pods with an address of their own that a node runs at most; None: prefixes set no
+            limit. Nodes of system pools have the widest of their kind.
+    """
+
+    prefixes: int
+    pods: int | None
+
+    @property
+    def single(self) -> bool:
+        """Whether pods have single addresses."""
+        return not self.prefixes
+
+
+# As many pods as a node has of addresses in one prefix, or in two, less the one that the VPC CNI
+# holds free.
+# Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/docs/eni-and-ip-target.md
+PODS_OF_ONE = eks.ADDRESSES_PER_PREFIX - _WARM
+PODS_OF_TWO = 2 * eks.ADDRESSES_PER_PREFIX - _WARM
+
+MODES = (
+    AddressMode(prefixes=WARM_PREFIXES, pods=None),
+    AddressMode(prefixes=1, pods=PODS_OF_ONE),
+    AddressMode(prefixes=0, pods=PODS_OF_TWO),
+    AddressMode(prefixes=0, pods=PODS_OF_ONE),
+)
+"""Ways to take addresses, the one that asks most of the subnets first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingAddresses:
+    """Addresses in subnets that exist.
+
+    Attributes:
+        mode: How nodes take them.
+        assigned: Ids of the subnets of each shard of a pool, by its name.
+    """
+
+    mode: AddressMode
+    assigned: Assigned
+
+
+def own_pods(spec: catalog.InstanceType, pods: int, *, efa_on_card_0: int = 0) -> int:
+    """Return the pods that get an address each on a node, of ``pods``, without prefixes."""
+    return min(pods, _slots(spec, efa_on_card_0))
+
+
+def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
+    """Return the addresses of a node of ``pool``, the most among its types.
+
+    Without prefixes a node takes one for each pod, one that the VPC CNI holds free, and each of its
+    interfaces one of its own. EFA-only interfaces take none.
+    """
+    specs = [catalog.lookup(name) for name in pool.instance_types]
+    if not all(spec.knows("ipv4_per_eni") and spec.knows("enis_card0") for spec in specs):
+        return Draw(addresses=1, prefixes=mode.prefixes)  # a mistake of its own
+    if pool.is_hyperpod:
+        # Its pages do not say whether instances take prefixes as well, as the VPC CNI is told to.
+        known = [spec for spec in specs if spec.knows("efa_cards")]
+        singles = max((hyperpod.node_addresses(spec) for spec in known), default=1)
+        return Draw(addresses=singles, prefixes=mode.prefixes)
+    if not mode.single:
+        prefixes = WARM_PREFIXES if pool.role == "system" else mode.prefixes
+        return Draw(addresses=1, prefixes=prefixes)
+    return Draw(addresses=max(_single_addresses(spec, pods_of(pool, mode)) for spec in specs))
+
+
+def pods_of(pool: config.Pool | PoolPlan, mode: AddressMode) -> int:
+    """Return the pods with an address of their own that a node of ``pool`` counts on."""
+    if pool.role == "system" or mode.pods is None:
+        return PODS_OF_TWO
+    return mode.pods
+
+
+def _single_addresses(spec: catalog.InstanceType, pods: int) -> int:
+    taken = min(pods + _WARM, _slots(spec, 0))
+    interfaces = -(-taken // (spec.ipv4_per_eni - 1))
+    return taken + interfaces
+
+
+def _slots(spec: catalog.InstanceType, efa_on_card_0: int) -> int:
+    """Return the addresses for pods on all interfaces of card 0."""
+    return (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
+
+
+class AddressesOfSubnets:
+    """Subnets that exist, held against what a cluster takes of them.
+
+    Args:
+        network: Their section of the file, with a VPC that exists.
+        pools: The pools, in file order.
+        storage: File systems.
+        database: Whether the backend has a database.
+    """
+
+    def __init__(
+        self,
+        network: config.Network,
+        pools: Iterable[config.Pool],
+        *,
+        storage: config.Storage,
+        database: bool,
+    ) -> None:
+        self._network = network
+        self._pools = [*pools]
+        self._standing = dict(_standing(network, self._pools, storage, database=database))
+        self._rooms = {subnet.id: room_of(subnet) for subnet in network.subnets}
+
+    @property
+    def standing(self) -> Mapping[str, Draw]:
+        """Single addresses beside nodes, by subnet."""
+        return {id: draw for id, (draw, _) in self._standing.items()}
+
+    def plan(self) -> ExistingAddresses | None:
+        """Return how the nodes take addresses, and from where; None where they find too few.
+
+        A pool of several zones counts evenly in each. Where the subnets of every zone hold all of
+        its nodes, they are chosen so.
+        """
+        for mode in MODES:
+            if (even := self._assigned(mode, whole=False)) is not None:
+                assigned = self._assigned(mode, whole=True) or even
+                return ExistingAddresses(mode=mode, assigned=assigned)
+        return None
+
+    def mistakes(self) -> Iterator[config.Mistake]:
+        """Yield the subnets and zones that are too small, with what would do."""
+        if self.plan() is not None:
+            return
+        small: set[str] = set()
+        for number, subnet in enumerate(self._network.subnets):
+            draw, words = self._standing.get(subnet.id, (NOTHING, ""))
+            if not self._rooms[subnet.id].holds(draw):
+                small.add(subnet.zone)
+                free = self._rooms[subnet.id].addresses
+                wrong = f"too small: {free} of {draw.addresses} addresses free, {words}"
+                todo = "use a larger subnet, or take the use away"
+                yield config.refuse(f"subnets.{number}", wrong, todo, got="")
+        mode = MODES[-1]
+        for zone in _zones(self._network):
+            if zone not in small and self._in_zone(zone, mode, whole=False) is None:
+                wrong = f"too small: {self._words(zone, mode)}"
+                yield config.refuse("subnets", wrong, self._larger(zone, mode), got="")
+
+    def _assigned(self, mode: AddressMode, *, whole: bool) -> Assigned | None:
+        assigned: dict[str, tuple[str, ...]] = {}
+        for zone in _zones(self._network):
+            found = self._in_zone(zone, mode, whole=whole)
+            if found is None:
+                return None
+            for name, ids in found.items():
+                assigned[name] = (*assigned.get(name, ()), *ids)
+        return assigned
+
+    def _in_zone(
+        self, zone: str, mode: AddressMode, *, whole: bool, more: Room | None = None
+    ) -> Assigned | None:
+        """Return the subnets of each shard in ``zone``.
+
+        Args:
+            zone: Zone name or zone id.
+            mode: How nodes take addresses.
+            whole: Whether all nodes of a pool of several zones come here.
+            more: A further subnet, which every pool may use.
+        """
+        rooms = [self._rooms[each.id] for each in self._network.subnets if each.zone == zone]
+        nodes = [*self._nodes(zone, mode, whole=whole, more=more)]
+        return assign([*rooms, more] if more else rooms, nodes, self.standing)
+
+    def _nodes(
+        self, zone: str, mode: AddressMode, *, whole: bool = False, more: Room | None = None
+    ) -> Iterator[Nodes]:
+        for pool in self._pools:
+            zones = config.zones_of(pool, self._network)
+            if zone not in zones:
+                continue
+            subnets = self._subnets(pool, zone)
+            if not subnets:
+                continue  # a mistake of its own
+            most = pool.nodes.highest
+            for name in shard_names(pool):
+                yield Nodes(
+                    name=name,
+                    subnets=(*subnets, *([more.id] if more else [])),
+                    count=most if whole else -(-most // len(zones)),
+                    each=node_draw(pool, mode),
+                    spreads=pool.is_node_pool,
+                )
+
+    def _subnets(self, pool: config.Pool, zone: str) -> tuple[str, ...]:
+        use = self._use(pool)
+        return tuple(
+            subnet.id
+            for subnet in self._network.subnets
+            if subnet.zone == zone and use in subnet.use
+        )
+
+    def _use(self, pool: config.Pool) -> config.SubnetUse:
+        accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+        uses = {use for subnet in self._network.subnets for use in subnet.use}
+        return "accelerated" if accelerated and "accelerated" in uses else "nodes"
+
+    def _words(self, zone: str, mode: AddressMode) -> str:
+        """Return what a zone needs and has."""
+        nodes = [*self._nodes(zone, mode)]
+        subnets = [each for each in self._network.subnets if each.zone == zone]
+        beside = sum(self.standing[each.id].addresses for each in subnets)
+        terms = [f"{each.count:,} x {each.each.total} of {each.name}" for each in nodes]
+        needed = beside + sum(each.all.total for each in nodes)
+        has = ", ".join(
+            f"{self._rooms[each.id].addresses:,} in {each.id} ({', '.join(each.use)})"
+            for each in subnets
+        )
+        return (
+            f"zone {zone} needs {needed:,} addresses, {' + '.join((*terms, f'{beside} beside nodes'))}"
+            f", each node group and HyperPod group in one subnet, and has {has} free"
+        )
+
+    def _larger(self, zone: str, mode: AddressMode) -> str:
+        """Return the smallest subnet more that would do."""
+        uses = dict.fromkeys(
+            self._use(pool)
+            for pool in self._pools
+            if zone in config.zones_of(pool, self._network)
+        )
+        for mask in range(vpc.SMALLEST_RANGE_MASK, vpc.LARGEST_RANGE_MASK - 1, -1):
+            more = Room(id="", addresses=2 ** (32 - mask) - 5, prefixes=0)
+            # What stands in the first subnet of a zone may stand in this one.
+            if self._in_zone(zone, mode, whole=False, more=more) is not None:
+                larger = "" if mask == vpc.LARGEST_RANGE_MASK else " or larger"
+                return f"add an empty subnet of /{mask}{larger}, use: [{', '.join(uses)}]"
+        return _FEWER
+
+
+def room_of(subnet: config.Subnet) -> Room:
+    """Return what is free of a subnet: as recorded, or as if it were empty.
+
+    Of recorded addresses without their blocks each that is taken counts as one in a block of its
+    own: who took it is not known.
+    """
+    addresses, blocks = vpc.free_addresses(subnet.cidr), vpc.free_prefixes(subnet.cidr)
+    free, prefixes = subnet.free_addresses, subnet.free_prefixes
+    if free is None:
+        free = addresses if prefixes is None else prefixes * eks.ADDRESSES_PER_PREFIX
+    if prefixes is None:
+        prefixes = max(blocks - (addresses - free), 0)
+    return Room(
+        id=subnet.id, addresses=free, prefixes=min(prefixes, free // eks.ADDRESSES_PER_PREFIX)
+    )
+
+
+def shard_names(pool: config.Pool) -> tuple[str, ...]:
+    """Return the names of the shards of ``pool``, as their plans have them."""
+    if pool.shards == 1:
+        return (pool.name,)
+    return tuple(f"{pool.name}-{number}" for number in range(1, pool.shards + 1))
+
+
+def _zones(network: config.Network) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(subnet.zone for subnet in network.subnets))
+
+
+def _standing(
+    network: config.Network,
+    pools: Sequence[config.Pool],
+    storage: config.Storage,
+    *,
+    database: bool,
+) -> Iterator[tuple[str, tuple[Draw, str]]]:
+    """Yield the single addresses beside nodes in each subnet, and what they are for."""
+    builds = any(pool.is_hyperpod for pool in pools)
+    begun: set[str] = set()
+    for subnet in network.subnets:
+        parts: dict[str, int] = {}
+        if "control-plane" in subnet.use:
+            parts["EKS's own interfaces"] = CONTROL_PLANE_ADDRESSES
+        if "nodes" in subnet.use:
+            parts["functions"] = LAMBDA_ADDRESSES
+            parts["builds"] = BUILD_ADDRESSES if builds else 0
+            parts["database"] = DATABASE_ADDRESSES if database else 0
+            if subnet.zone not in begun:
+                begun.add(subnet.zone)
+                parts["endpoints"] = _endpoints(network)
+                parts["file systems"] = sum(_lustre(each, subnet.zone) for each in storage.lustre)
+        words = " + ".join(f"{count} for {name}" for name, count in parts.items() if count)
+        yield subnet.id, (Draw(addresses=sum(parts.values())), words)
+
+
+def _endpoints(network: config.Network) -> int:
+    """Return the most interface endpoints that we make: each has an address in every zone."""
+    create = network.endpoints.create
+    if create == "missing":
+        return max(_MOST_ENDPOINTS - len(network.endpoints.present), 0)
+    return 0 if create in (None, "none") else len(create)
+
+
+def _lustre(file_system: config.Lustre, zone: str) -> int:
+    gib = file_system.capacity_gib if file_system.zone == zone else 0
+    if not gib:
+        return 0
+    return -(-gib // _GIB_OF_A_FILE_SERVER) + -(-gib // _GIB_OF_A_METADATA_SERVER)
