@@ -85,8 +85,12 @@ def node_class_spec(plan: NodeClassPlan) -> Spec:
     }
     if plan.network_interfaces:
         primary, *others = (_network_interface(nic) for nic in plan.network_interfaces)
-        first = {**primary, "secondaryIPv4PrefixCount": plan.ip_prefixes}
-        spec["advancedNetworking"] = {"networkInterfaces": [first, *others]}
+        own = {"secondaryIPv4PrefixCount": plan.ip_prefixes}
+        if plan.pod_addresses is not None:
+            own = {"secondaryIPv4Count": plan.pod_addresses}
+        spec["advancedNetworking"] = {"networkInterfaces": [{**primary, **own}, *others]}
+    elif plan.pod_addresses is not None:
+        spec["advancedNetworking"] = {"ipv4PrefixSize": "32"}
     if plan.tags:
         spec["tags"] = dict(plan.tags)
     return spec

@@ -116,6 +116,7 @@ from ultrascale.config.storage import (
     has_default_claims,
 )
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
+from ultrascale.config.vpc_rules import subnets_are_sound
 from ultrascale.ejected import read_ejected
 from ultrascale.mirror_lock import read_mirror_lock
 
@@ -263,6 +264,7 @@ __all__ = [
     "role_as_job",
     "schema_file_name",
     "schema_text",
+    "subnets_are_sound",
     "text_of",
     "warning_mistakes",
     "warnings",

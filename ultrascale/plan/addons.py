@@ -220,7 +220,7 @@ def installed_addon(
 
 
 def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str]:
-    """Let nodes hold as many prefixes as the address plan counts.
+    """Let nodes hold as many prefixes, or single addresses, as the address plan counts.
 
     Targets of addresses take the place of the one of prefixes: a prefix in reserve would double
     what the fleet takes.
@@ -234,6 +234,14 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
         # kubernetes.io/role/cni.
         # Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
         cleanup["ENABLE_SUBNET_DISCOVERY"] = "false"
+    if network.pod_addresses is not None:
+        return {
+            "ENABLE_PREFIX_DELEGATION": "false",
+            # All at once: NodePools choose among subnets by what is free.
+            "MINIMUM_IP_TARGET": str(network.pod_addresses),
+            "WARM_IP_TARGET": "1",
+            **cleanup,
+        }
     if network.prefixes_per_node > 1:
         return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1", **cleanup}
     return {

@@ -39,6 +39,8 @@ class NodeClassPlan:
             EBS.
         ip_prefixes: /28 prefixes of pod addresses that a node launches with; 0 leaves them to
             what gives pods their addresses later.
+        pod_addresses: Single addresses for its pods that an Auto Mode node may take; None: its pods
+            have those of prefixes.
         tags: EC2 tags of instances and volumes.
         ami_alias: AMI release. Karpenter only, as is all that follows.
         raid0: Whether the NVMe disks are joined into one volume for images and pods.
@@ -62,6 +64,7 @@ class NodeClassPlan:
     root_disk: RootDisk
     volume_key: str | None
     ip_prefixes: int
+    pod_addresses: int | None
     tags: Mapping[str, str]
     ami_alias: str
     raid0: bool

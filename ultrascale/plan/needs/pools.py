@@ -8,8 +8,8 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
-from ultrascale.plan.network.demand import single_addresses
-from ultrascale.plan.network.vpc import node_prefixes
+from ultrascale.plan.network.assignment import Draw
+from ultrascale.plan.network.vpc import node_draw
 
 HOURS_OF_A_MONTH = 730
 """AWS's own estimate of a month: 8,760 hours a year, by 12."""
@@ -144,7 +144,7 @@ def _pool_needs(shards: Sequence[PoolPlan], plan: ClusterPlan, price_list: Price
     first = shards[0]
     nodes = _nodes(shards)
     figures = {"nodes": nodes}
-    for key, unit, each in _counts(first, node_prefixes(plan.network, first)):
+    for key, unit, each in _counts(first, node_draw(plan.network, first)):
         figures[key] = times(f"{first.pool}.{key}", unit, nodes, each)
     hourly = _hourly(shards, nodes, plan.region, price_list)
     figures["usd_per_hour"] = hourly
@@ -185,7 +185,7 @@ def _nodes(shards: Sequence[PoolPlan]) -> Figure:
     return Figure(id=f"{shards[0].pool}.nodes", value=sum(counts), unit="nodes", formula=formula)
 
 
-def _counts(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode]]:
+def _counts(pool: PoolPlan, draw: Draw) -> Iterator[tuple[str, str, PerNode]]:
     """Yield key, unit and what one node has, in the order of the columns."""
     yield "vcpus", "vCPUs", _most(pool, "vcpus", "vCPUs")
     count, efa, interfaces = pool.accelerators_per_node, pool.efa_interfaces, interfaces_of(pool)
@@ -196,9 +196,9 @@ def _counts(pool: PoolPlan, prefixes: int) -> Iterator[tuple[str, str, PerNode]]
     yield "efa_interfaces", "EFA interfaces", PerNode(value=efa, words=words)
     words = _counted(interfaces, "network interface")
     yield "network_interfaces", "network interfaces", PerNode(value=interfaces, words=words)
-    extra = single_addresses(pool) - 1
-    usage = address_usage(interfaces, prefixes, extra)
-    words += f" + {prefixes} /28 prefixes"
+    extra = draw.addresses - 1
+    usage = address_usage(interfaces, draw.prefixes, extra)
+    words += f" + {draw.prefixes} /28 prefixes"
     words += f" + {extra} addresses" if extra else ""
     yield (
         "address_usage",

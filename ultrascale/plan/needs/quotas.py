@@ -23,8 +23,7 @@ from ultrascale.plan.needs.pools import (
     nat_gateways,
     usage_beside_nodes,
 )
-from ultrascale.plan.network.demand import single_addresses
-from ultrascale.plan.network.vpc import node_prefixes
+from ultrascale.plan.network.vpc import node_draw
 
 # Sizes of terms, by quota code and pool.
 _Terms = dict[str, dict[str, tuple[float, str]]]
@@ -316,8 +315,8 @@ def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
         pool.max_nodes
         * address_usage(
             1,
-            node_prefixes(plan.network, pool),
-            single_addresses(pool) - 1,
+            node_draw(plan.network, pool).prefixes,
+            node_draw(plan.network, pool).addresses - 1,
         )
         for pool in plan.all_pools
     )

@@ -249,25 +249,25 @@ class AddressesOfSubnets:
     def _words(self, zone: str, mode: AddressMode) -> str:
         """Return what a zone needs and has."""
         nodes = [*self._nodes(zone, mode)]
-        subnets = [each for each in self._network.subnets if each.zone == zone]
+        used = {id for each in nodes for id in each.subnets}
+        subnets = [each for each in self._network.subnets if each.id in used]
         beside = sum(self.standing[each.id].addresses for each in subnets)
         terms = [f"{each.count:,} x {each.each.total} of {each.name}" for each in nodes]
-        needed = beside + sum(each.all.total for each in nodes)
-        has = ", ".join(
-            f"{self._rooms[each.id].addresses:,} in {each.id} ({', '.join(each.use)})"
-            for each in subnets
-        )
+        needed = " + ".join((*terms, f"{beside} beside nodes"))
+        total = beside + sum(each.all.total for each in nodes)
+        has = " + ".join(f"{self._rooms[each.id].addresses:,} in {each.id}" for each in subnets)
+        free = sum(self._rooms[each.id].addresses for each in subnets)
+        fixed = [each.name for each in nodes if not each.spreads and len(each.subnets) > 1]
+        single = f", where all nodes of {', '.join(fixed)} lie in one" if fixed else ""
         return (
-            f"zone {zone} needs {needed:,} addresses, {' + '.join((*terms, f'{beside} beside nodes'))}"
-            f", each node group and HyperPod group in one subnet, and has {has} free"
+            f"zone {zone} needs {total:,} addresses ({needed}) and has {free:,} free "
+            f"({has}){single}"
         )
 
     def _larger(self, zone: str, mode: AddressMode) -> str:
         """Return the smallest subnet more that would do."""
         uses = dict.fromkeys(
-            self._use(pool)
-            for pool in self._pools
-            if zone in config.zones_of(pool, self._network)
+            self._use(pool) for pool in self._pools if zone in config.zones_of(pool, self._network)
         )
         for mask in range(vpc.SMALLEST_RANGE_MASK, vpc.LARGEST_RANGE_MASK - 1, -1):
             more = Room(id="", addresses=2 ** (32 - mask) - 5, prefixes=0)

@@ -152,11 +152,11 @@ def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPl
         return pool
     logs = cluster.observability is not None and cluster.observability.container_logs
     fluent_bit = logs and not pool.is_auto_mode
-    most = _own_pods(network, pool) + pods_on_host_network(pool) + fluent_bit
+    most = own_pods_of(network, pool) + pods_on_host_network(pool) + fluent_bit
     return replace(pool, max_pods=min(pool.max_pods, most))
 
 
-def _own_pods(network: NetworkPlan, pool: PoolPlan) -> int:
+def own_pods_of(network: NetworkPlan, pool: PoolPlan) -> int:
     """Return the pods with an address of their own that a node of ``pool`` runs at most."""
     if network.pod_addresses is None:
         return PODS_OF_A_PREFIX

@@ -17,7 +17,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.model.hyperpod import Sharing
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, single_addresses
-from ultrascale.plan.network.vpc import node_subnet_kind
+from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 
 # The root volume's size is HyperPod's to say, and training images of 20 GB fill it.
 _VOLUME_GIB = 500
@@ -115,7 +115,7 @@ def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> Ins
         labels=plan.labels,
         taints=plan.taints,
         zones=plan.zones,
-        subnets=group_subnets(plan, network.of_kind(node_subnet_kind(network, plan))),
+        subnets=_subnets(network, plan),
         addresses=single_addresses(plan),
         volume_gib=_VOLUME_GIB,
         volume_key=plan.volume_key,
@@ -125,6 +125,12 @@ def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> Ins
             for lustre in near[: hyperpod.STORAGE_PER_GROUP - volumes]
         },
     )
+
+
+def _subnets(network: NetworkPlan, plan: PoolPlan) -> tuple[SubnetPlan, ...]:
+    if network.existing is not None:
+        return subnets_of(network, plan)
+    return group_subnets(plan, network.of_kind(node_subnet_kind(network, plan)))
 
 
 def _governance(cluster: config.Cluster) -> GovernancePlan | None:

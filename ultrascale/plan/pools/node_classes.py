@@ -7,7 +7,12 @@ from ultrascale.config.pools import has_efa_cards
 from ultrascale.plan import names
 from ultrascale.plan.model import NetworkInterface, NetworkPlan, NodeClassPlan, PoolPlan
 from ultrascale.plan.model.node_pools import NodeClassKind
-from ultrascale.plan.network.vpc import node_prefixes, node_subnet_kind
+from ultrascale.plan.network.vpc import (
+    node_prefixes,
+    node_subnet_kind,
+    own_pods_of,
+    subnets_of,
+)
 
 
 def node_class_kind(pool: PoolPlan) -> NodeClassKind:
@@ -45,6 +50,7 @@ def plan_node_class(
         root_disk=pool.root_disk,
         volume_key=pool.volume_key,
         ip_prefixes=_ip_prefixes(network, pool),
+        pod_addresses=None if network.pod_addresses is None else own_pods_of(network, pool),
         tags=pool.tags,
         ami_alias=pool.ami_alias,
         raid0=pool.raid0,
@@ -63,8 +69,7 @@ def _subnet_ids(network: NetworkPlan, pool: PoolPlan) -> tuple[str, ...]:
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/1368
     """
-    there = network.of_kind(node_subnet_kind(network, pool))
-    return tuple(each.id for each in there if each.id is not None and each.zone in pool.zones)
+    return tuple(each.id for each in subnets_of(network, pool) if each.id is not None)
 
 
 def _without_efa(pool: PoolPlan) -> tuple[NetworkInterface, ...]:
@@ -108,6 +113,8 @@ def _ip_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
         https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html#static-network-interfaces
         https://github.com/aws/karpenter-provider-aws/pull/8480
     """
+    if network.pod_addresses is not None:
+        return 0
     if pool.is_auto_mode:
         return node_prefixes(network, pool) if pool.network_interfaces else 0
     inside = node_subnet_kind(network, pool) == "accelerated"

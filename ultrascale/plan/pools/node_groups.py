@@ -10,7 +10,7 @@ from ultrascale.plan.model import (
     SubnetPlan,
 )
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, is_enough, single_addresses
-from ultrascale.plan.network.vpc import node_subnet_kind
+from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html
 _SPOT_NOTICE_SECONDS = 120
@@ -77,6 +77,8 @@ def plan_node_group(
 def _subnets(
     network: NetworkPlan, pool: PoolPlan, *, earlier: Sequence[PoolPlan]
 ) -> tuple[SubnetPlan, ...]:
+    if network.existing is not None:
+        return subnets_of(network, pool)
     kind = node_subnet_kind(network, pool)
     subnets = [subnet for subnet in network.of_kind(kind) if subnet.zone in pool.zones]
     beside = [other for other in earlier if node_subnet_kind(network, other) == kind]
