@@ -161,6 +161,7 @@ def controller_values(plan: KarpenterPlan, *, cluster_name: str) -> dict[str, ob
         "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
         "topologySpreadConstraints": [_zone_spread()],
         "controller": {
+            **({} if plan.image is None else {"image": {"repository": plan.image}}),
             "env": [
                 {"name": "KUBE_CLIENT_QPS", "value": str(plan.client_qps)},
                 {"name": "KUBE_CLIENT_BURST", "value": str(plan.client_burst)},

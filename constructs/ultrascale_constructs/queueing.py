@@ -175,7 +175,10 @@ def certificate_released(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
 
 
 def _image(reference: str) -> dict[str, str]:
-    repository, _, tag = reference.rpartition(":")
+    name, at, digest = reference.partition("@")
+    repository, _, tag = name.rpartition(":")
+    # The charts write a colon and the tag behind the repository, whatever the tag holds.
+    tag = f"{tag}{at}{digest}"
     return {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
 
 

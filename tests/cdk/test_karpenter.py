@@ -16,6 +16,7 @@ PLAN = KarpenterPlan(
     version="1.15.2",
     crd_chart=CRD_CHART,
     chart=CHART,
+    image=None,
     replicas=2,
     cpu="2",
     memory="4Gi",

@@ -18,7 +18,7 @@ from ultrascale.plan.delivery.images import (
     plan_image_cache,
     unbuilt_repositories,
 )
-from ultrascale.plan.delivery.mirror import plan_mirror
+from ultrascale.plan.delivery.mirror import plan_mirror, with_copies
 from ultrascale.plan.delivery.package import package_object, package_words
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
@@ -211,7 +211,7 @@ def assemble(
         ejected=ejected,
     )
     endpoints = plan_endpoints(planned, cluster.network)
-    return replace(planned, network=replace(network, endpoints=endpoints))
+    return with_copies(replace(planned, network=replace(network, endpoints=endpoints)))
 
 
 def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ultrascale.catalog import AmiType, jobset, karpenter, kueue, versions
-from ultrascale.documents import JsonObject, mapping
+from ultrascale.catalog import AmiType, versions
+from ultrascale.catalog.chart_images import chart_images
+from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.plan import ClusterPlan
 from ultrascale.sbom.images import pulled_image
 from ultrascale.sbom.model import Component
@@ -93,15 +94,13 @@ def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
 
 
 def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
-    version = _text(properties, "Version")
-    for location in (_text(properties, "Chart"), _text(properties, "Repository")):
-        if version is not None and location in _CONTROLLERS:
-            yield pulled_image(f"{_CONTROLLERS[location]}{version}", plan, used_by="")
+    version, location = text(properties, "Version"), text(properties, "Repository")
+    if plan.mirror is not None:
+        location = plan.mirror.published(location)
+    for image in chart_images(location, version):
+        yield pulled_image(image, plan, used_by="")
     yield Component(
-        kind="Helm chart",
-        name=str(properties["Chart"]),
-        version=_text(properties, "Version"),
-        source=_text(properties, "Repository"),
+        kind="Helm chart", name=str(properties["Chart"]), version=version, source=location
     )
 
 
@@ -128,15 +127,6 @@ def _text(properties: JsonObject, key: str) -> str | None:
     value = properties.get(key)
     return value if isinstance(value, str) else None
 
-
-_CONTROLLERS: Mapping[str | None, str] = MappingProxyType(
-    {
-        karpenter.CHART: f"{karpenter.CONTROLLER_IMAGE}:",
-        kueue.CHART: f"{kueue.IMAGE}:v",
-        jobset.CHART: f"{jobset.IMAGE}:v",
-    }
-)
-"""Image of the controller of a chart, by its location; the chart's version completes the tag."""
 
 _READERS: Mapping[str, _Reader] = MappingProxyType(
     {

@@ -125,6 +125,10 @@ class MirrorPlan:
         digest = self.digest(image)
         return name if digest is None or "@" in name else f"{name}@{digest}"
 
+    def chart(self, repository: str) -> str:
+        """Return where a chart comes from instead of ``repository``, ``oci://HOST/PATH``."""
+        return f"oci://{self.location}/{repository.removeprefix('oci://')}"
+
     def digest(self, image: str) -> str | None:
         """Return the digest of ``image``: its own, or the recorded one; None where neither is."""
         return image.partition("@")[2] or self.digests.get(published(image))
@@ -138,8 +142,11 @@ class MirrorPlan:
         """Return the reference, as its publisher has it, of what a pod pulls: without our digest.
 
         Args:
-            image: A reference of a pod; one that is no copy is returned as it is.
+            image: A reference of a pod, or ``oci://`` and that of a chart; one that is no copy is
+                returned as it is.
         """
+        if image.startswith("oci://"):
+            return f"oci://{self.published(image.removeprefix('oci://'))}"
         path = image.removeprefix(f"{self.location}/")
         if path == image:
             return image

@@ -161,6 +161,7 @@ class KarpenterPlan:
         version: Version of its two charts.
         crd_chart: Repository of the chart that holds the CRDs.
         chart: Repository of the chart that holds the controller.
+        image: Repository of the controller's image; None: the one that the chart names.
         replicas: Controllers, one of which leads.
         cpu: CPU that each replica requests.
         memory: Memory that each replica requests and is limited to.
@@ -187,6 +188,7 @@ class KarpenterPlan:
     version: str
     crd_chart: str
     chart: str
+    image: str | None
     replicas: int
     cpu: str
     memory: str

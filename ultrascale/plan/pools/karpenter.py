@@ -38,6 +38,7 @@ def plan_karpenter(
         version=stated.version,
         crd_chart=karpenter.CRD_CHART,
         chart=karpenter.CHART,
+        image=None,
         replicas=karpenter.REPLICAS,
         cpu=str(size.vcpus),
         memory=f"{size.memory_gib}Gi",
