@@ -24,6 +24,8 @@ def topology_diagram(needs: ClusterNeeds) -> Iterator[str]:
     yield f"  cp[{_label('EKS control plane', f'Kubernetes {parts.kubernetes}', parts.tier)}]"
     # A subgraph's title has one line.
     title = f"VPC {ranges((parts.vpc_cidr, *parts.secondary_cidrs))}"
+    if parts.existing is not None:
+        title = f"existing {title}, {parts.existing.vpc_id}"
     yield f"  subgraph vpc[{_label(title)}]"
     for kind, name in SUBNETS.items():
         pools = [(index, pool) for index, pool in enumerate(parts.pools) if pool.subnets == kind]

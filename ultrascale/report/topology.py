@@ -11,7 +11,15 @@ from ultrascale.plan.model import (
 )
 from ultrascale.report.markup import Content, Markup, shown
 from ultrascale.report.svg import Canvas, cut, text_width, width_of, wrapped
-from ultrascale.report.words import PURCHASES, SUBNETS, purchase_of, ranges
+from ultrascale.report.words import (
+    PURCHASES,
+    SUBNETS,
+    owner_of,
+    purchase_of,
+    ranges,
+    vpc_name,
+    way_out,
+)
 
 WIDTHS = {"wide": 1160.0, "medium": 740.0, "narrow": 360.0}
 """Widths of the drawing, in pixels, for the widths of screens."""
@@ -62,7 +70,7 @@ def described(needs: ClusterNeeds) -> str:
         for pool in parts.pools
     )
     return (
-        f"VPC {parts.vpc_cidr} in the zones {', '.join(parts.zones)}, with an EKS control plane of "
+        f"{vpc_name(parts)} in the zones {', '.join(parts.zones)}, with an EKS control plane of "
         f"tier {parts.tier}. Pools: {pools}."
     )
 
@@ -174,17 +182,22 @@ class _Drawing:
         parts, top = self._parts, self._y
         x, width = left + _PAD, right - left - 2 * _PAD
         self._y += 24
-        self.canvas.write_cut(x, self._y, f"VPC {parts.vpc_cidr}", width, 15, "h b")
+        self.canvas.write_cut(x, self._y, vpc_name(parts), width, 15, "h b")
         if parts.secondary_cidrs:
             line = f"secondary: {ranges(parts.secondary_cidrs)}"
             self._y = self.canvas.paragraph(x, self._y + 18, line, width, 12, "t m")
         self._y += 18
-        self.canvas.write(
-            x,
-            self._y,
-            shown("topology.nat_gateways", parts.nat_gateways),
-            f" NAT gateways, flow logs: {parts.flow_logs}",
-        )
+        if not parts.nat_gateways:
+            words = "; ".join(filter(None, (owner_of(parts), way_out(parts))))
+            logs = f", flow logs: {parts.flow_logs}" if parts.existing is None else ""
+            self._y = self.canvas.paragraph(x, self._y, f"{words}{logs}", width, 12)
+        else:
+            self.canvas.write(
+                x,
+                self._y,
+                shown("topology.nat_gateways", parts.nat_gateways),
+                f" NAT gateways, flow logs: {parts.flow_logs}",
+            )
         self._endpoints(x, width)
         self._y += 14
         if (right - left - _GUTTER) / len(parts.zones) >= _LEAST_COLUMN:
@@ -198,9 +211,18 @@ class _Drawing:
         parts = self._parts
         self._y += 19
         interfaces = shown("topology.endpoint_interfaces", parts.endpoint_interfaces)
-        self.canvas.write(x, self._y, "endpoints, with ", interfaces, " interfaces:")
         gateways = [f"{name} (gateway)" for name in parts.gateway_endpoints]
-        for line in wrapped([*gateways, *parts.interface_endpoints], width, 11):
+        made = [*gateways, *parts.interface_endpoints]
+        if made or not parts.present_endpoints:
+            self.canvas.write(x, self._y, "endpoints, with ", interfaces, " interfaces:")
+            self._listed(x, made, width)
+        if parts.present_endpoints:
+            self._y += 19 if made else 0
+            self.canvas.write(x, self._y, "endpoints that are there:")
+            self._listed(x, parts.present_endpoints, width)
+
+    def _listed(self, x: float, names: Sequence[str], width: float) -> None:
+        for line in wrapped(names, width, 11):
             self._y += 15
             self.canvas.write(x, self._y, line, class_="s m")
 

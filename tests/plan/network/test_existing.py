@@ -10,7 +10,10 @@ from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads
 from ultrascale.documents import mapping
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.needs.report import plan_needs
 from ultrascale.plan.stacks import planned_layers
+from ultrascale.report.mermaid import topology_diagram
+from ultrascale.report.topology import WIDTHS, draw_topology
 
 NODES = ("subnet-0a1b2c3d4e5f60021", "subnet-0a1b2c3d4e5f60022")
 ACCELERATED = ("subnet-0a1b2c3d4e5f60031",)
@@ -67,3 +70,24 @@ def test_a_vpc_with_another_owner_is_shared(account: str | None) -> None:
     assert plan.network.existing is not None
     assert plan.network.existing.shared
     assert planned().network.existing == replace(plan.network.existing, owner=None, shared=False)
+
+
+def test_neither_a_vpc_nor_its_gateways_are_asked_of_the_account() -> None:
+    needs = plan_needs(planned())
+    quotas = {need.name: need.needed for need in needs.quotas}
+
+    assert not {"VPCs per Region", "EC2-VPC Elastic IPs", "IPv4 CIDR blocks per VPC"} & {*quotas}
+    assert "what others use" in quotas["Network Address Usage"].formula
+    assert "NAT gateways" not in {item.name for item in needs.money.items}
+
+
+def test_the_picture_says_whose_the_vpc_is() -> None:
+    vpc = {"id": VPC, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"], "owner": OWNER}
+    document = existing_document(vpc=vpc, egress="transit-gateway")
+    needs = plan_needs(plan_cluster(loads_own(as_json(document))))
+    drawn = str(draw_topology(needs, "topology", WIDTHS["wide"]))
+
+    assert VPC in drawn
+    assert f"of account {OWNER}: nothing in it is changed" in drawn
+    assert "a transit gateway that is there" in drawn
+    assert VPC in "\n".join(topology_diagram(needs))

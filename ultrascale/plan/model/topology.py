@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.plan.model.network import FlowLogs, SubnetKind
+from ultrascale.plan.model.network import Egress, ExistingVpcPlan, FlowLogs, SubnetKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +75,8 @@ class Topology:
     The subnets, with their addresses, are `ClusterNeeds.subnets`.
 
     Attributes:
+        existing: The VPC that exists, and is not ours; None for one of ours.
+        egress: Way out of it to the internet.
         vpc_cidr: Primary range of the VPC.
         secondary_cidrs: Its further ranges.
         zones: Zones that have subnets, in file order.
@@ -87,6 +89,7 @@ class Topology:
         interface_endpoints: AWS services that are reached through interface endpoints.
         endpoint_interfaces: Network interfaces of these endpoints, in all zones.
         gateway_endpoints: AWS services that are reached through gateway endpoints.
+        present_endpoints: AWS services whose endpoints are in the VPC already.
         flow_logs: Destination of flow logs.
         pools: In file order, the system pools first.
         file_systems: File systems.
@@ -95,6 +98,8 @@ class Topology:
         database: Engine and version of the backend's database; None without one.
     """
 
+    existing: ExistingVpcPlan | None
+    egress: Egress
     vpc_cidr: str
     secondary_cidrs: tuple[str, ...]
     zones: tuple[str, ...]
@@ -107,6 +112,7 @@ class Topology:
     interface_endpoints: tuple[str, ...]
     endpoint_interfaces: int
     gateway_endpoints: tuple[str, ...]
+    present_endpoints: tuple[str, ...]
     flow_logs: FlowLogs
     pools: tuple[PoolPart, ...]
     file_systems: tuple[FileSystemPart, ...]

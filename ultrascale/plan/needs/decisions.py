@@ -88,12 +88,8 @@ def _control_plane(plan: ClusterPlan, needs: ControlPlaneNeeds) -> Iterator[_Dec
 
 def _network(plan: ClusterPlan) -> Iterator[_Decided]:
     network = plan.network
-    yield _Decided(
-        "network",
-        f"{len(network.subnets):,} subnets in {len(network.zones)} zones, a NAT gateway in each",
-        "traffic to the internet stays in its zone, and outlives another one",
-    )
-    if network.secondary_cidrs:
+    yield _layout(network)
+    if network.existing is None and network.secondary_cidrs:
         yield from _pod_ranges(network)
     if network.reserves_by_function:
         yield _Decided(
@@ -110,6 +106,30 @@ def _network(plan: ClusterPlan) -> Iterator[_Decided]:
     for remark in policy_remarks(plan.network_policies):
         choice, _, reason = remark.partition(": ")
         yield _Decided("network", choice[0].lower() + choice[1:], reason)
+
+
+def _layout(network: NetworkPlan) -> _Decided:
+    zones = f"{len(network.zones)} zones"
+    if network.existing is not None:
+        ids = {subnet.id for subnet in network.subnets}
+        return _Decided(
+            "network",
+            f"{len(ids):,} subnets of {network.existing.vpc_id} in {zones}, named by id; no "
+            "subnet, route, gateway or flow log is made",
+            "the VPC is not ours: its owner makes what is missing",
+        )
+    subnets = f"{len(network.subnets):,} subnets in {zones}"
+    if network.egress == "none":
+        return _Decided(
+            "network",
+            f"{subnets}, without a NAT gateway and without an internet gateway",
+            "network.egress says none: services are reached by endpoints",
+        )
+    return _Decided(
+        "network",
+        f"{subnets}, a NAT gateway in each",
+        "traffic to the internet stays in its zone, and outlives another one",
+    )
 
 
 def _pod_ranges(network: NetworkPlan) -> Iterator[_Decided]:

@@ -166,16 +166,24 @@ def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
 
 
 def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
-    gateways = nat_gateways(plan)
+    gateways, existing = nat_gateways(plan), plan.network.existing
     yield _interfaces(plan, totals["network_interfaces"], gateways)
     usage = totals["address_usage"]
+    # Whoever else is in the VPC uses the same quota, which is its owner's.
+    beside = "" if existing is None else "; what others use of it comes on top"
     yield _need(
-        quotas.NETWORK_ADDRESS_USAGE, usage.value or 0, usage.formula, sources=usage.sources
+        quotas.NETWORK_ADDRESS_USAGE,
+        usage.value or 0,
+        f"{usage.formula}{beside}",
+        sources=usage.sources,
     )
+    if existing is not None:
+        return
     secondary = len(plan.network.secondary_cidrs)
     yield _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
     yield _need(quotas.VPCS, 1, "that of the cluster")
-    yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
+    if gateways:
+        yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
 
 
 def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:

@@ -20,9 +20,11 @@ def plan_topology(plan: ClusterPlan) -> Topology:
     network, control_plane = plan.network, plan.control_plane
     database = plan.backend.database if plan.backend is not None else None
     return Topology(
+        existing=network.existing,
+        egress=network.egress,
         vpc_cidr=str(network.vpc_cidr),
         secondary_cidrs=tuple(map(str, network.secondary_cidrs)),
-        zones=network.zones,
+        zones=tuple(dict.fromkeys((*network.zones, *(each.zone for each in network.subnets)))),
         kubernetes=control_plane.version,
         tier=control_plane.tier,
         auto_mode=control_plane.auto_mode,
@@ -32,6 +34,9 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         interface_endpoints=network.interface_endpoints,
         endpoint_interfaces=endpoint_interfaces(plan),
         gateway_endpoints=network.gateway_endpoints,
+        present_endpoints=tuple(
+            endpoint.service for endpoint in network.endpoints if endpoint.state == "present"
+        ),
         flow_logs=network.flow_logs,
         pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
         file_systems=tuple(
