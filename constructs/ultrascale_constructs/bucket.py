@@ -1,6 +1,8 @@
 """S3 buckets."""
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy
+from collections.abc import Mapping
+
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -20,6 +22,9 @@ class Bucket(Construct):
         bucket_name: Its name.
         bucket_arn: Its ARN.
         objects_arn: ARN of all its objects.
+        key_arn: ARN of its key.
+        conditions: Conditions under which roles may use it: none.
+        key_conditions: Conditions under which they may use its key, by operator and key.
     """
 
     def __init__(self, scope: Construct, id: str, *, plan: BucketPlan, key: kms.IKey) -> None:
@@ -56,6 +61,11 @@ class Bucket(Construct):
         self.bucket_name = bucket.bucket_name
         self.bucket_arn = bucket.bucket_arn
         self.objects_arn = bucket.arn_for_objects("*")
+        self.key_arn = key.key_arn
+        self.conditions: Mapping[str, Mapping[str, object]] = {}
+        # The key is that of the file systems as well.
+        by_s3 = f"s3.{Stack.of(self).region}.{Stack.of(self).url_suffix}"
+        self.key_conditions = {"StringEquals": {"kms:ViaService": by_s3}}
         self._bucket = bucket
 
     def acknowledge_objects(self, role: Construct, reason: str) -> None:

@@ -9,6 +9,7 @@ from constructs import Construct
 from ultrascale.plan.model import DataRepositoryPlan
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cdk_types import anyone
+from ultrascale_constructs.existing_bucket import ExistingBucket
 
 # What FSx's role does with the key of a bucket.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html
@@ -43,7 +44,7 @@ class DataRepository(Construct):
         *,
         plan: DataRepositoryPlan,
         file_system_id: str,
-        bucket: Bucket,
+        bucket: Bucket | ExistingBucket,
     ) -> None:
         super().__init__(scope, id)
         link = fsx.CfnDataRepositoryAssociation(

@@ -1,13 +1,13 @@
 """The IAM role of Mountpoint for S3."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import BucketPlan
+from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.existing_bucket import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 # Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions
@@ -16,6 +16,8 @@ _READ_ACTIONS = ("s3:GetObject",)
 _WRITE_ACTIONS = ("s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
 _READ_KEY_ACTIONS = ("kms:Decrypt",)
 _WRITE_KEY_ACTIONS = ("kms:GenerateDataKey",)
+
+_Mounted = tuple[Bucket | ExistingBucket, Access]
 
 
 class MountpointAccess(Construct):
@@ -31,9 +33,7 @@ class MountpointAccess(Construct):
         scope: Construct,
         id: str,
         *,
-        buckets: Mapping[str, Bucket],
-        plans: Mapping[str, BucketPlan],
-        key: kms.IKey,
+        buckets: Sequence[_Mounted],
         cluster_name: str,
     ) -> None:
         """Define the role and its association.
@@ -41,33 +41,35 @@ class MountpointAccess(Construct):
         Args:
             scope: The stack.
             id: Construct id.
-            buckets: The mounted buckets, by their names in the cluster file.
-            plans: Plans of the same buckets.
-            key: Key of all of them.
+            buckets: The mounted buckets, each with what pods may do with its objects.
             cluster_name: Name of the cluster.
         """
         super().__init__(scope, id)
-        writable = [bucket for name, bucket in buckets.items() if plans[name].access == "write"]
+        made: Sequence[_Mounted] = [pair for pair in buckets if isinstance(pair[0], Bucket)]
+        groups = [made, *([pair] for pair in buckets if pair not in made)]
         PodIdentityRole(
             self,
             "Driver",
             cluster_name=cluster_name,
             service_account=names.MOUNTPOINT_ACCOUNT,
-            permissions=[*_reading([*buckets.values()], key), *_writing(writable, key)],
+            permissions=[each for group in groups if group for each in _permissions(group)],
         )
-        for bucket in buckets.values():
+        for bucket, _ in buckets:
             bucket.acknowledge_objects(self, "pods mount a bucket for all of its objects")
 
 
-def _reading(buckets: Sequence[Bucket], key: kms.IKey) -> Iterator[Permission]:
-    yield Permission(actions=_BUCKET_ACTIONS, resources=[bucket.bucket_arn for bucket in buckets])
-    yield Permission(actions=_READ_ACTIONS, resources=[bucket.objects_arn for bucket in buckets])
-    yield Permission(actions=_READ_KEY_ACTIONS, resources=[key.key_arn])
-
-
-def _writing(buckets: Sequence[Bucket], key: kms.IKey) -> Iterator[Permission]:
-    if buckets:
-        yield Permission(
-            actions=_WRITE_ACTIONS, resources=[bucket.objects_arn for bucket in buckets]
-        )
-        yield Permission(actions=_WRITE_KEY_ACTIONS, resources=[key.key_arn])
+def _permissions(buckets: Sequence[_Mounted]) -> Iterator[Permission]:
+    """Yield what the role may do with buckets of one key and one set of conditions."""
+    bucket, _ = buckets[0]
+    conditions, keys = bucket.conditions, [bucket.key_arn] if bucket.key_arn else []
+    writable = [each.objects_arn for each, access in buckets if access == "write"]
+    statements = (
+        (_BUCKET_ACTIONS, [each.bucket_arn for each, _ in buckets], conditions),
+        (_READ_ACTIONS, [each.objects_arn for each, _ in buckets], conditions),
+        (_READ_KEY_ACTIONS, keys, bucket.key_conditions),
+        (_WRITE_ACTIONS, writable, conditions),
+        (_WRITE_KEY_ACTIONS, keys if writable else [], bucket.key_conditions),
+    )
+    for actions, resources, where in statements:
+        if resources:
+            yield Permission(actions=actions, resources=resources, conditions=where)

@@ -1,11 +1,12 @@
 """The IAM roles by which training pods write checkpoints to a bucket."""
 
-from aws_cdk import Stack
-from aws_cdk import aws_kms as kms
+from collections.abc import Iterator
+
 from constructs import Construct
 
 from ultrascale.plan.model import OutputAccessPlan
 from ultrascale_constructs.bucket import Bucket
+from ultrascale_constructs.existing_bucket import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 # What torch's S3 writer and reader do, and the deletion of checkpoints beyond those that are kept.
@@ -32,8 +33,7 @@ class OutputAccess(Construct):
         id: str,
         *,
         plan: OutputAccessPlan,
-        bucket: Bucket,
-        key: kms.IKey,
+        bucket: Bucket | ExistingBucket,
         cluster_name: str,
     ) -> None:
         """Define the roles and their associations.
@@ -43,13 +43,10 @@ class OutputAccess(Construct):
             id: Construct id.
             plan: The namespaces, and the service account of their pods.
             bucket: The bucket.
-            key: Its key.
             cluster_name: Name of the cluster.
         """
         super().__init__(scope, id)
-        stack = Stack.of(self)
-        # The key is that of the file systems as well.
-        by_s3 = {"StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"}}
+        permissions = [*_permissions(bucket)]
         for namespace in plan.namespaces:
             PodIdentityRole(
                 self,
@@ -57,10 +54,18 @@ class OutputAccess(Construct):
                 cluster_name=cluster_name,
                 namespace=namespace,
                 service_account=plan.service_account,
-                permissions=[
-                    Permission(actions=_BUCKET_ACTIONS, resources=[bucket.bucket_arn]),
-                    Permission(actions=_OBJECT_ACTIONS, resources=[bucket.objects_arn]),
-                    Permission(actions=_KEY_ACTIONS, resources=[key.key_arn], conditions=by_s3),
-                ],
+                permissions=permissions,
             )
         bucket.acknowledge_objects(self, "jobs write checkpoints under prefixes of their own")
+
+
+def _permissions(bucket: Bucket | ExistingBucket) -> Iterator[Permission]:
+    for actions, arn in (
+        (_BUCKET_ACTIONS, bucket.bucket_arn),
+        (_OBJECT_ACTIONS, bucket.objects_arn),
+    ):
+        yield Permission(actions=actions, resources=[arn], conditions=bucket.conditions)
+    if bucket.key_arn is not None:
+        yield Permission(
+            actions=_KEY_ACTIONS, resources=[bucket.key_arn], conditions=bucket.key_conditions
+        )

@@ -42,7 +42,8 @@ class HyperPodStack(Stack):
             file_systems={
                 lustre.name: (placeholders[lustre.dns_name], placeholders[lustre.mount_name])
                 for lustre in plan.lustre
-            },
+            }
+            | {each.name: (each.dns_name, each.mount_name) for each in plan.existing_lustre},
         )
         self.hyperpod_cluster_arn = resource.arn
         self.export_value(resource.arn)

@@ -7,9 +7,12 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
+from ultrascale_constructs.existing_bucket import ExistingBucket
+from ultrascale_constructs.existing_lustre import ExistingLustreClients
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess
@@ -36,45 +39,53 @@ class StorageStack(Stack):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        key = key_of(
-            self,
-            description=f"File systems and buckets of {plan.name}",
-            arn=plan.keys.storage,
-        )
         values: dict[str, str] = {}
         file_systems: dict[str, LustreFileSystem] = {}
-        for lustre in plan.lustre:
-            (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
-            file_system = LustreFileSystem(
-                self,
-                lustre.name,
-                plan=lustre,
-                key=key,
-                cluster=cluster,
-                subnet_id=subnet_id,
-            )
-            file_systems[lustre.name] = file_system
-            values[lustre.file_system_id] = file_system.file_system_id
-            values[lustre.dns_name] = file_system.dns_name
-            values[lustre.mount_name] = file_system.mount_name
         # A file system and a bucket may have the same name.
-        folder = Construct(self, "Buckets")
-        buckets = {
-            bucket.name: Bucket(folder, bucket.name, plan=bucket, key=key)
-            for bucket in plan.buckets
-        }
+        buckets: dict[str, Bucket | ExistingBucket] = {}
+        key: kms.IKey | None = None
+        if plan.lustre or plan.buckets:
+            key = key_of(
+                self,
+                description=f"File systems and buckets of {plan.name}",
+                arn=plan.keys.storage,
+            )
+            for lustre in plan.lustre:
+                (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
+                file_system = LustreFileSystem(
+                    self,
+                    lustre.name,
+                    plan=lustre,
+                    key=key,
+                    cluster=cluster,
+                    subnet_id=subnet_id,
+                )
+                file_systems[lustre.name] = file_system
+                values[lustre.file_system_id] = file_system.file_system_id
+                values[lustre.dns_name] = file_system.dns_name
+                values[lustre.mount_name] = file_system.mount_name
+            folder = Construct(self, "Buckets")
+            for bucket in plan.buckets:
+                made = Bucket(folder, bucket.name, plan=bucket, key=key)
+                buckets[bucket.name] = made
+                values[bucket.bucket_name] = made.bucket_name
+        if plan.existing_lustre:
+            ExistingLustreClients(
+                self, "ExistingLustre", plans=plan.existing_lustre, cluster=cluster
+            )
+        there = Construct(self, "ExistingBuckets")
+        for bucket in plan.existing_buckets:
+            buckets[bucket.name] = ExistingBucket(there, bucket.name, plan=bucket)
         self._link(plan, file_systems, buckets, key)
-        self._mount(plan, buckets, key)
+        self._mount(plan, buckets)
         if plan.output_access is not None:
             OutputAccess(
                 self,
                 "Output",
                 plan=plan.output_access,
                 bucket=buckets[plan.output_access.bucket],
-                key=key,
                 cluster_name=plan.name,
             )
-        values |= {bucket.bucket_name: buckets[bucket.name].bucket_name for bucket in plan.buckets}
         self.placeholders: Mapping[str, str] = values
         export(self, values)
 
@@ -82,8 +93,8 @@ class StorageStack(Stack):
         self,
         plan: ClusterPlan,
         file_systems: Mapping[str, LustreFileSystem],
-        buckets: Mapping[str, Bucket],
-        key: kms.IKey,
+        buckets: Mapping[str, Bucket | ExistingBucket],
+        key: kms.IKey | None,
     ) -> None:
         """Link file systems to the buckets whose objects they show."""
         folder = Construct(self, "DataRepositories")
@@ -100,18 +111,16 @@ class StorageStack(Stack):
                 file_system_id=file_systems[name].file_system_id,
                 bucket=buckets[link.bucket],
             )
-        if links:
+        made = {bucket.name for bucket in plan.buckets}
+        if key is not None and any(link.bucket in made for link in links.values()):
             grant_to_file_systems(key)
 
-    def _mount(self, plan: ClusterPlan, buckets: Mapping[str, Bucket], key: kms.IKey) -> None:
+    def _mount(self, plan: ClusterPlan, buckets: Mapping[str, Bucket | ExistingBucket]) -> None:
         """Let Mountpoint reach the buckets that pods mount."""
-        mounted = {bucket.name: bucket for bucket in plan.buckets if bucket.access != "none"}
+        mounted: list[tuple[Bucket | ExistingBucket, Access]] = [
+            (buckets[bucket.name], bucket.access)
+            for bucket in (*plan.buckets, *plan.existing_buckets)
+            if bucket.access != "none"
+        ]
         if mounted:
-            MountpointAccess(
-                self,
-                "Mountpoint",
-                buckets={name: buckets[name] for name in mounted},
-                plans=mounted,
-                key=key,
-                cluster_name=plan.name,
-            )
+            MountpointAccess(self, "Mountpoint", buckets=mounted, cluster_name=plan.name)

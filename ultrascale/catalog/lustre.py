@@ -9,6 +9,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ultrascale.catalog import registries
 from ultrascale.catalog.instance_types import InstanceType
 from ultrascale.errors import CatalogError
 
@@ -32,6 +33,14 @@ CLIENT_KERNELS = frozenset({"6.1", "6.12"})
 
 # First and last TCP port between Lustre servers and clients.
 PORT_RANGES = ((988, 988), (1018, 1023))
+
+
+def dns_name(file_system_id: str, region: str) -> str:
+    """Return the DNS name that clients of a file system mount.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/mounting-ec2-instance.html
+    """
+    return f"{file_system_id}.fsx.{region}.{registries.domain(region)}"
 
 
 def is_efa_client(spec: InstanceType) -> bool:

@@ -110,5 +110,9 @@ def ecr_registry(account: str, region: str) -> str:
 
     Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
     """
-    domain = _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
-    return f"{account}.dkr.ecr.{region}.{domain}"
+    return f"{account}.dkr.ecr.{region}.{domain(region)}"
+
+
+def domain(region: str) -> str:
+    """Return the domain that AWS's names of hosts in ``region`` end in."""
+    return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")

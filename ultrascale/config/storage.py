@@ -1,6 +1,6 @@
 """`storage`: file systems, buckets, and the claims through which jobs mount them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -21,9 +21,12 @@ from ultrascale.config._values import (
     matching,
     one_of,
 )
+from ultrascale.config.identity import AccountId, Identity
+from ultrascale.config.keys import KeyArn, misplaced_key
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
+from ultrascale.config.vpc import SecurityGroupId
 
 BucketName = Annotated[
     str,
@@ -54,6 +57,35 @@ MountPath = Annotated[
         "write it as /data, with no '/' at the end and no '.' or '..' in it",
     ),
     AfterValidator(_free),
+]
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html
+FileSystemId = Annotated[
+    str,
+    matching(
+        r"fs-[0-9a-f]{8,18}",
+        "not the id of a file system",
+        "write fs- and its digits of 0-9 and a-f, as the console shows it",
+    ),
+]
+# Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_LustreFileSystemConfiguration.html
+MountName = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9_-]{1,8}",
+        "not the mount name of a Lustre file system",
+        "write what `aws fsx describe-file-systems` shows as MountName, such as abcdefgh",
+    ),
+]
+# Names of directory buckets and aliases of access points end otherwise: their ARNs are no bucket's.
+# Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+ExistingBucketName = Annotated[
+    str,
+    matching(
+        r"(?!.*(?:-s3alias|--ol-s3|--x-s3|\.mrap|--table-s3)$)(?!.*\.\.)"
+        r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
+        "not the name of a general purpose bucket",
+        "write its name alone, without s3:// and without a prefix",
+    ),
 ]
 # A path of data repositories is the bucket's address and the prefix.
 # Source: https://docs.aws.amazon.com/fsx/latest/APIReference/API_DataRepositoryAssociation.html
@@ -127,8 +159,25 @@ class LustreS3(Model):
     """Changes in the file system that reach S3 by themselves. Default: none."""
 
 
+class ExistingLustre(Model):
+    """A file system that exists: it is mounted, and never made, changed or deleted."""
+
+    id: FileSystemId
+    """Id of the file system, such as `fs-0a1b2c3d4e5f60001`."""
+
+    mount_name: MountName
+    """Its mount name, which FSx chose."""
+
+    security_group: SecurityGroupId
+    """Security group of its network interfaces. Its owner opens Lustre's ports to our nodes there.
+    """
+
+    owner: AccountId | None = None
+    """Account of the file system and of its security group. Default: the cluster's."""
+
+
 class Lustre(Model):
-    """An FSx for Lustre file system, persistent SSD."""
+    """An FSx for Lustre file system: persistent SSD that is made, or one that exists."""
 
     name: DnsLabel
     """Name of the file system, unique."""
@@ -136,11 +185,13 @@ class Lustre(Model):
     zone: str
     """Zone of the file system, one of `network.zones`."""
 
-    capacity_gib: Annotated[int, Field(le=integer_bounds.LUSTRE_GIB)]
-    """Storage in GiB: 1200, 2400, then steps of 2400; with EFA larger steps."""
+    capacity_gib: Annotated[int, Field(le=integer_bounds.LUSTRE_GIB)] | None = None
+    """Storage in GiB: 1200, 2400, then steps of 2400; with EFA larger steps. Required without
+    `existing`.
+    """
 
-    throughput_mbps_per_tib: Annotated[int, one_of(fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)]
-    """Throughput in MB/s per TiB."""
+    throughput_mbps_per_tib: Annotated[int, one_of(fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)] | None = None
+    """Throughput in MB/s per TiB. Required without `existing`."""
 
     efa: bool = False
     """Let clients reach it over EFA. Not supported yet."""
@@ -151,12 +202,27 @@ class Lustre(Model):
     s3: LustreS3 | None = None
     """Bucket whose objects it shows as files. Default: none."""
 
+    existing: ExistingLustre | None = None
+    """The file system that is mounted instead of a new one. Default: a new one is made."""
+
 
 class Bucket(Model):
     """An S3 bucket, and the claim through which pods mount it by Mountpoint for S3."""
 
     name: BucketName
     """Name of the bucket in this file, unique."""
+
+    existing: ExistingBucketName | None = None
+    """S3's name of a bucket that exists, which is used as it is. Default: a new one is made."""
+
+    key: KeyArn | None = None
+    """KMS key of an existing bucket: ARN of the key. Default: S3's own encryption."""
+
+    owner: AccountId | None = None
+    """Account of an existing bucket. Default: the cluster's."""
+
+    read_only: bool = False
+    """Let pods that mount it read only. Default: false."""
 
     claim: Claim | None = None
     """PersistentVolumeClaim through which pods mount it. Default: none."""
@@ -172,13 +238,13 @@ class Storage(Section):
     """File systems and buckets."""
 
     lustre: tuple[Lustre, ...] = ()
-    """FSx for Lustre file systems, persistent SSD. Default: none."""
+    """FSx for Lustre file systems, persistent SSD or existing. Default: none."""
 
     buckets: Annotated[
         tuple[StatedBucket, ...], Field(json_schema_extra={"uniqueItems": True})
     ] = ()
-    """S3 buckets, retained, each a name or a mapping. S3 gives them names, which are outputs of the
-    storage stack.
+    """S3 buckets, each a name or a mapping. Those that are made are retained; S3 gives them names,
+    which are outputs of the storage stack.
 
     Default: none.
     """
@@ -194,6 +260,25 @@ class Storage(Section):
     def bucket_names(self) -> tuple[str, ...]:
         """Names of the buckets, in the order of the file."""
         return tuple(each if isinstance(each, str) else each.name for each in self.buckets)
+
+    @property
+    def existing_buckets(self) -> Mapping[str, Bucket]:
+        """Buckets that exist, by their names in the file."""
+        return {
+            each.name: each
+            for each in self.buckets
+            if isinstance(each, Bucket) and each.existing is not None
+        }
+
+    @property
+    def made_bucket_names(self) -> tuple[str, ...]:
+        """Names of the buckets that are made, in the order of the file."""
+        return tuple(name for name in self.bucket_names if name not in self.existing_buckets)
+
+    @property
+    def read_only_buckets(self) -> Collection[str]:
+        """Names of the buckets that pods only read."""
+        return {each.name for each in self.buckets if isinstance(each, Bucket) and each.read_only}
 
     @property
     def bucket_claims(self) -> Mapping[str, Claim]:
@@ -316,8 +401,95 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
 
 
 @rule
+def lustre_is_made_or_exists(file_system: Lustre) -> Mistakes:
+    """Yield what a new file system lacks, and what an existing one cannot be given."""
+    size = ("capacity_gib", file_system.capacity_gib)
+    tier = ("throughput_mbps_per_tib", file_system.throughput_mbps_per_tib)
+    if file_system.existing is None:
+        for key, value in (size, tier):
+            if value is None:
+                yield refuse(key, "missing", "add it, or existing", got="")
+        return
+    given = (size, tier, ("s3", file_system.s3), ("efa", file_system.efa or None))
+    for key, value in given:
+        if value is not None:
+            wrong = "nothing of an existing file system is set"
+            yield refuse(key, wrong, "leave it out: its owner decides that")
+
+
+@rule
+def existing_file_systems_are_listed_once(systems: Readable[Lustre]) -> Mistakes:
+    seen: dict[str, str] = {}
+    for placed in systems.placed:
+        existing = placed.item.existing
+        if existing is None:
+            continue
+        if existing.id in seen:
+            wrong = f"the file system of {seen[existing.id]} too"
+            todo = "keep one; default_claims mounts it in further namespaces"
+            yield Mistake((*placed.at, "existing", "id"), wrong, todo)
+        seen.setdefault(existing.id, placed.path)
+
+
+@rule
+def foreign_keys_belong_to_existing_buckets(bucket: Bucket) -> Mistakes:
+    if bucket.existing is not None:
+        return
+    if bucket.key is not None:
+        todo = "leave it out, or name the bucket in existing; keys.storage is for what is made"
+        yield refuse("key", "the key of a bucket that does not exist yet", todo)
+    if bucket.owner is not None:
+        todo = "leave it out, or name the bucket in existing"
+        yield refuse("owner", "the owner of a bucket that does not exist yet", todo)
+
+
+@rule
+def bucket_key_is_of_the_region(bucket: Bucket, identity: Identity) -> Mistakes:
+    """Yield the key of a bucket in another Region, which S3 cannot use.
+
+    Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+    """
+    for wrong in () if bucket.key is None else misplaced_key(bucket.key, identity):
+        todo = "bucket and cluster lie in one Region, and the key of a bucket in the bucket's"
+        yield refuse("key", wrong, todo)
+
+
+@rule
+def existing_buckets_are_listed_once(storage: Storage) -> Mistakes:
+    seen: dict[str, str] = {}
+    for number, bucket in enumerate(storage.buckets):
+        if isinstance(bucket, str) or bucket.existing is None:
+            continue
+        if bucket.existing in seen:
+            wrong = f"the bucket of {seen[bucket.existing]} too"
+            yield refuse(f"buckets.{number}.existing", wrong, "keep one")
+        seen.setdefault(bucket.existing, bucket.name)
+
+
+@rule
+def checkpoints_can_be_written(storage: Storage) -> Mistakes:
+    for number, bucket in enumerate(storage.buckets):
+        if isinstance(bucket, Bucket) and bucket.read_only and bucket.name == _CHECKPOINTS:
+            wrong = "the bucket that jobs write their checkpoints to"
+            yield refuse(f"buckets.{number}.read_only", wrong, "use false, or another name")
+
+
+@rule
+def existing_buckets_tell_nobody(link: LustreS3, storage: Storage) -> Mistakes:
+    """Yield imports from an existing bucket, into which FSx would write event notifications.
+
+    Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoimport-data-repo-dra.html
+    """
+    if link.import_ and link.bucket in storage.existing_buckets:
+        wrong = "FSx writes event notifications into the bucket for it, and this one is not ours"
+        todo = "use import: []; objects that are there when the link is made are shown"
+        yield refuse("import", wrong, todo)
+
+
+@rule
 def lustre_tier_exists(file_system: Lustre) -> Mistakes:
-    if file_system.throughput_mbps_per_tib not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
+    tier = file_system.throughput_mbps_per_tib
+    if tier is not None and tier not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
         todo = f"use {', '.join(str(tier) for tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)}"
         yield refuse("throughput_mbps_per_tib", "not a throughput tier of FSx for Lustre", todo)
 
@@ -350,8 +522,9 @@ def lustre_size_exists(file_system: Lustre) -> Mistakes:
         file_system.capacity_gib,
         file_system.efa,
     )
-    known = tier in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB
-    if known and not fsx.is_capacity(size, tier=tier, efa=efa):
+    if size is None or tier not in fsx.THROUGHPUT_TIERS_MBPS_PER_TIB:
+        return
+    if not fsx.is_capacity(size, tier=tier, efa=efa):
         nearest = fsx.nearest_capacities(size, tier=tier, efa=efa)
         wrong = f"not a size at {tier} MB/s per TiB{' with EFA' if efa else ''}"
         todo = f"nearest: {' or '.join(str(n) for n in nearest)}"

@@ -68,6 +68,8 @@ from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.storage import (
     plan_buckets,
+    plan_existing_buckets,
+    plan_existing_lustre,
     plan_lustre,
     plan_lustre_access,
     plan_output_access,
@@ -143,7 +145,7 @@ def assemble(
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools, ejected)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
-    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre)
+    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     planned = ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -177,9 +179,11 @@ def assemble(
         ),
         isolation=plan_isolation(pools),
         lustre=lustre,
+        existing_lustre=plan_existing_lustre(cluster),
         volumes=volumes,
         lustre_access=plan_lustre_access(cluster, volumes),
         buckets=plan_buckets(cluster, volumes),
+        existing_buckets=plan_existing_buckets(cluster, volumes),
         output_access=plan_output_access(cluster),
         repositories=cluster.images.repositories,
         image_builds=builds,

@@ -98,17 +98,23 @@ def _is_operated(plan: ClusterPlan) -> bool:
     return plan.hyperpod is not None and plan.hyperpod.training_operator is not None
 
 
-def _has_lustre(plan: ClusterPlan) -> bool:
+def _makes_lustre(plan: ClusterPlan) -> bool:
     return bool(plan.lustre)
 
 
+def _has_storage(plan: ClusterPlan) -> bool:
+    """Return whether storage is made, or rights on storage that is there already."""
+    return bool(plan.lustre or plan.buckets) or _names_cluster(plan)
+
+
 def _names_cluster(plan: ClusterPlan) -> bool:
-    """Return whether storage has identities of pods, which EKS makes for clusters that exist."""
-    return _has_lustre(plan) or _mounts_buckets(plan) or plan.output_access is not None
+    """Return whether storage names the cluster: its security group, or identities of its pods."""
+    lustre = bool(plan.lustre or plan.existing_lustre)
+    return lustre or _mounts_buckets(plan) or plan.output_access is not None
 
 
 def _mounts_buckets(plan: ClusterPlan) -> bool:
-    return any(bucket.access != "none" for bucket in plan.buckets)
+    return any(bucket.access != "none" for bucket in (*plan.buckets, *plan.existing_buckets))
 
 
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
@@ -157,8 +163,8 @@ LAYERS: Mapping[LayerId, Layer] = {
         outlives=("storage",),
     ),
     "storage": Layer(
-        exists=lambda plan: bool(plan.lustre or plan.buckets),
-        after_if={"network": _has_lustre, "cluster": _names_cluster},
+        exists=_has_storage,
+        after_if={"network": _makes_lustre, "cluster": _names_cluster},
         taken_down_in="add-ons",
     ),
     "addons": Layer(

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import lustre as fsx
-from ultrascale.catalog import versions
+from ultrascale.catalog import regions, versions
 from ultrascale.plan import names, retention
 from ultrascale.plan.model import (
     BucketNamePlan,
     BucketPlan,
     ClaimPlan,
     DataRepositoryPlan,
+    ExistingBucketPlan,
+    ExistingLustrePlan,
     LustreAccessPlan,
     LustrePlan,
     OutputAccessPlan,
@@ -21,12 +23,14 @@ from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 
 def plan_lustre(lustre: config.Lustre) -> LustrePlan:
-    """Join a file system with the placeholders that stand for it in the manifests.
+    """Join a file system that is made with the placeholders for it in the manifests.
 
     The manifests are written before the file system exists. What CloudFormation will know of it
     stands in them as a placeholder in the form that `envsubst` replaces; the platform stack
     replaces the same placeholders with references to the storage stack.
     """
+    assert lustre.capacity_gib is not None, "a rule demands it"
+    assert lustre.throughput_mbps_per_tib is not None, "a rule demands it"
     prefix = f"FSX_{lustre.name.upper().replace('-', '_')}"
     return LustrePlan(
         name=lustre.name,
@@ -49,23 +53,50 @@ def plan_lustre(lustre: config.Lustre) -> LustrePlan:
     )
 
 
-def bucket_placeholder(bucket: str) -> str:
-    """Return what stands in the manifests for the name that S3 makes up for a bucket."""
+def plan_existing_lustre(cluster: config.Cluster) -> tuple[ExistingLustrePlan, ...]:
+    """Return the file systems of ``cluster`` that are there already."""
+    return tuple(
+        ExistingLustrePlan(
+            name=lustre.name,
+            zone=lustre.zone,
+            file_system_id=lustre.existing.id,
+            dns_name=fsx.dns_name(lustre.existing.id, cluster.region),
+            mount_name=lustre.existing.mount_name,
+            security_group=lustre.existing.security_group,
+            owner=_foreign(lustre.existing.owner, cluster),
+            port_ranges=fsx.PORT_RANGES,
+        )
+        for lustre in cluster.storage.lustre
+        if lustre.existing is not None
+    )
+
+
+def bucket_name(bucket: str, cluster: config.Cluster) -> str:
+    """Return S3's name of a bucket, or what stands for it in the manifests until S3 makes it up.
+
+    Args:
+        bucket: Its name in the cluster file.
+        cluster: The cluster file.
+    """
+    existing = cluster.storage.existing_buckets.get(bucket)
+    if existing is not None and existing.existing is not None:
+        return existing.existing
     return f"${{BUCKET_{bucket.upper().replace('-', '_')}}}"
 
 
 def plan_lustre_access(
     cluster: config.Cluster, volumes: Iterable[VolumePlan]
 ) -> LustreAccessPlan | None:
-    """Return what opens the file systems that jobs mount to them, if there are any.
+    """Return what opens the made file systems that jobs mount to them, if there are any.
 
-    One claim of each file system is enough, and one outside the namespaces of teams is better:
+    Nobody but its owner changes the root directory of one that was there already. One claim of each file system is enough, and one outside the namespaces of teams is better:
     those are made late.
     """
     teams = team_namespaces(cluster)
+    made = {each.name for each in cluster.storage.lustre if each.existing is None}
     found: dict[str, ClaimPlan] = {}
     for volume in sorted(volumes, key=lambda each: each.claim.namespace in teams):
-        if volume.claim.source == "lustre":
+        if volume.claim.source == "lustre" and volume.claim.file_system in made:
             found.setdefault(volume.component, volume.claim)
     if not found:
         return None
@@ -73,16 +104,34 @@ def plan_lustre_access(
 
 
 def plan_buckets(cluster: config.Cluster, volumes: Sequence[VolumePlan]) -> tuple[BucketPlan, ...]:
-    """Return the S3 buckets of ``cluster``, and what pods may do with those they mount."""
+    """Return the buckets that ``cluster`` makes, and what pods may do with those they mount."""
     return tuple(
         BucketPlan(
             name=name,
             old_version_days=retention.OBJECT_VERSION_DAYS,
             unfinished_upload_days=retention.UPLOAD_DAYS,
             access=_access(name, volumes),
-            bucket_name=bucket_placeholder(name),
+            bucket_name=bucket_name(name, cluster),
         )
-        for name in cluster.storage.bucket_names
+        for name in cluster.storage.made_bucket_names
+    )
+
+
+def plan_existing_buckets(
+    cluster: config.Cluster, volumes: Sequence[VolumePlan]
+) -> tuple[ExistingBucketPlan, ...]:
+    """Return the buckets that are there already, and what pods may do with those they mount."""
+    partition = regions.lookup_region(cluster.region).partition
+    return tuple(
+        ExistingBucketPlan(
+            name=name,
+            bucket_name=bucket_name(name, cluster),
+            arn=f"arn:{partition}:s3:::{bucket_name(name, cluster)}",
+            key_arn=bucket.key,
+            owner=_foreign(bucket.owner, cluster),
+            access=_access(name, volumes),
+        )
+        for name, bucket in cluster.storage.existing_buckets.items()
     )
 
 
@@ -99,7 +148,7 @@ def plan_output_access(cluster: config.Cluster) -> OutputAccessPlan | None:
             BucketNamePlan(
                 config_map=names.bucket_config(bucket),
                 key=names.BUCKET_NAME_KEY,
-                bucket_name=bucket_placeholder(bucket),
+                bucket_name=bucket_name(bucket, cluster),
             )
             for bucket in buckets
         ),
@@ -114,6 +163,11 @@ def _repository(s3: config.LustreS3) -> DataRepositoryPlan:
         import_events=tuple(event.upper() for event in s3.import_),
         export_events=tuple(event.upper() for event in s3.export),
     )
+
+
+def _foreign(owner: str | None, cluster: config.Cluster) -> str | None:
+    """Return the account that owns a thing; None where it is the cluster's."""
+    return None if owner == cluster.account else owner
 
 
 def _access(bucket: str, volumes: Iterable[VolumePlan]) -> Access:

@@ -1,14 +1,14 @@
 """The volumes through which pods of each job namespace mount file systems and buckets."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ultrascale import config
 from ultrascale.catalog import mountpoint
 from ultrascale.plan import names
-from ultrascale.plan.model import ClaimPlan, LustrePlan, VolumePlan
+from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
 from ultrascale.plan.namespaces import team_namespaces, training_namespaces
-from ultrascale.plan.storage import bucket_placeholder, plan_lustre
+from ultrascale.plan.storage import bucket_name, plan_existing_lustre, plan_lustre
 
 _LUSTRE_DRIVER = "fsx.csi.aws.com"
 # Without it a program that locks a file fails with ENOSYS.
@@ -17,8 +17,8 @@ _LUSTRE_OPTIONS = ("flock",)
 # of what is overwritten or deleted.
 _WRITE_OPTIONS = ("allow-delete", "allow-overwrite", "file-mode=0666", "dir-mode=0777")
 _READ_OPTIONS = ("read-only", "file-mode=0444", "dir-mode=0555")
-# A bucket has no size, but a volume has.
-_BUCKET_GIB = 1200
+# A bucket has no size, and that of an existing file system is not known, but a volume has one.
+_ANY_GIB = 1200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,8 @@ def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:
     A default claim is left out of a namespace in which a claim of the file has its name or its
     mount path.
     """
-    return tuple(_volume(each, cluster.region) for each in _claims(cluster))
+    existing = {each.name: each for each in plan_existing_lustre(cluster)}
+    return tuple(_volume(each, cluster, existing) for each in _claims(cluster))
 
 
 def plan_claims(cluster: config.Cluster) -> tuple[ClaimPlan, ...]:
@@ -116,6 +117,7 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
             name=stated.name,
             mount_path=stated.mount_path,
             source="bucket",
+            read_only=bucket in cluster.storage.read_only_buckets,
         )
         yield _Claimed(claim=claim, bucket=bucket, own=True)
 
@@ -136,7 +138,9 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                     claim=replace(claim, zone=lustre.zone, file_system=lustre.name), lustre=lustre
                 )
             else:
-                yield _Claimed(claim=replace(claim, source="bucket"), bucket=default.bucket)
+                read_only = default.bucket in storage.read_only_buckets
+                mounted = replace(claim, source="bucket", read_only=read_only)
+                yield _Claimed(claim=mounted, bucket=default.bucket)
 
 
 def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
@@ -169,14 +173,19 @@ def _zones(cluster: config.Cluster, namespace: str) -> set[str]:
     }
 
 
-def _volume(each: _Claimed, region: str) -> VolumePlan:
+def _volume(
+    each: _Claimed, cluster: config.Cluster, existing: Mapping[str, ExistingLustrePlan]
+) -> VolumePlan:
     """Return the volume of a claim, which serves no other."""
     if each.lustre is not None:
-        return _lustre_volume(plan_lustre(each.lustre), each.claim, own=each.own)
-    return _bucket_volume(str(each.bucket), each.claim, region=region, prefix=each.prefix)
+        plan = existing.get(each.lustre.name) or plan_lustre(each.lustre)
+        return _lustre_volume(plan, each.claim, own=each.own)
+    return _bucket_volume(str(each.bucket), each.claim, cluster, prefix=each.prefix)
 
 
-def _lustre_volume(plan: LustrePlan, claim: ClaimPlan, *, own: bool) -> VolumePlan:
+def _lustre_volume(
+    plan: LustrePlan | ExistingLustrePlan, claim: ClaimPlan, *, own: bool
+) -> VolumePlan:
     """Return a volume of a file system.
 
     The driver mounts what the attributes name. The handle is to it a word by which it tells calls
@@ -195,11 +204,13 @@ def _lustre_volume(plan: LustrePlan, claim: ClaimPlan, *, own: bool) -> VolumePl
         handle=f"{plan.file_system_id}{ending}",
         attributes={"dnsname": plan.dns_name, "mountname": plan.mount_name},
         mount_options=_LUSTRE_OPTIONS,
-        capacity_gib=plan.capacity_gib,
+        capacity_gib=plan.capacity_gib if isinstance(plan, LustrePlan) else _ANY_GIB,
     )
 
 
-def _bucket_volume(bucket: str, claim: ClaimPlan, *, region: str, prefix: str) -> VolumePlan:
+def _bucket_volume(
+    bucket: str, claim: ClaimPlan, cluster: config.Cluster, *, prefix: str
+) -> VolumePlan:
     """Return a volume of a bucket.
 
     Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
@@ -212,13 +223,13 @@ def _bucket_volume(bucket: str, claim: ClaimPlan, *, region: str, prefix: str) -
         claim=claim,
         driver=mountpoint.DRIVER,
         handle=name,
-        attributes={"bucketName": bucket_placeholder(bucket)},
+        attributes={"bucketName": bucket_name(bucket, cluster)},
         mount_options=(
             # Found out by the node's metadata service else, which pods do not reach.
-            f"region {region}",
+            f"region {cluster.region}",
             "allow-other",
             *(_READ_OPTIONS if claim.read_only else _WRITE_OPTIONS),
             *((f"prefix {prefix}",) if prefix else ()),
         ),
-        capacity_gib=_BUCKET_GIB,
+        capacity_gib=_ANY_GIB,
     )

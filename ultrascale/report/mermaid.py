@@ -36,8 +36,8 @@ def topology_diagram(needs: ClusterNeeds) -> Iterator[str]:
             yield f"      p{index}[{_pool(pool)}]:::{_class(pool)}"
         yield "    end"
     for index, disk in enumerate(parts.file_systems):
-        size = f"{disk.capacity_gib:,} GiB in {disk.zone}"
-        yield f"    f{index}[({_label(f'FSx for Lustre: {disk.name}', size)})]"
+        size = disk.existing or f"{disk.capacity_gib:,} GiB"
+        yield f"    f{index}[({_label(f'FSx for Lustre: {disk.name}', f'{size} in {disk.zone}')})]"
     yield "  end"
     yield "  cp --- vpc"
     for pool in {pool.purchase: pool for pool in parts.pools}.values():

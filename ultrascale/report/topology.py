@@ -400,9 +400,12 @@ class _Drawing:
         self.canvas.path(f"M{left:g} {top + 3:g}a9 3 0 0 0 18 0", "disk")
         name = f"FSx for Lustre: {disk.name}"
         self.canvas.write_cut(x + 38, y + 21, name, width - 48, 13, "n b")
-        size = shown(f"{at}.capacity_gib", disk.capacity_gib)
-        speed = shown(f"{at}.throughput_mbps_per_tib", disk.throughput_mbps_per_tib)
-        line: list[Content] = [size, " GiB, ", speed, " MB/s per TiB"]
+        if disk.capacity_gib is None or disk.throughput_mbps_per_tib is None:
+            line: list[Content] = [f"existing, {disk.existing}"]
+        else:
+            size = shown(f"{at}.capacity_gib", disk.capacity_gib)
+            speed = shown(f"{at}.throughput_mbps_per_tib", disk.throughput_mbps_per_tib)
+            line = [size, " GiB, ", speed, " MB/s per TiB"]
         bucket = f", shows {disk.bucket}" if disk.bucket is not None else ""
         room = width - 48 - text_width(line, 12)
         if bucket and room > width_of(", shows …", 12):

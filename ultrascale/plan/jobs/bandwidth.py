@@ -31,14 +31,19 @@ def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
     )
 
 
-def of_lustre(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan:
+def of_lustre(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan | None:
     """Return what a file system takes: what its size and tier give, and nodes send over TCP.
+
+    None for one that was there already, whose size and tier the cluster file does not state.
 
     Args:
         lustre: The file system.
         nodes: Nodes.
     """
-    tier, tib = lustre.throughput_mbps_per_tib, lustre.capacity_gib / _GIB_PER_TIB
+    tier, gib = lustre.throughput_mbps_per_tib, lustre.capacity_gib
+    if tier is None or gib is None:
+        return None
+    tib = gib / _GIB_PER_TIB
     return BandwidthPlan(
         gb_per_second=min(tib * tier / _MB_PER_GB, nodes * _NODE),
         formula=(

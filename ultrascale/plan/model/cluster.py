@@ -41,6 +41,8 @@ from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHand
 from ultrascale.plan.model.storage import (
     BucketPlan,
     ClaimPlan,
+    ExistingBucketPlan,
+    ExistingLustrePlan,
     LustreAccessPlan,
     LustrePlan,
     OutputAccessPlan,
@@ -135,10 +137,12 @@ class ClusterPlan:
         hyperpod_chart: AWS's Helm chart that it needs, if there is one.
         isolation: What keeps pods without accelerators off nodes that can have no taints; None
             where there are no such nodes.
-        lustre: File systems.
+        lustre: File systems that are made.
+        existing_lustre: File systems that are there already.
         volumes: Volumes of file systems and buckets, each with its claim.
-        lustre_access: What opens those that jobs mount to them; None where they mount none.
-        buckets: S3 buckets.
+        lustre_access: What opens made ones that jobs mount to them; None where they mount none.
+        buckets: S3 buckets that are made.
+        existing_buckets: S3 buckets that are there already.
         output_access: Access of training pods to the bucket of checkpoints; None without one.
         repositories: Names of the ECR repositories.
         image_builds: Images that are built from this project.
@@ -195,9 +199,11 @@ class ClusterPlan:
     hyperpod_chart: HyperPodChartPlan | None
     isolation: IsolationPlan | None
     lustre: tuple[LustrePlan, ...]
+    existing_lustre: tuple[ExistingLustrePlan, ...]
     volumes: tuple[VolumePlan, ...]
     lustre_access: LustreAccessPlan | None
     buckets: tuple[BucketPlan, ...]
+    existing_buckets: tuple[ExistingBucketPlan, ...]
     output_access: OutputAccessPlan | None
     repositories: tuple[str, ...]
     image_builds: tuple[ImageBuildPlan, ...]

@@ -82,7 +82,7 @@ class DataRepositoryPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustrePlan:
-    """An FSx for Lustre file system.
+    """An FSx for Lustre file system that is made.
 
     Attributes:
         name: Name in the cluster file.
@@ -115,6 +115,31 @@ class LustrePlan:
     file_system_id: str
     dns_name: str
     mount_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingLustrePlan:
+    """A file system that is there already: pods mount it, and nothing of it is made or changed.
+
+    Attributes:
+        name: Name in the cluster file.
+        zone: Its one Availability Zone, by name or zone id.
+        file_system_id: Its id.
+        dns_name: Its DNS name.
+        mount_name: Its Lustre mount name.
+        security_group: Id of the security group of its network interfaces.
+        owner: Account of it and of its security group; None for the cluster's.
+        port_ranges: First and last TCP port between servers and clients.
+    """
+
+    name: str
+    zone: str
+    file_system_id: str
+    dns_name: str
+    mount_name: str
+    security_group: str
+    owner: str | None
+    port_ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +189,7 @@ class OutputAccessPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlan:
-    """An S3 bucket.
+    """An S3 bucket that is made.
 
     Attributes:
         name: Name in the cluster file.
@@ -179,3 +204,24 @@ class BucketPlan:
     unfinished_upload_days: int
     access: Access
     bucket_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingBucketPlan:
+    """A bucket that is there already: pods use it, and nothing of it is made or changed.
+
+    Attributes:
+        name: Name in the cluster file.
+        bucket_name: S3's name of it.
+        arn: Its ARN.
+        key_arn: ARN of the KMS key of its objects; None where S3 encrypts with its own.
+        owner: Its account; None for the cluster's.
+        access: What pods that mount it may do with its objects.
+    """
+
+    name: str
+    bucket_name: str
+    arn: str
+    key_arn: str | None
+    owner: str | None
+    access: Access

@@ -56,15 +56,17 @@ class FileSystemPart:
     Attributes:
         name: Its name in the cluster file.
         zone: Its zone.
-        capacity_gib: Its capacity, in GiB.
-        throughput_mbps_per_tib: Its throughput tier, in MB/s per TiB.
+        capacity_gib: Its capacity, in GiB; None where it was there already.
+        throughput_mbps_per_tib: Its throughput tier, in MB/s per TiB; None where it was there.
+        existing: Its id where it was there already, else None.
         bucket: The bucket whose objects it shows; None without one.
     """
 
     name: str
     zone: str
-    capacity_gib: int
-    throughput_mbps_per_tib: int
+    capacity_gib: int | None
+    throughput_mbps_per_tib: int | None
+    existing: str | None
     bucket: str | None
 
 

@@ -1,6 +1,6 @@
 """Parts of a cluster, and where each of them lies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import provisioners
 from ultrascale.plan.model import (
@@ -39,20 +39,32 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         ),
         flow_logs=network.flow_logs,
         pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
-        file_systems=tuple(
-            FileSystemPart(
-                name=lustre.name,
-                zone=lustre.zone,
-                capacity_gib=lustre.capacity_gib,
-                throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
-                bucket=lustre.repository.bucket if lustre.repository is not None else None,
-            )
-            for lustre in plan.lustre
-        ),
-        buckets=tuple(bucket.name for bucket in plan.buckets),
+        file_systems=(*_file_systems(plan),),
+        buckets=tuple(bucket.name for bucket in (*plan.buckets, *plan.existing_buckets)),
         repositories=plan.repositories,
         database=f"{database.engine} {database.version}" if database is not None else None,
     )
+
+
+def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
+    for lustre in plan.lustre:
+        yield FileSystemPart(
+            name=lustre.name,
+            zone=lustre.zone,
+            capacity_gib=lustre.capacity_gib,
+            throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
+            existing=None,
+            bucket=lustre.repository.bucket if lustre.repository is not None else None,
+        )
+    for each in plan.existing_lustre:
+        yield FileSystemPart(
+            name=each.name,
+            zone=each.zone,
+            capacity_gib=None,
+            throughput_mbps_per_tib=None,
+            existing=each.file_system_id,
+            bucket=None,
+        )
 
 
 def _pool(plan: ClusterPlan, shards: Sequence[PoolPlan]) -> PoolPart:

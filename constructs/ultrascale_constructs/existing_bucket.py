@@ -1,0 +1,51 @@
+"""S3 buckets that were there already."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan.model import ExistingBucketPlan
+from ultrascale_constructs.acknowledgment import acknowledge_wildcards
+
+
+class ExistingBucket(Construct):
+    """Names a bucket for the policies of our roles; defines no resource.
+
+    The roles reach it in one account only: were it deleted, somebody else could make another one
+    of its name.
+
+    Sources:
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/amazon-s3-policy-keys.html
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html#encryption-context
+
+    Attributes:
+        bucket_name: Its name.
+        bucket_arn: Its ARN.
+        objects_arn: ARN of all its objects.
+        key_arn: ARN of the KMS key of its objects; None where S3 encrypts with its own.
+        conditions: Conditions under which roles may use it, by operator and key.
+        key_conditions: Conditions under which they may use its key, by operator and key.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ExistingBucketPlan) -> None:
+        super().__init__(scope, id)
+        stack = Stack.of(self)
+        self.bucket_name = plan.bucket_name
+        self.bucket_arn = plan.arn
+        self.objects_arn = f"{plan.arn}/*"
+        self.key_arn = plan.key_arn
+        self.conditions = {"StringEquals": {"s3:ResourceAccount": plan.owner or stack.account}}
+        # The key may be that of other data too.
+        self.key_conditions = {
+            "StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"},
+            # With a bucket key S3 names the bucket, else the object.
+            "StringLike": {"kms:EncryptionContext:aws:s3:arn": [plan.arn, self.objects_arn]},
+        }
+
+    def acknowledge_objects(self, role: Construct, reason: str) -> None:
+        """Accept that the permissions of ``role`` name all objects of the bucket.
+
+        Args:
+            role: The role.
+            reason: Why it is accepted.
+        """
+        acknowledge_wildcards(role, {self.objects_arn: reason})

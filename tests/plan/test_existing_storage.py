@@ -1,0 +1,126 @@
+"""Storage that was there already: mounted, and neither made, counted, paid for nor changed."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.existing_vpc import existing_document
+from tests.support.pools import as_text, loads_own
+from ultrascale import config
+from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.stacks import LAYERS
+
+FILE_SYSTEM, GROUP = "fs-0a1b2c3d4e5f60001", "sg-0a1b2c3d4e5f60001"
+KEY = "arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-555555555503"
+LUSTRE: dict[str, Any] = {
+    "name": "training",
+    "zone": "us-east-1a",
+    "existing": {"id": FILE_SYSTEM, "mount_name": "abcdefgh", "security_group": GROUP},
+    "claim": {"namespace": "training", "name": "training", "mount_path": "/shared"},
+}
+CORPUS: dict[str, Any] = {
+    "name": "corpus",
+    "existing": "corp-datasets",
+    "key": KEY,
+    "read_only": True,
+    "claim": {"namespace": "training", "name": "corpus", "mount_path": "/corpus"},
+}
+CHECKPOINTS = {"name": "checkpoints", "existing": "corp-checkpoints"}
+
+
+def cluster(**storage: Any) -> config.Cluster:
+    return loads_own(as_text(existing_document() | {"storage": storage}))
+
+
+@pytest.fixture(scope="module")
+def plan() -> ClusterPlan:
+    return plan_cluster(
+        cluster(lustre=[LUSTRE], buckets=[CORPUS, CHECKPOINTS], default_claims=True)
+    )
+
+
+def test_the_file_system_is_mounted_by_its_own_id_name_and_mount_name(plan: ClusterPlan) -> None:
+    (volume,) = (each for each in plan.volumes if each.claim.name == "training")
+
+    assert volume.handle == FILE_SYSTEM
+    assert volume.attributes == {
+        "dnsname": f"{FILE_SYSTEM}.fsx.us-east-1.amazonaws.com",
+        "mountname": "abcdefgh",
+    }
+
+
+def test_default_claims_mount_it_beside_under_handles_of_their_own(plan: ClusterPlan) -> None:
+    volumes = [each for each in plan.volumes if each.component == "training"]
+
+    assert len(volumes) > 1
+    assert len({each.handle for each in volumes}) == len(volumes)
+    assert all(each.handle.startswith(FILE_SYSTEM) for each in volumes)
+
+
+def test_a_bucket_is_mounted_by_its_own_name_and_only_read_where_the_file_says_so(
+    plan: ClusterPlan,
+) -> None:
+    (volume,) = (each for each in plan.volumes if each.component == "corpus")
+
+    assert volume.attributes == {"bucketName": "corp-datasets"}
+    assert volume.claim.read_only
+    assert "read-only" in volume.mount_options
+    assert "allow-delete" not in volume.mount_options
+
+
+def test_jobs_are_told_its_own_name(plan: ClusterPlan) -> None:
+    assert plan.output_access is not None
+    names = {each.config_map: each.bucket_name for each in plan.output_access.bucket_names}
+
+    assert names == {
+        "ultrascale-bucket-corpus": "corp-datasets",
+        "ultrascale-bucket-checkpoints": "corp-checkpoints",
+    }
+
+
+def test_nothing_is_made_and_nobody_changes_the_root_of_the_file_system(plan: ClusterPlan) -> None:
+    assert plan.lustre == ()
+    assert plan.buckets == ()
+    assert plan.lustre_access is None
+
+
+def test_it_takes_no_quota_and_costs_nothing_of_ours(plan: ClusterPlan) -> None:
+    needs = plan_needs(plan)
+    quotas = [need.name for need in needs.quotas]
+    items = [item.name for item in needs.money.items]
+
+    assert not [name for name in quotas if "ustre" in name]
+    assert not [name for name in items if "Lustre" in name or "S3" in name]
+
+
+def test_the_picture_has_it_without_a_size(plan: ClusterPlan) -> None:
+    topology = plan_needs(plan).topology
+    (disk,) = topology.file_systems
+
+    assert (disk.name, disk.existing, disk.capacity_gib) == ("training", FILE_SYSTEM, None)
+    assert topology.buckets == ("corpus", "checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("storage", "exists"),
+    [
+        pytest.param({"lustre": [LUSTRE]}, True, id="rules of the nodes' security group"),
+        pytest.param({"buckets": [CORPUS]}, True, id="a role that mounts"),
+        pytest.param({"buckets": [CHECKPOINTS]}, True, id="roles that write checkpoints"),
+        pytest.param({"buckets": [CHECKPOINTS | {"name": "data"}]}, False, id="nothing"),
+    ],
+)
+def test_there_is_a_storage_stack_only_where_it_holds_something(
+    storage: dict[str, Any], exists: bool
+) -> None:
+    assert LAYERS["storage"].exists(plan_cluster(cluster(**storage))) is exists
+
+
+def test_an_owner_that_is_the_cluster_s_account_is_no_other() -> None:
+    lustre = LUSTRE | {"existing": LUSTRE["existing"] | {"owner": "111122223333"}}
+    document = existing_document() | {"account": "111122223333", "storage": {"lustre": [lustre]}}
+
+    (existing,) = plan_cluster(loads_own(as_text(document))).existing_lustre
+
+    assert existing.owner is None

@@ -1,0 +1,142 @@
+"""The storage stack of file systems and buckets that were there already: rights, and no storage."""
+
+from collections import Counter
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from tests.support.construct_stacks import context_in
+from tests.support.pools import make_cluster
+from ultrascale.plan import plan_cluster
+from ultrascale_stacks.feature_flags import FLAGS
+from ultrascale_stacks.network import NetworkStack
+from ultrascale_stacks.storage import StorageStack
+
+OWNER = "444455556666"
+KEY = f"arn:aws:kms:us-west-2:{OWNER}:key/11111111-2222-4333-8444-555555555503"
+GROUP = "sg-0a1b2c3d4e5f60001"
+MADE = {
+    "name": "scratch",
+    "zone": "us-west-2b",
+    "capacity_gib": 1200,
+    "throughput_mbps_per_tib": 250,
+}
+
+
+def lustre(name: str, last: str, **existing: Any) -> dict[str, Any]:
+    ids = {"id": f"fs-0a1b2c3d4e5f6000{last}", "mount_name": "abcdefgh", "security_group": GROUP}
+    return {"name": name, "zone": "us-west-2b", "existing": ids | existing}
+
+
+def bucket(name: str, existing: str, **changes: Any) -> dict[str, Any]:
+    claim = {"namespace": "training", "name": name, "mount_path": f"/{name}"}
+    return {"name": name, "existing": existing, "claim": claim} | changes
+
+
+def synthesize(**storage: Any) -> Template:
+    plan = plan_cluster(make_cluster(storage=storage))
+    app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
+    network = NetworkStack(app, "network", plan=plan).network
+    stack = StorageStack(app, "storage", plan=plan, network=network, cluster=context_in(network))
+    return Template.from_stack(stack)
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Template:
+    return synthesize(
+        lustre=[lustre("a", "1", owner=OWNER), lustre("b", "2", owner=OWNER)],
+        buckets=[
+            bucket("corpus", "corp-datasets", key=KEY, owner=OWNER, read_only=True),
+            bucket("checkpoints", "corp-checkpoints", claim=None),
+        ],
+    )
+
+
+def statements(template: Template, beginning: str) -> list[dict[str, Any]]:
+    roles = template.find_resources("AWS::IAM::Role")
+    (role,) = (body for key, body in roles.items() if key.startswith(beginning))
+    (policy,) = role["Properties"]["Policies"]
+    return policy["PolicyDocument"]["Statement"]
+
+
+def test_nothing_is_made_but_rights_of_pods_and_rules_of_our_own_security_group(
+    foreign: Template,
+) -> None:
+    types = Counter(body["Type"] for body in foreign.to_json()["Resources"].values())
+
+    assert types == {
+        "AWS::EC2::SecurityGroupIngress": 2,
+        "AWS::IAM::Role": 2,
+        "AWS::EKS::PodIdentityAssociation": 2,
+    }
+
+
+def test_our_nodes_hear_the_servers_on_lustre_s_ports_and_no_rule_is_set_on_their_group(
+    foreign: Template,
+) -> None:
+    rules = [
+        body["Properties"]
+        for body in foreign.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    ]
+
+    # Two file systems of one group: a second rule of the same words would fail.
+    assert sorted((rule["FromPort"], rule["ToPort"]) for rule in rules) == [
+        (988, 988),
+        (1018, 1023),
+    ]
+    assert {rule["SourceSecurityGroupId"] for rule in rules} == {GROUP}
+    assert {rule["SourceSecurityGroupOwnerId"] for rule in rules} == {OWNER}
+    assert GROUP not in {str(rule["GroupId"]) for rule in rules}
+
+
+def test_a_mount_reads_one_bucket_of_one_account_and_its_key_for_no_other_data(
+    foreign: Template,
+) -> None:
+    listed, read, key = statements(foreign, "Mountpoint")
+    arn = "arn:aws:s3:::corp-datasets"
+    of_owner = {"StringEquals": {"s3:ResourceAccount": OWNER}}
+
+    assert (listed["Action"], listed["Resource"]) == ("s3:ListBucket", arn)
+    assert (read["Action"], read["Resource"]) == ("s3:GetObject", f"{arn}/*")
+    assert listed["Condition"] == read["Condition"] == of_owner
+    assert (key["Action"], key["Resource"]) == ("kms:Decrypt", KEY)
+    context = key["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"]
+    assert context == [arn, f"{arn}/*"]
+    assert "kms:ViaService" in key["Condition"]["StringEquals"]
+
+
+def test_jobs_write_checkpoints_to_the_bucket_of_the_file_and_use_no_key(
+    foreign: Template,
+) -> None:
+    listed, objects = statements(foreign, "Output")
+    account = {"StringEquals": {"s3:ResourceAccount": {"Ref": "AWS::AccountId"}}}
+
+    assert listed["Resource"] == "arn:aws:s3:::corp-checkpoints"
+    assert "s3:PutObject" in objects["Action"]
+    assert listed["Condition"] == objects["Condition"] == account
+
+
+def test_beside_what_is_made_each_has_its_own_key() -> None:
+    template = synthesize(
+        lustre=[MADE | {"s3": {"bucket": "corpus", "export": ["new"]}}],
+        buckets=[
+            bucket("corpus", "corp-datasets", key=KEY),
+            {"name": "results", "claim": bucket("results", "")["claim"]},
+        ],
+    )
+    keys = [
+        statement["Resource"]
+        for statement in statements(template, "Mountpoint")
+        if "kms" in str(statement["Action"])
+    ]
+    (ours,) = template.find_resources("AWS::KMS::Key")
+    made = {"Fn::GetAtt": [ours, "Arn"]}
+
+    assert keys == [made, KEY]
+    (link,) = template.find_resources("AWS::FSx::DataRepositoryAssociation").values()
+    assert link["Properties"]["DataRepositoryPath"] == "s3://corp-datasets"
+    # FSx's role for the link needs a foreign key, and none of ours.
+    key_policy = template.to_json()["Resources"][ours]["Properties"]["KeyPolicy"]
+    assert "ObjectsOfLinkedFileSystems" not in str(key_policy)
