@@ -89,8 +89,8 @@ def plan_lustre_access(
 ) -> LustreAccessPlan | None:
     """Return what opens the made file systems that jobs mount to them, if there are any.
 
-    Nobody but its owner changes the root directory of one that was there already. One claim of each file system is enough, and one outside the namespaces of teams is better:
-    those are made late.
+    Nobody but its owner changes the root directory of one that was there already. One claim of each
+    file system is enough, and one outside the namespaces of teams is better: those are made late.
     """
     teams = team_namespaces(cluster)
     made = {each.name for each in cluster.storage.lustre if each.existing is None}
