@@ -22,6 +22,7 @@ EVERY: Sequence[tuple[str, ...]] = (
     *((name,) for name in cli.COMMANDS),
     ("capacity", "find"),
     ("capacity", "buy"),
+    ("network", "needs"),
 )
 SHOWING: Sequence[tuple[str, ...]] = (
     ("check", TRAINIUM),

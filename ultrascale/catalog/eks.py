@@ -131,6 +131,11 @@ SCORED_RESOURCES = (
     "aws.amazon.com/neuroncore",
 )
 
+# Free addresses of a subnet of the control plane.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+LEAST_CONTROL_PLANE_ADDRESSES = 6
+ADVISED_CONTROL_PLANE_ADDRESSES = 16
+
 # A /28 prefix takes the place of one address on an interface.
 # Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html
 ADDRESSES_PER_PREFIX = 16

@@ -130,9 +130,9 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
         # Agents from 3.3.40 on leave out ``ec2messages`` where ``ssmmessages`` answers.
         # Source: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-create-vpc.html
         "session-manager": (
-            Call(service="ssm", why="registers the nodes; `ultrascale connect` leads through them"),
+            Call(service="ssm", why="registers nodes, which `ultrascale connect` leads through"),
             Call(service="ssmmessages", why="opens sessions"),
-            Call(service="ec2messages", why="of older agents takes commands", required=False),
+            Call(service="ec2messages", why="takes commands of older agents", required=False),
         ),
         # Source: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html
         "pod-identity": (Call(service="eks-auth", why="gets credentials of pods"),),
@@ -140,7 +140,7 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
         # through a bucket. Source: aws-cdk-lib 2.275.0, `aws-eks-v2/lib/kubectl-provider.js` and
         # `custom-resource-handlers/dist/aws-eks-v2/kubectl-handler`.
         "functions": (
-            Call(service="lambda", why="that apply manifests are called by one another"),
+            Call(service="lambda", why="call one another to apply manifests"),
             Call(service="eks", why="ask for the cluster's API server"),
             Call(service="sts", why="sign in to the API server"),
             Call(service="s3", why="answer CloudFormation, and read charts"),
@@ -173,7 +173,11 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
         "ebs-csi": (Call(service="ec2", why="makes and attaches volumes"),),
         # Volumes that are there already, as all of ours, are mounted without a call.
         # Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/docs
-        "fsx-csi": (Call(service="fsx", why="makes volumes, none of ours", required=False),),
+        "fsx-csi": (
+            Call(
+                service="fsx", why="makes volumes on demand, none of this cluster", required=False
+            ),
+        ),
         "mountpoint-s3": (Call(service="s3", why="mounts buckets"),),
         "s3-output": (Call(service="s3", why="takes checkpoints"),),
         # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-logs-and-interface-VPC.html
@@ -183,7 +187,7 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
             Call(service="ec2", why="reads tags and volumes of nodes"),
         ),
         "node-pool-calendars": (
-            Call(service="ec2", why="read the reservation"),
+            Call(service="ec2", why="read reservations"),
             Call(service="eks", why="ask for the cluster's API server"),
         ),
         # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
@@ -197,7 +201,7 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
         ),
         # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/vpc-support.html
         "hyperpod-chart": (
-            Call(service="logs", why="is installed by a build in the VPC, which writes a log"),
+            Call(service="logs", why="is installed by a build, which writes a log"),
             Call(service="s3", why="is installed by a build, which reads its sources"),
             Call(service="eks", why="is installed by a build, which asks for the API server"),
             Call(service="sts", why="is installed by a build, which signs in to the API server"),
@@ -253,6 +257,9 @@ Sources:
     https://docs.aws.amazon.com/linux/al2023/ug/deterministic-upgrades-usage.html
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cfn-vpce-bucketnames.html
 """
+
+SOURCE = "https://docs.aws.amazon.com/vpc/latest/privatelink/aws-services-privatelink-support.html"
+S3_POLICY_SOURCE = "https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html"
 
 _LONG_NAME = re.compile(r"(?:com\.amazonaws|aws\.api|aws\.sagemaker)\.[a-z0-9-]+\.(.+)")
 

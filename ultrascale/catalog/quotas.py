@@ -94,6 +94,14 @@ NETWORK_ADDRESS_USAGE = Quota(
     most=256_000,
     source=_VPC,
 )
+INTERFACE_ENDPOINTS = Quota(
+    code="L-29B6F2EB",
+    service="vpc",
+    name="Interface VPC endpoints per VPC",
+    unit="endpoints",
+    default=50,
+    source="https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-limits-endpoints.html",
+)
 IPV4_RANGES = Quota(
     code="L-83CA0A9D",
     service="vpc",
@@ -236,6 +244,7 @@ _QUOTAS: Mapping[str, Quota] = MappingProxyType(
                 for code, name, least, page in _VCPUS
             ),
             *(NETWORK_INTERFACES, NETWORK_ADDRESS_USAGE, IPV4_RANGES, GP3_STORAGE),
+            INTERFACE_ENDPOINTS,
             *(CLUSTERS, NODE_GROUPS, NODES_OF_A_GROUP, ACCESS_ENTRIES, POD_IDENTITIES),
             *(VPCS, ELASTIC_ADDRESSES, LUSTRE_STORAGE, LUSTRE_FILE_SYSTEMS),
             *(IMAGE_MANIFESTS, IMAGE_LAYERS, IMAGE_TOKENS),

@@ -1,6 +1,6 @@
 """Plans of clusters: every decision that follows from a cluster file, made once."""
 
-from ultrascale.plan.cluster import assemble, load, plan_cluster
+from ultrascale.plan.cluster import assemble, draft, load, plan_cluster
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
@@ -9,6 +9,7 @@ __all__ = [
     "PoolPlan",
     "all_mistakes",
     "assemble",
+    "draft",
     "load",
     "mistakes_of_plan",
     "plan_cluster",

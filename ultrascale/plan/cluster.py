@@ -92,6 +92,19 @@ def load(path: Path) -> ClusterPlan:
     return _plan(config.read(path))
 
 
+def draft(path: Path) -> ClusterPlan:
+    """Read the cluster file at ``path`` and plan it, whatever its network still lacks.
+
+    Raises:
+        ConfigError: The file is wrong, as for `load`; endpoints may be missing.
+    """
+    reading = config.read(path)
+    mistakes = all_mistakes(reading)
+    if mistakes or reading.cluster is None:
+        raise reading.refusal(mistakes)
+    return assemble(reading.cluster, reading.ejected, reading.lock)
+
+
 def plan_cluster(cluster: config.Cluster) -> ClusterPlan:
     """Plan ``cluster``.
 

@@ -85,6 +85,12 @@ from ultrascale.plan.model.network import (
     SubnetKind,
     SubnetPlan,
 )
+from ultrascale.plan.model.network_needs import (
+    NetworkNeed,
+    NetworkNeeds,
+    NetworkNeedState,
+    NetworkTopic,
+)
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import (
     Budget,
@@ -254,8 +260,12 @@ __all__ = [
     "NamespacePlan",
     "NeedState",
     "NetworkInterface",
+    "NetworkNeed",
+    "NetworkNeedState",
+    "NetworkNeeds",
     "NetworkPlan",
     "NetworkPolicyPlan",
+    "NetworkTopic",
     "NeuronSchedulerExtensionPlan",
     "NodeClassPlan",
     "NodeGroupPlan",

@@ -1,0 +1,124 @@
+"""The page for a network team: what it forgets fails weeks later, at the first deployment."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.existing_vpc import OWNER, VPC, existing_document
+from tests.support.pools import POOL, SYSTEM_POOL, as_json, loads_own, make_cluster
+from ultrascale.plan import assemble, plan_cluster
+from ultrascale.plan.model import NetworkNeed, NetworkNeeds
+from ultrascale.plan.needs.network import plan_network_needs
+
+RANGES = ["10.20.0.0/16", "100.64.0.0/16"]
+SHARED = {"id": VPC, "cidrs": RANGES, "owner": OWNER}
+
+
+def needs_of(*pools: dict[str, Any], **network: Any) -> NetworkNeeds:
+    return plan_network_needs(assemble(loads_own(as_json(existing_document(*pools, **network)))))
+
+
+def about(needs: NetworkNeeds, topic: str) -> dict[str, NetworkNeed]:
+    """Return the needs of a topic by the first word of their subject."""
+    return {need.subject: need for need in needs.needs if need.topic == topic}
+
+
+CLOSED = needs_of(vpc=SHARED, egress="none", endpoints={"present": ["ec2", "s3"]})
+
+
+def test_each_need_has_its_reason() -> None:
+    assert all(need.why and need.need for need in CLOSED.needs)
+    assert all(need.formula for need in CLOSED.needs if need.topic in {"subnets", "quotas"})
+
+
+def test_each_subnet_is_told_with_the_addresses_that_it_has_to_give() -> None:
+    subnets = about(CLOSED, "subnets")
+
+    assert [*subnets] == [
+        "control-plane in us-east-1a: subnet-0a1b2c3d4e5f60011",
+        "control-plane in us-east-1b: subnet-0a1b2c3d4e5f60012",
+        "nodes in us-east-1a: subnet-0a1b2c3d4e5f60021",
+        "nodes in us-east-1b: subnet-0a1b2c3d4e5f60022",
+        "accelerated in us-east-1a: subnet-0a1b2c3d4e5f60031",
+    ]
+    assert "16 free addresses, at least 6" in subnets[next(iter(subnets))].need
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size"), [(16, "an empty /21"), (200, "an empty /18"), (1500, "2 empty /16")]
+)
+def test_a_larger_fleet_asks_for_a_larger_subnet(nodes: int, size: str) -> None:
+    network = {"vpc_cidr": "10.0.0.0/16", "zones": ["us-west-2a", "us-west-2b"]}
+    ranges = {"pod_cidrs": {"count": 12, "from": "100.64.0.0/10"}}
+    pool = POOL | {"nodes": {"max": nodes}, "provisioner": "karpenter"}
+    planned = plan_cluster(
+        make_cluster(
+            network=network | ranges, pools=[SYSTEM_POOL, pool], karpenter={"version": "1.15.2"}
+        )
+    )
+
+    subnets = about(plan_network_needs(planned), "subnets")
+
+    assert subnets["accelerated in us-west-2b"].need.endswith(size)
+
+
+def test_endpoints_that_are_there_are_told_from_those_that_are_missing() -> None:
+    states = {
+        name.removeprefix("com.amazonaws."): need.state
+        for name, need in about(CLOSED, "endpoints").items()
+    }
+
+    assert states["us-east-1.ec2"] == states["us-east-1.s3"] == "stated"
+    assert states["us-east-1.lambda"] == states["us-east-1.ecr.dkr"] == "missing"
+    assert "policy of the S3 endpoint: al2023-repos-us-east-1-de612dc2" in states
+
+
+def test_those_that_we_make_are_nobodys_work() -> None:
+    made = needs_of(egress="none", endpoints={"present": ["s3"], "create": "missing"})
+
+    states = {need.state for name, need in about(made, "endpoints").items() if "policy" not in name}
+
+    assert states == {"ours", "stated"}
+
+
+def test_a_network_with_a_way_out_is_asked_for_no_endpoint() -> None:
+    assert not about(needs_of(), "endpoints")
+    assert "0.0.0.0/0 to a NAT gateway" in str(needs_of().needs)
+
+
+def test_groups_of_endpoints_let_every_subnet_of_nodes_in() -> None:
+    need = about(CLOSED, "security-groups")["group of each interface endpoint"]
+
+    assert need.need == "TCP 443 from 10.20.16.0/20, 10.20.32.0/20, 100.64.0.0/18"
+
+
+def test_the_owner_of_shared_subnets_is_told_what_to_share_and_to_make() -> None:
+    shares = about(CLOSED, "sharing")
+
+    assert f"work of the owner, {OWNER}" in shares
+    assert any("subnet-0a1b2c3d4e5f60031" in need.need for need in shares.values())
+    assert not about(needs_of(), "sharing")
+
+
+def test_no_tags_are_asked_for() -> None:
+    assert about(CLOSED, "tags")["subnets and VPC"].need == "none"
+
+
+def test_quotas_of_the_vpc_are_those_that_neighbours_share() -> None:
+    shared = {name for name, need in about(CLOSED, "quotas").items() if "neighbours" in need.why}
+
+    assert {name.rpartition("(")[2] for name in shared} == {
+        "L-BB24F6E5)",
+        "L-29B6F2EB)",
+        "L-83CA0A9D)",
+    }
+
+
+def test_a_file_that_makes_its_own_vpc_tells_what_another_one_would_have_to_give() -> None:
+    own = plan_network_needs(plan_cluster(make_cluster(pools=[SYSTEM_POOL, POOL])))
+
+    assert own.vpc is None
+    assert {need.state for need in own.needs if need.topic in {"subnets", "endpoints"}} <= {
+        "missing",
+        "to-check",
+    }

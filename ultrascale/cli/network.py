@@ -1,0 +1,126 @@
+"""`ultrascale network`: a VPC that a network team keeps."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from ultrascale.cli.output import print_lines, say
+from ultrascale.errors import UsageError
+
+if TYPE_CHECKING:
+    from ultrascale.plan.model import NetworkNeeds
+
+# Named, so that the app stays a group while it has one command.
+app = typer.Typer(
+    cls=TyperGroup,
+    help="Tell a network team what a cluster needs of its VPC.",
+    rich_markup_mode=None,
+)
+_HEADINGS = {
+    "vpc": "VPC",
+    "dns": "DNS and DHCP",
+    "subnets": "Subnets",
+    "routes": "Routes",
+    "endpoints": "Endpoints",
+    "security-groups": "Security groups",
+    "sharing": "Sharing",
+    "tags": "Tags",
+    "quotas": "Quotas",
+}
+_STATES = {
+    "stated": "stated in the file",
+    "missing": "to make",
+    "too-small": "too small",
+    "ours": "ours",
+    "to-check": "to check",
+}
+
+
+@app.callback(invoke_without_command=True)
+def network(context: typer.Context) -> None:
+    """Tell a network team what a cluster needs of its VPC."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("needs")
+def needs_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
+) -> None:
+    """Print a page for the network team: subnets, endpoints, routes, DNS, shares, quotas.
+
+    Each need has its reason and its formula. Asks no account. The file may still lack endpoints;
+    of a file that makes its own VPC, the page says what another VPC would have to give instead.
+    """
+    if as_json and as_markdown:
+        raise UsageError(["--markdown: --json prints no tables; leave one of them out"])
+    from ultrascale import plan
+    from ultrascale.plan.needs.network import plan_network_needs
+
+    needs = plan_network_needs(plan.draft(file))
+    if as_json:
+        typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False))
+    elif as_markdown:
+        print_lines(_page(needs))
+    else:
+        _print(needs)
+
+
+def _print(needs: "NetworkNeeds") -> None:
+    from rich.box import SIMPLE
+
+    from ultrascale.cli.screen import Table, screen
+
+    console = screen()
+    for line in _introduction(needs):
+        say(line)
+    for topic, heading in _HEADINGS.items():
+        rows = [need for need in needs.needs if need.topic == topic]
+        if not rows:
+            continue
+        table = Table(heading, "needed", "state", "why", "sum", title_justify="left", box=SIMPLE)
+        for need in rows:
+            table.add_row(need.subject, need.need, _STATES[need.state], need.why, need.formula)
+        console.print(table)
+
+
+def _introduction(needs: "NetworkNeeds") -> Iterator[str]:
+    where = f"{needs.region}, account {needs.account or 'not named in the file'}"
+    if needs.vpc is None:
+        yield (
+            f"Cluster {needs.cluster} ({where}) makes a VPC of its own. A VPC that somebody else "
+            "keeps has to give in its place:"
+        )
+        return
+    owner = f", shared by account {needs.owner}" if needs.owner is not None else ""
+    yield (
+        f"Cluster {needs.cluster} ({where}) is deployed into {needs.vpc}{owner}, with egress "
+        f"{needs.egress}. It makes no VPC, subnet, route, gateway or flow log there, and changes "
+        "none. It needs, at its full size:"
+    )
+
+
+def _page(needs: "NetworkNeeds") -> Iterator[str]:
+    yield f"# The network of cluster {needs.cluster}"
+    yield ""
+    yield from _introduction(needs)
+    for topic, heading in _HEADINGS.items():
+        rows = [need for need in needs.needs if need.topic == topic]
+        if not rows:
+            continue
+        yield ""
+        yield f"## {heading}"
+        yield ""
+        yield "| | needed | state | why | sum | sources |"
+        yield "|---|---|---|---|---|---|"
+        for need in rows:
+            links = " ".join(f"[{number}]({url})" for number, url in enumerate(need.sources, 1))
+            cells = (need.subject, need.need, _STATES[need.state], need.why, need.formula, links)
+            yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

@@ -1,0 +1,380 @@
+"""Needs of a cluster in a VPC that a network team keeps: the page that the team gets."""
+
+from collections.abc import Iterator
+
+from ultrascale.catalog import eks, endpoints, quotas, vpc
+from ultrascale.plan.model import (
+    ClusterPlan,
+    Figure,
+    NetworkNeed,
+    NetworkNeeds,
+    NetworkNeedState,
+    SubnetKind,
+    SubnetNeeds,
+)
+from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
+from ultrascale.plan.needs.subnets import plan_subnet_needs
+
+_REQUIREMENTS = "https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"
+_SHARING = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing.html"
+_SHARE_LIMITS = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-share-limitations.html"
+_PRIVATE_DNS = "https://docs.aws.amazon.com/vpc/latest/privatelink/manage-dns-names.html"
+_GROUPS = "https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html"
+_DISCOVERY = "https://github.com/aws/amazon-vpc-cni-k8s/tree/b5218838#enable_subnet_discovery-v1180"
+_BALANCERS = "https://docs.aws.amazon.com/eks/latest/userguide/network-load-balancing.html"
+_USES: dict[SubnetKind, str] = {
+    "control-plane": "control-plane",
+    "private": "nodes",
+    "accelerated": "accelerated",
+}
+"""What a file's `use` says of each kind of subnet that somebody else has to give."""
+
+
+def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
+    """Return what ``plan`` needs of the VPC that it is deployed into.
+
+    Of a cluster whose VPC is made, it is what another VPC would have to give in its place.
+    """
+    existing = plan.network.existing
+    return NetworkNeeds(
+        cluster=plan.name,
+        region=plan.region,
+        account=plan.account,
+        vpc=existing.vpc_id if existing is not None else None,
+        owner=existing.owner if existing is not None else None,
+        egress=plan.network.egress,
+        needs=(
+            *_ranges(plan),
+            *_dns(),
+            *_subnets(plan),
+            *_routes(plan),
+            *_endpoints(plan),
+            *_rules(plan),
+            *_sharing(plan),
+            *_tags(plan),
+            *_quotas(plan),
+        ),
+    )
+
+
+def _ranges(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    network = plan.network
+    ranges = ", ".join(map(str, (network.vpc_cidr, *network.secondary_cidrs)))
+    yield NetworkNeed(
+        topic="vpc",
+        subject="IPv4 ranges",
+        need=ranges,
+        state="stated" if network.existing is not None else "missing",
+        why="subnets lie in them, and endpoints and the API server let them in; a range that is "
+        "added later is known to the control plane within an hour",
+        sources=(_REQUIREMENTS,),
+    )
+    yield NetworkNeed(
+        topic="vpc",
+        subject=f"service range {plan.control_plane.service_cidr}",
+        need="overlaps no range of the VPC and nothing that is routed from it",
+        state="to-check",
+        why="a pod's packet to such an address goes to a Service of the cluster instead; the range "
+        "can never change (kubernetes.service_cidr, network.connected_cidrs)",
+        sources=(_REQUIREMENTS,),
+    )
+
+
+def _dns() -> Iterator[NetworkNeed]:
+    for attribute in ("enableDnsSupport", "enableDnsHostnames"):
+        yield NetworkNeed(
+            topic="dns",
+            subject=attribute,
+            need="true",
+            state="to-check",
+            why="nodes never register without both, and endpoints have no private names",
+            sources=(_REQUIREMENTS, _PRIVATE_DNS),
+        )
+    yield NetworkNeed(
+        topic="dns",
+        subject="DHCP options",
+        need="AmazonProvidedDNS, or servers that forward names of AWS to the VPC's own resolver",
+        state="to-check",
+        why="only that resolver knows the private addresses of the API server and of endpoints",
+        sources=(_REQUIREMENTS,),
+    )
+
+
+def _subnets(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    needs = plan_subnet_needs(plan)
+    for kind, use in _USES.items():
+        for need in needs:
+            if need.kind == kind:
+                yield _subnet(plan, need, use)
+
+
+def _subnet(plan: ClusterPlan, need: SubnetNeeds, use: str) -> NetworkNeed:
+    ids = [
+        subnet.id or str(subnet.cidr)
+        for subnet in plan.network.of_kind(need.kind)
+        if subnet.zone == need.zone
+    ]
+    stated = plan.network.existing is not None
+    if need.kind == "control-plane":
+        size = f"/{_mask(addresses=eks.ADVISED_CONTROL_PLANE_ADDRESSES)}"
+        return NetworkNeed(
+            topic="subnets",
+            subject=f"{use} in {need.zone}" + (f": {', '.join(ids)}" if stated else ""),
+            need=f"{eks.ADVISED_CONTROL_PLANE_ADDRESSES} free addresses, at least "
+            f"{eks.LEAST_CONTROL_PLANE_ADDRESSES}, such as an empty {size}",
+            state="stated" if stated else "missing",
+            why="EKS puts 2 to 4 interfaces into them, and makes new ones beside the old at each "
+            "upgrade: the room must stay free; two zones at least, and never another set of zones",
+            formula=f"{eks.LEAST_CONTROL_PLANE_ADDRESSES} that EKS asks for, "
+            f"{eks.ADVISED_CONTROL_PLANE_ADDRESSES} that it advises",
+            sources=(_REQUIREMENTS,),
+        )
+    addresses = need.figures["addresses_needed"]
+    return NetworkNeed(
+        topic="subnets",
+        subject=f"{use} in {need.zone}" + (f": {', '.join(ids)}" if stated else ""),
+        need=f"{_number(addresses)} free addresses, such as {_size(need)}",
+        state="stated" if stated else "missing",
+        why=_why_nodes(need),
+        formula=addresses.formula,
+        sources=addresses.sources or need.figures["addresses"].sources,
+    )
+
+
+def _why_nodes(need: SubnetNeeds) -> str:
+    nodes = need.figures["nodes"]
+    who = "nodes with accelerators and their pods" if need.kind == "accelerated" else "nodes, pods"
+    beside = "" if need.kind == "accelerated" else ", functions, endpoints and file systems"
+    return f"{who}{beside} at full size: {nodes.formula} = {_number(nodes)} nodes"
+
+
+def _size(need: SubnetNeeds) -> str:
+    """Return a size that holds what a zone needs: a mask, or so many of the largest."""
+    prefixes = int(need.figures["prefixes_needed"].value or 0)
+    addresses = int(need.figures["addresses_needed"].value or 0)
+    # In a subnet of somebody else nothing is reserved: a single address may break any block.
+    singles = addresses - prefixes * eks.ADDRESSES_PER_PREFIX
+    blocks = prefixes + singles if prefixes else 0
+    mask = _mask(addresses=addresses, blocks=blocks)
+    if mask >= vpc.LARGEST_RANGE_MASK:
+        return f"an empty /{mask}"
+    return f"{2 ** (vpc.LARGEST_RANGE_MASK - mask)} empty /{vpc.LARGEST_RANGE_MASK}"
+
+
+def _mask(*, addresses: int, blocks: int = 0) -> int:
+    """Return the mask of the smallest range with so many free addresses and free /28 blocks."""
+    kept = vpc.RESERVED_ADDRESSES_AT_START + vpc.RESERVED_ADDRESSES_AT_END
+    # The first block and the last lose addresses to EC2.
+    least = max(addresses + kept, (blocks + 2) * eks.ADDRESSES_PER_PREFIX if blocks else 0)
+    return min(32 - (least - 1).bit_length(), vpc.SMALLEST_RANGE_MASK)
+
+
+def _routes(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    egress = plan.network.egress
+    yield NetworkNeed(
+        topic="routes",
+        subject="subnets among themselves",
+        need="the local route, and network ACLs that let all of their traffic through",
+        state="to-check",
+        why="the API server calls nodes and webhooks, nodes call it, and workers exchange "
+        "gradients on any port; security groups bound all of it",
+        sources=(_GROUPS,),
+    )
+    ways = {
+        "nat": ("0.0.0.0/0 to a NAT gateway", "images, packages and AWS are reached through it"),
+        "transit-gateway": (
+            "0.0.0.0/0 to the transit gateway, and a way back to these subnets",
+            "images, packages and AWS are reached through it",
+        ),
+        "none": ("no route to the internet", "egress: none; nothing that is deployed asks for one"),
+    }
+    need, why = ways[egress]
+    yield NetworkNeed(
+        topic="routes",
+        subject="subnets of nodes and accelerated nodes",
+        need=need,
+        state="to-check",
+        why=why,
+    )
+    yield NetworkNeed(
+        topic="routes",
+        subject="control-plane subnets",
+        need="no route beside the local one",
+        state="to-check",
+        why="EKS's interfaces there answer nodes of the VPC alone, unless the account demands "
+        "controlPlaneEgressMode CUSTOMER_ROUTED",
+        sources=("https://docs.aws.amazon.com/eks/latest/userguide/control-plane-egress.html",),
+    )
+
+
+def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    network, exists = plan.network, plan.network.existing is not None
+    states: dict[str, NetworkNeedState] = {"made": "ours", "present": "stated"}
+    for endpoint in network.endpoints:
+        if not endpoint.reasons:
+            continue
+        state = states.get(endpoint.state, "missing") if exists else "missing"
+        if state == "missing" and network.egress != "none" and exists:
+            continue  # the calls take the way out
+        gateway = endpoint.kind == "gateway"
+        form = "gateway, in the route tables of all subnets of nodes" if gateway else "interface"
+        rare = "" if endpoint.required else "; can be left out"
+        yield NetworkNeed(
+            topic="endpoints",
+            subject=f"com.amazonaws.{plan.region}.{endpoint.service}",
+            need=f"{form}{'' if gateway else ', private DNS names'}{rare}",
+            state=state,
+            why="; ".join(endpoint.reasons),
+            sources=(endpoints.SOURCE,),
+        )
+    (s3,) = (each for each in network.endpoints if each.service == "s3")
+    if s3.state == "present" or network.egress == "none":
+        for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
+            name = bucket.replace("REGION", plan.region)
+            yield NetworkNeed(
+                topic="endpoints",
+                subject=f"policy of the S3 endpoint: {name}",
+                need="lets it through, where the endpoint has a policy",
+                state="to-check",
+                why=why,
+                sources=(endpoints.S3_POLICY_SOURCE,),
+            )
+
+
+def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    nodes = sorted(
+        {
+            str(subnet.cidr)
+            for kind in ("private", "accelerated")
+            for subnet in plan.network.of_kind(kind)
+        }
+    )
+    if plan.network.egress == "none" or any(
+        each.state == "present" for each in plan.network.endpoints
+    ):
+        yield NetworkNeed(
+            topic="security-groups",
+            subject="group of each interface endpoint",
+            need=f"TCP 443 from {', '.join(nodes)}",
+            state="to-check",
+            why="nodes, pods and functions call services from any of these subnets",
+            sources=(_PRIVATE_DNS,),
+        )
+    yield NetworkNeed(
+        topic="security-groups",
+        subject="the cluster's own groups",
+        need="none beforehand",
+        state="ours",
+        why="EKS and the stacks make those of the cluster, of EFA and of file systems; they use "
+        "neither the default group nor one of another account",
+        sources=(_SHARING,),
+    )
+
+
+def _sharing(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    existing = plan.network.existing
+    if existing is None or not existing.shared:
+        return
+    account = plan.account or "the cluster's account"
+    ids = sorted({subnet.id for subnet in plan.network.subnets if subnet.id is not None})
+    yield NetworkNeed(
+        topic="sharing",
+        subject=f"resource share (RAM) with {account}",
+        need=", ".join(ids),
+        state="to-check",
+        why="the account sees and uses only subnets that are shared with it; the share must come "
+        "from the same organization",
+        sources=(_SHARING,),
+    )
+    yield NetworkNeed(
+        topic="sharing",
+        subject=f"work of the owner, {existing.owner}",
+        need="endpoints, routes, network ACLs, flow logs of subnets",
+        state="to-check",
+        why=f"{account} may make only interfaces, instances and security groups there",
+        sources=(_SHARING, _SHARE_LIMITS),
+    )
+    yield NetworkNeed(
+        topic="sharing",
+        subject="zone ids",
+        need="tell the zone id of each subnet, such as use1-az1",
+        state="to-check",
+        why="the same name may be another zone in another account, and capacity, file systems and "
+        "subnets have to be in one",
+        sources=(_SHARING,),
+    )
+
+
+def _tags(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    yield NetworkNeed(
+        topic="tags",
+        subject="subnets and VPC",
+        need="none",
+        state="ours",
+        why="launch templates and node classes name subnets by id; a participant would not see "
+        "tags of the owner",
+        sources=(_SHARING,),
+    )
+    yield NetworkNeed(
+        topic="tags",
+        subject="kubernetes.io/role/cni on subnets of others",
+        need="no effect",
+        state="ours",
+        why="the VPC CNI's discovery of subnets is off (ENABLE_SUBNET_DISCOVERY), so pods take no "
+        "addresses of neighbours",
+        sources=(_DISCOVERY,),
+    )
+    yield NetworkNeed(
+        topic="tags",
+        subject="kubernetes.io/role/internal-elb = 1",
+        need="only where you add load balancers: on subnets of nodes, set from the cluster's "
+        "account",
+        state="to-check",
+        why="a controller of load balancers finds its subnets by it; no part of the cluster makes "
+        "one",
+        sources=(_BALANCERS,),
+    )
+
+
+def _quotas(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    totals = plan_totals(plan, plan_pool_needs(plan))
+    usage = totals["address_usage"]
+    asked = [each for each in plan.network.endpoints if each.kind == "interface" and each.reasons]
+    ranges = 1 + len(plan.network.secondary_cidrs)
+    keeper = "the VPC's; neighbours share it"
+    yield _quota(quotas.NETWORK_ADDRESS_USAGE, usage, keeper)
+    yield _quota(
+        quotas.INTERFACE_ENDPOINTS,
+        _figure(len(asked), "endpoints", f"{len(asked)} services above"),
+        keeper,
+    )
+    yield _quota(
+        quotas.IPV4_RANGES, _figure(ranges, "ranges", f"{ranges} ranges of the VPC"), keeper
+    )
+    yield _quota(
+        quotas.NETWORK_INTERFACES,
+        totals["network_interfaces"],
+        "of the account that launches nodes, per Region",
+    )
+
+
+def _quota(quota: quotas.Quota, needed: Figure, keeper: str) -> NetworkNeed:
+    value, default = needed.value or 0, quota.default or 0
+    most = "" if quota.most is None else f", at most {quota.most:,}"
+    return NetworkNeed(
+        topic="quotas",
+        subject=f"{quota.name} ({quota.code})",
+        need=f"{round(value):,} of this cluster; default {default:,}{most}",
+        state="missing" if value > default else "to-check",
+        why=keeper,
+        formula=needed.formula,
+        sources=tuple(dict.fromkeys((quota.source, *needed.sources))),
+    )
+
+
+def _figure(value: int, unit: str, formula: str) -> Figure:
+    return Figure(id=f"network.{unit}", value=value, unit=unit, formula=formula)
+
+
+def _number(figure: Figure) -> str:
+    return f"{round(figure.value or 0):,}"
