@@ -26,7 +26,7 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.model.jobs import RowPlan
-from ultrascale.plan.network.vpc import network_warnings
+from ultrascale.plan.network.vpc import network_notes, network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.plan.pools.scaling import fixed_group_warnings
 from ultrascale.plan.upgrade.report import support_note
@@ -297,6 +297,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
     )
     notes = (
         config.Mistake((), support_note(version), got=""),
+        *network_notes(cluster.plan.network),
         *config.older_keys(cluster.cluster.scheduling),
         *release_notes(cluster.cluster),
     )

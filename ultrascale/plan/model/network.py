@@ -102,6 +102,8 @@ class NetworkPlan:
             their addresses come from prefixes.
         assigned: Ids of the subnets that the nodes of each pool, or of each shard of it, are
             launched in, by its name; empty for a VPC of ours.
+        standing: Single addresses that something takes beside nodes, by the id of a subnet that
+            exists and by purpose; empty for a VPC of ours.
         plain_in_pod_ranges: Whether nodes of NodePools without accelerators, those of system pools
             aside, live in the secondary ranges.
         dealt_by_need: Whether secondary ranges go to the zones that need them, so that pools that
@@ -124,6 +126,7 @@ class NetworkPlan:
     prefixes_per_node: int
     pod_addresses: int | None
     assigned: Mapping[str, tuple[str, ...]]
+    standing: Mapping[str, Mapping[str, int]]
     plain_in_pod_ranges: bool
     dealt_by_need: bool
     reserves_by_function: bool

@@ -24,6 +24,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs.pools import PAID_BEFORE, shards_of
 from ultrascale.plan.needs.standing import extended_support_begins, is_in_extended_support
+from ultrascale.plan.network.vpc import unrecorded_subnets
 
 _EXCLUDED = ("traffic between zones and out of AWS", "taxes, discounts and support")
 
@@ -55,7 +56,8 @@ def plan_answer(
         verdict = "beyond"
     elif raised or control_plane.state != "within":
         verdict = "raise"
-    holds = _holds(totals["nodes"], subnets, control_plane)
+    assumed = bool(unrecorded_subnets(plan.network))
+    holds = _holds(totals["nodes"], subnets, control_plane, assumed=assumed)
     return PlanAnswer(
         verdict=verdict,
         why=tuple(why for _, why, _ in (*map(_window_over, over), *beyond)) or (holds,),
@@ -125,8 +127,21 @@ def _beyond(
         yield tier, f"{tier} does not hold the load: {_tier(control_plane)}", None
 
 
-def _holds(nodes: Figure, subnets: Sequence[SubnetNeeds], control_plane: ControlPlaneNeeds) -> str:
-    """Return what holds the nodes, or which part does not."""
+def _holds(
+    nodes: Figure,
+    subnets: Sequence[SubnetNeeds],
+    control_plane: ControlPlaneNeeds,
+    *,
+    assumed: bool,
+) -> str:
+    """Return what holds the nodes, or which part does not.
+
+    Args:
+        nodes: All nodes.
+        subnets: The subnets.
+        control_plane: Needs of the control plane.
+        assumed: Whether subnets that exist count as empty, as nobody recorded what is free.
+    """
     count = f"{nodes.value or 0:,.0f} nodes"
     if control_plane.state != "within":
         return f"{count}; {control_plane.tier} does not hold the load: {_tier(control_plane)}"
@@ -135,7 +150,8 @@ def _holds(nodes: Figure, subnets: Sequence[SubnetNeeds], control_plane: Control
     held = f"{control_plane.tier} holds the load"
     if most is None or most.value is None:
         return f"{count}; {held}"
-    return f"{count}; fullest subnet {_percent(most.value)} % in use; {held}"
+    today = ", if the subnets are empty today" if assumed else ""
+    return f"{count}; fullest subnet {_percent(most.value)} % in use{today}; {held}"
 
 
 def _percent(value: float) -> str:

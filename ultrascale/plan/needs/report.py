@@ -21,6 +21,7 @@ from ultrascale.plan.needs.spend import plan_spend
 from ultrascale.plan.needs.subnets import plan_subnet_needs
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
+from ultrascale.plan.network.vpc import address_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
 
@@ -80,7 +81,7 @@ def plan_needs(
         money=money,
         quotas=quotas,
         load=load,
-        remarks=tuple(policy_remarks(plan.network_policies)),
+        remarks=(*policy_remarks(plan.network_policies), *address_remarks(plan.network)),
         topology=plan_topology(plan),
         spend=plan_spend(pools, money, calendar),
         decisions=plan_decisions(plan, control_plane),

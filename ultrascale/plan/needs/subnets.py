@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ultrascale.catalog import eks, vpc
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
+from ultrascale.plan.needs.existing_subnets import plan_existing_subnet_needs
 from ultrascale.plan.needs.pools import shards_of
 from ultrascale.plan.network.demand import (
     ADDRESSES_BESIDE_NODES,
@@ -59,6 +60,8 @@ class _Demand:
 
 def plan_subnet_needs(plan: ClusterPlan) -> tuple[SubnetNeeds, ...]:
     """Return what the subnets of each kind and zone hold, and what is asked of them."""
+    if plan.network.existing is not None:
+        return tuple(plan_existing_subnet_needs(plan, _KINDS))
     demands = _demands(plan)
     return tuple(
         _subnet_needs(kind, zone, subnets, demands.get((kind, zone), []))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, vpc
-from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.network.assignment import NOTHING, Assigned, Draw, Nodes, Room, assign
+from ultrascale.plan.model import PoolPlan, SubnetPlan
+from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign
 from ultrascale.plan.network.subnets import WARM_PREFIXES
 
 # EKS's own interfaces: 2 to 4, and as many again while a version is upgraded.
@@ -34,6 +34,9 @@ _GIB_OF_A_FILE_SERVER = 1_200
 _GIB_OF_A_METADATA_SERVER = 24_000
 # Services of a cluster that we may make an interface endpoint for.
 _MOST_ENDPOINTS = 26
+
+Standing = Mapping[str, Mapping[str, int]]
+"""Single addresses beside nodes, by subnet and purpose."""
 
 _FEWER = "ask for fewer nodes, or spread them over more zones"
 _WARM = 1
@@ -80,10 +83,12 @@ class ExistingAddresses:
     Attributes:
         mode: How nodes take them.
         assigned: Ids of the subnets of each shard of a pool, by its name.
+        standing: Single addresses beside nodes.
     """
 
     mode: AddressMode
     assigned: Assigned
+    standing: Standing
 
 
 def own_pods(spec: catalog.InstanceType, pods: int, *, efa_on_card_0: int = 0) -> int:
@@ -149,13 +154,13 @@ class AddressesOfSubnets:
     ) -> None:
         self._network = network
         self._pools = [*pools]
-        self._standing = dict(_standing(network, self._pools, storage, database=database))
+        self._standing = standing_addresses(network, self._pools, storage, database=database)
         self._rooms = {subnet.id: room_of(subnet) for subnet in network.subnets}
 
     @property
     def standing(self) -> Mapping[str, Draw]:
         """Single addresses beside nodes, by subnet."""
-        return {id: draw for id, (draw, _) in self._standing.items()}
+        return {id: Draw(addresses=sum(each.values())) for id, each in self._standing.items()}
 
     def plan(self) -> ExistingAddresses | None:
         """Return how the nodes take addresses, and from where; None where they find too few.
@@ -166,7 +171,7 @@ class AddressesOfSubnets:
         for mode in MODES:
             if (even := self._assigned(mode, whole=False)) is not None:
                 assigned = self._assigned(mode, whole=True) or even
-                return ExistingAddresses(mode=mode, assigned=assigned)
+                return ExistingAddresses(mode=mode, assigned=assigned, standing=self._standing)
         return None
 
     def mistakes(self) -> Iterator[config.Mistake]:
@@ -175,10 +180,12 @@ class AddressesOfSubnets:
             return
         small: set[str] = set()
         for number, subnet in enumerate(self._network.subnets):
-            draw, words = self._standing.get(subnet.id, (NOTHING, ""))
+            draw = self.standing[subnet.id]
             if not self._rooms[subnet.id].holds(draw):
                 small.add(subnet.zone)
                 free = self._rooms[subnet.id].addresses
+                parts = self._standing[subnet.id].items()
+                words = " + ".join(f"{count} for {purpose}" for purpose, count in parts)
                 wrong = f"too small: {free} of {draw.addresses} addresses free, {words}"
                 todo = "use a larger subnet, or take the use away"
                 yield config.refuse(f"subnets.{number}", wrong, todo, got="")
@@ -278,7 +285,7 @@ class AddressesOfSubnets:
         return _FEWER
 
 
-def room_of(subnet: config.Subnet) -> Room:
+def room_of(subnet: config.Subnet | SubnetPlan) -> Room:
     """Return what is free of a subnet: as recorded, or as if it were empty.
 
     Of recorded addresses without their blocks each that is taken counts as one in a block of its
@@ -291,7 +298,7 @@ def room_of(subnet: config.Subnet) -> Room:
     if prefixes is None:
         prefixes = max(blocks - (addresses - free), 0)
     return Room(
-        id=subnet.id, addresses=free, prefixes=min(prefixes, free // eks.ADDRESSES_PER_PREFIX)
+        id=subnet.id or "", addresses=free, prefixes=min(prefixes, free // eks.ADDRESSES_PER_PREFIX)
     )
 
 
@@ -306,30 +313,40 @@ def _zones(network: config.Network) -> tuple[str, ...]:
     return tuple(dict.fromkeys(subnet.zone for subnet in network.subnets))
 
 
-def _standing(
+def standing_addresses(
     network: config.Network,
     pools: Sequence[config.Pool],
     storage: config.Storage,
     *,
     database: bool,
-) -> Iterator[tuple[str, tuple[Draw, str]]]:
-    """Yield the single addresses beside nodes in each subnet, and what they are for."""
+) -> Standing:
+    """Return what takes single addresses of subnets that exist, beside nodes and load balancers.
+
+    Args:
+        network: Their section of the file.
+        pools: The pools.
+        storage: File systems.
+        database: Whether the backend has a database.
+    """
     builds = any(pool.is_hyperpod for pool in pools)
     begun: set[str] = set()
+    standing: dict[str, dict[str, int]] = {}
     for subnet in network.subnets:
-        parts: dict[str, int] = {}
+        parts = standing[subnet.id] = {}
         if "control-plane" in subnet.use:
             parts["EKS's own interfaces"] = CONTROL_PLANE_ADDRESSES
         if "nodes" in subnet.use:
             parts["functions"] = LAMBDA_ADDRESSES
             parts["builds"] = BUILD_ADDRESSES if builds else 0
-            parts["database"] = DATABASE_ADDRESSES if database else 0
+            parts["the database"] = DATABASE_ADDRESSES if database else 0
             if subnet.zone not in begun:
                 begun.add(subnet.zone)
                 parts["endpoints"] = _endpoints(network)
                 parts["file systems"] = sum(_lustre(each, subnet.zone) for each in storage.lustre)
-        words = " + ".join(f"{count} for {name}" for name, count in parts.items() if count)
-        yield subnet.id, (Draw(addresses=sum(parts.values())), words)
+    return {
+        id: {purpose: count for purpose, count in parts.items() if count}
+        for id, parts in standing.items()
+    }
 
 
 def _endpoints(network: config.Network) -> int:

@@ -12,12 +12,14 @@ from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.demand import demands, may_move, single_addresses
 from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.existing_addresses import (
+    CONTROL_PLANE_ADDRESSES_ADVISED,
     MODES,
     AddressesOfSubnets,
     AddressMode,
     ExistingAddresses,
     own_pods,
     pods_of,
+    room_of,
 )
 from ultrascale.plan.network.existing_addresses import node_draw as existing_node_draw
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
@@ -57,6 +59,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         prefixes_per_node=ranges.prefixes_per_node if ranges else addresses.mode.prefixes,
         pod_addresses=addresses.mode.pods if addresses.mode.single else None,
         assigned=addresses.assigned,
+        standing=addresses.standing,
         plain_in_pod_ranges=ranges is not None and ranges.plain,
         dealt_by_need=ranges is not None and ranges.by_need,
         reserves_by_function=existing is None and not region.subnet_cidr_reservations,
@@ -76,7 +79,7 @@ def _existing_addresses(cluster: config.Cluster) -> ExistingAddresses:
             storage=cluster.storage,
             database=cluster.backend is not None and cluster.backend.database is not None,
         ).plan()
-    return found or ExistingAddresses(mode=MODES[0], assigned={})
+    return found or ExistingAddresses(mode=MODES[0], assigned={}, standing={})
 
 
 _RANGES = "network.pod_cidrs"
@@ -84,6 +87,9 @@ _RANGES = "network.pod_cidrs"
 
 def network_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
     """Yield what the user of a cluster file should know of its ranges."""
+    if network.existing is not None:
+        yield from _existing_warnings(network)
+        return
     if network.prefixes_per_node == 1:
         wrong = (
             "room for one /28 prefix on each node, so a node runs at most "
@@ -97,6 +103,63 @@ def network_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
             "them"
         )
         yield config.refuse(_RANGES, wrong, todo, got="")
+
+
+def _existing_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
+    pods = _mode(network).pods
+    if pods == PODS_OF_A_PREFIX:
+        wrong = (
+            f"room for {pods} pods with an address of their own on each node outside system pools, "
+            "DaemonSets' among them"
+        )
+        yield config.refuse("network.subnets", wrong, "add subnets for more", got="")
+    for subnet in network.of_kind("control-plane"):
+        free, advised = room_of(subnet).addresses, CONTROL_PLANE_ADDRESSES_ADVISED
+        if free < advised:
+            wrong = f"{subnet.id} has {free} free addresses for the control plane's interfaces"
+            todo = f"EKS advises {advised}: each upgrade makes them anew beside the others"
+            yield config.refuse("network.subnets", wrong, todo, got="")
+
+
+def unrecorded_subnets(network: NetworkPlan) -> tuple[str, ...]:
+    """Return the ids of subnets that exist and count as empty: nobody has recorded what is free."""
+    return tuple(
+        dict.fromkeys(
+            each.id
+            for each in network.subnets
+            if each.id is not None and each.free_addresses is None and each.free_prefixes is None
+        )
+    )
+
+
+def network_notes(network: NetworkPlan) -> Iterator[config.Mistake]:
+    """Yield what is assumed of subnets that exist."""
+    if network.existing is not None and (assumed := unrecorded_subnets(network)):
+        wrong = f"no free addresses recorded of {', '.join(assumed)}, so they count as empty"
+        todo = f"`ultrascale network record {network.existing.vpc_id}` writes them down"
+        yield config.refuse("network.subnets", wrong, todo, got="")
+
+
+def address_remarks(network: NetworkPlan) -> Iterator[str]:
+    """Yield what is assumed of subnets that exist, and how pods get their addresses there."""
+    if network.existing is None:
+        return
+    if assumed := unrecorded_subnets(network):
+        yield (
+            f"Assumed: nobody else has addresses in {', '.join(assumed)}; `ultrascale network "
+            f"record {network.existing.vpc_id}` writes down what is free"
+        )
+    if network.pod_addresses is None:
+        yield (
+            f"Pods get addresses by prefixes, {network.prefixes_per_node} for each node. Nothing "
+            "can be reserved in subnets of others: an address that somebody else takes there may "
+            "cost a block of 16"
+        )
+    else:
+        yield (
+            "Pods get single addresses: too few free blocks of 16 would be left for prefixes. A "
+            f"node runs at most {network.pod_addresses} pods with an address of their own"
+        )
 
 
 def node_subnet_kind(network: NetworkPlan, pool: PoolPlan) -> SubnetKind:

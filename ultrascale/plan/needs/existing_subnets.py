@@ -1,0 +1,195 @@
+"""Free addresses of subnets that exist, and addresses that nodes and others take there."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ultrascale.catalog import eks
+from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
+from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
+from ultrascale.plan.network.existing_addresses import room_of
+from ultrascale.plan.network.vpc import node_draw, node_subnet_kind, pods_on_host_network
+
+_SIZING = "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html"
+_PREFIXES = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html"
+
+
+def plan_existing_subnet_needs(
+    plan: ClusterPlan, kinds: Sequence[SubnetKind]
+) -> Iterator[SubnetNeeds]:
+    """Yield what the subnets of each kind and zone have free, and what is asked of them.
+
+    A subnet of several uses is told with each, and with all that lies in it.
+
+    Args:
+        plan: The cluster, in a VPC that exists.
+        kinds: Kinds of subnets, in the order in which they are told.
+    """
+    zones = dict.fromkeys(subnet.zone for subnet in plan.network.subnets)
+    for kind in kinds:
+        for zone in zones:
+            subnets = [each for each in plan.network.of_kind(kind) if each.zone == zone]
+            if subnets:
+                yield _Zone(plan, kind, zone, subnets).needs()
+
+
+class _Zone:
+    """The subnets of one kind in one zone."""
+
+    def __init__(
+        self, plan: ClusterPlan, kind: SubnetKind, zone: str, subnets: Sequence[SubnetPlan]
+    ) -> None:
+        self._plan = plan
+        self._kind: SubnetKind = kind
+        self._zone = zone
+        self._at = f"subnet.{kind}.{zone}"
+        self._subnets = subnets
+        self._rooms = {room.id: room for room in map(room_of, subnets)}
+        own = [*_nodes(plan, zone)]
+        self._nodes = [each for each in own if self._rooms.keys() & {*each.subnets}]
+        # Those of the kind are told, of the others the addresses.
+        self._own = {
+            pool.name
+            for pool in plan.all_pools
+            if node_subnet_kind(plan.network, pool) == kind and zone in pool.zones
+        }
+
+    def needs(self) -> SubnetNeeds:
+        """Return what the subnets have free, and what is asked of them."""
+        nodes = self._kind in ("private", "accelerated")
+        figures = [self._free(), *(self._of_nodes() if nodes else ()), self._needed()]
+        free = (figures[0].value or 0) - (figures[-1].value or 0)
+        words = f"{figures[0].id} - {figures[-1].id}"
+        figures.append(self._figure("addresses_free", free, "addresses", words))
+        masks = Counter(f"/{subnet.cidr.prefixlen}" for subnet in self._subnets)
+        return SubnetNeeds(
+            kind=self._kind,
+            zone=self._zone,
+            ranges=dict(masks),
+            cidrs=tuple(str(subnet.cidr) for subnet in self._subnets),
+            figures={each.id.removeprefix(f"{self._at}."): each for each in figures},
+            holds_skew=holds_all_at_once(self._plan, self._zone) if nodes else None,
+        )
+
+    def _figure(
+        self, key: str, value: float | None, unit: str, formula: str, *sources: str
+    ) -> Figure:
+        return Figure(
+            id=f"{self._at}.{key}", value=value, unit=unit, formula=formula, sources=sources
+        )
+
+    def _free(self) -> Figure:
+        words = " + ".join(
+            f"{self._rooms[each.id or ''].addresses:,} in {each.id}"
+            + ("" if each.free_addresses is not None else " if it is empty")
+            for each in self._subnets
+        )
+        value = sum(room.addresses for room in self._rooms.values())
+        return self._figure("addresses", value, "addresses", words, _SIZING)
+
+    def _needed(self) -> Figure:
+        terms = [f"{each.count:,} x {each.each.total} of {each.name}" for each in self._nodes]
+        beside: Counter[str] = Counter()
+        for id in self._rooms:
+            beside.update(self._plan.network.standing.get(id, {}))
+        terms += [f"{count} for {purpose}" for purpose, count in beside.items()]
+        value = sum(each.all.total for each in self._nodes) + beside.total()
+        return self._figure(
+            "addresses_needed", value, "addresses", " + ".join(terms) or "none", _PREFIXES
+        )
+
+    def _of_nodes(self) -> Iterator[Figure]:
+        network, own = self._plan.network, [each for each in self._nodes if each.name in self._own]
+        count = sum(each.count for each in own)
+        words = " + ".join(f"{each.count:,} of {each.name}" for each in own) or "0 nodes"
+        yield self._figure("nodes", count, "nodes", words)
+        blocks = sum(room.prefixes for room in self._rooms.values())
+        if network.pod_addresses is None:
+            words = "free blocks of 16 addresses"
+            yield self._figure("prefixes", blocks, "/28 prefixes", words, _PREFIXES)
+            taken = sum(each.all.prefixes for each in self._nodes)
+            terms = [f"{each.count:,} x {each.each.prefixes}" for each in self._nodes]
+            words = " + ".join(terms) or "none"
+            yield self._figure("prefixes_needed", taken, "/28 prefixes", words)
+        yield from self._share(own, count)
+        yield self._pods(own, blocks)
+        skew = {pool.name: pool.max_nodes for pool in self._plan.all_pools}
+        words = " + ".join(f"{skew[each.name]:,} of {each.name}" for each in own) or "0 nodes"
+        whole = sum(skew[each.name] for each in own)
+        yield self._figure("nodes_of_skew", whole, "nodes", words)
+
+    def _pods(self, own: Sequence[Nodes], blocks: int) -> Figure:
+        """Return the pods that fit: by what kubelets take, and by the addresses of prefixes."""
+        pools = {pool.name: pool for pool in self._plan.all_pools}
+        most = sum(each.count * pools[each.name].max_pods for each in own)
+        words = " + ".join(
+            f"{each.count:,} x {pools[each.name].max_pods} of {each.name}" for each in own
+        )
+        words = f"{words or '0 nodes'}, as kubelets take them"
+        if self._plan.network.pod_addresses is None:
+            sharing = sum(each.count * pods_on_host_network(pools[each.name]) for each in own)
+            addresses = blocks * eks.ADDRESSES_PER_PREFIX
+            most = min(most, addresses + sharing)
+            words = (
+                f"the less of {words}, and {blocks:,} prefixes x {eks.ADDRESSES_PER_PREFIX} "
+                f"addresses + {sharing:,} that share their node's"
+            )
+        return self._figure("pods", most, "pods", words, _PREFIXES)
+
+    def _share(self, own: Sequence[Nodes], count: int) -> Iterator[Figure]:
+        """Yield the nodes that would fit, each like the largest, and the share that is planned."""
+        each = max(
+            (nodes.each for nodes in own), key=lambda draw: draw.total, default=Draw(addresses=1)
+        )
+        more = sum(self._more(room, each) for room in self._rooms.values())
+        most = count + more
+        words = f"{count:,} and {more:,} more of {each.total} addresses each, beside all others"
+        yield self._figure("nodes_most", most, "nodes", words)
+        full = 100 * count / most if most else None
+        yield self._figure("full", full, "%", f"100 x {count:,} nodes / {self._at}.nodes_most")
+
+    def _more(self, room: Room, each: Draw) -> int:
+        """Return the nodes that a subnet holds beside all that is assigned to it."""
+        taken = self._taken(room)
+        low, high = 0, room.addresses
+        while low < high:
+            middle = (low + high + 1) // 2
+            if room.holds(taken + each * middle):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _taken(self, room: Room) -> Draw:
+        """Return what a subnet is to hold; of nodes in several, its part by size."""
+        standing = sum(self._plan.network.standing.get(room.id, {}).values())
+        taken = Draw(addresses=standing)
+        for nodes in self._nodes:
+            if room.id in nodes.subnets:
+                parts = len(nodes.subnets)
+                taken += nodes.each * -(-nodes.count // parts)
+        return taken
+
+
+def holds_all_at_once(plan: ClusterPlan, zone: str) -> bool:
+    """Return whether a zone holds all nodes of every pool that may launch there."""
+    network = plan.network
+    rooms = {each.id: room_of(each) for each in network.subnets if each.zone == zone}
+    standing = {id: Draw(addresses=sum(parts.values())) for id, parts in network.standing.items()}
+    nodes = [*_nodes(plan, zone, whole=True)]
+    return assign([*rooms.values()], nodes, standing) is not None
+
+
+def _nodes(plan: ClusterPlan, zone: str, *, whole: bool = False) -> Iterator[Nodes]:
+    """Yield the nodes of each shard in a zone; all of them with ``whole``, else their share."""
+    there = {each.id for each in plan.network.subnets if each.zone == zone}
+    for pool in plan.all_pools:
+        if zone not in pool.zones:
+            continue
+        assigned = plan.network.assigned.get(pool.name, ())
+        yield Nodes(
+            name=pool.name,
+            subnets=tuple(id for id in assigned if id in there),
+            count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
+            each=node_draw(plan.network, pool),
+            spreads=pool.is_node_pool,
+        )
