@@ -334,7 +334,10 @@ class Estate:
         return [each for path in paths if (each := self.api.find(path)) is not None]
 
     def _delete_group(self, asked: Query) -> Mapping[str, Any]:
-        if self.file_systems:
+        # The file systems of the cluster have the group, those of others have their own.
+        own = f"{self.plan.name}-storage"
+        tags = (tag for each in self.file_systems.values() for tag in each["Tags"])
+        if any(tag["Value"] == own for tag in tags):
             raise Refusal("DependencyViolation")
         return self._drop(self.groups, asked["GroupId"])
 

@@ -21,7 +21,12 @@ from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, Search, Thing
 
 if TYPE_CHECKING:
-    from mypy_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef, NetworkInterfaceTypeDef
+    from mypy_boto3_ec2.type_defs import (
+        FilterTypeDef,
+        InstanceTypeDef,
+        NetworkInterfaceTypeDef,
+        SecurityGroupTypeDef,
+    )
     from mypy_boto3_resourcegroupstaggingapi.type_defs import TagFilterTypeDef
 
 INSTANCE, VOLUME = "AWS::EC2::Instance", "AWS::EC2::Volume"
@@ -52,7 +57,7 @@ _NAME_TAGS = (
 _POOL_TAG = "karpenter.sh/nodepool"
 _SCALING_GROUP_TAG = "aws:autoscaling:groupName"
 _CLAIM_TAG = "kubernetes.io/created-for/pvc/name"
-# Value of `owned_tag` on a security group that several clusters use; none of them may delete it.
+# Value of `owned_tag` on a resource that several clusters use; none of them may delete it.
 # Source: https://github.com/kubernetes/cloud-provider-aws/blob/master/pkg/providers/v1/tags.go
 _SHARED = "shared"
 _STOPPED = frozenset({"stopping", "stopped"})
@@ -81,6 +86,12 @@ def by_tags(listing: Listing) -> tuple[Search, ...]:
 
 def _by_name_tag(listing: Listing, key: str, scope: Scope) -> Iterator[Found]:
     return listing(scope.account, [{"Name": f"tag:{key}", "Values": [scope.plan.name]}])
+
+
+def _is_shared(own: Mapping[str, str], filters: "list[FilterTypeDef]") -> bool:
+    """Return whether tags say that others use a resource too, which none of them may delete."""
+    wanted = {value for condition in filters for value in condition.get("Values", ())}
+    return any(key in wanted and value == _SHARED for key, value in own.items())
 
 
 def owned_tag(cluster: str) -> str:
@@ -126,6 +137,14 @@ def interfaces(account: Account, filters: "list[FilterTypeDef]") -> "list[Networ
     )
 
 
+def is_in(account: Account, found: "NetworkInterfaceTypeDef | SecurityGroupTypeDef") -> bool:
+    """Return whether a resource is in our account: an owner sees those of all participants.
+
+    Source: https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing.html
+    """
+    return found.get("OwnerId", account.id) == account.id
+
+
 def interface_words(interface: "NetworkInterfaceTypeDef") -> str:
     """Return id, status and description of a network interface."""
     about = interface.get("Description") or interface.get("InterfaceType", "")
@@ -160,6 +179,8 @@ def list_instances(account: Account, filters: "list[FilterTypeDef]") -> Iterator
     for instance in instances(account, [*filters, LIVE]):
         state, type = instance["State"].get("Name", ""), instance["InstanceType"]
         own = tags(instance.get("Tags", []))
+        if _is_shared(own, filters):
+            continue
         note = " ".join(filter(None, (type, state, _maker(own))))
         thing = Thing(kind=INSTANCE, id=instance["InstanceId"], note=note)
         if state in _STOPPED:
@@ -179,6 +200,8 @@ def list_volumes(account: Account, filters: "list[FilterTypeDef]") -> Iterator[F
         account.client("ec2").describe_volumes, lambda page: page["Volumes"], Filters=filters
     ):
         own = tags(volume.get("Tags", []))
+        if _is_shared(own, filters):
+            continue
         claim = own.get(_CLAIM_TAG, _maker(own))
         yield Found(
             thing=Thing(kind=VOLUME, id=volume["VolumeId"], note=claim),
@@ -197,9 +220,11 @@ def list_snapshots(account: Account, filters: "list[FilterTypeDef]") -> Iterator
         OwnerIds=["self"],
         Filters=filters,
     ):
-        note = _maker(tags(snapshot.get("Tags", [])))
+        own = tags(snapshot.get("Tags", []))
+        if _is_shared(own, filters):
+            continue
         yield Found(
-            thing=Thing(kind=SNAPSHOT, id=snapshot["SnapshotId"], note=note),
+            thing=Thing(kind=SNAPSHOT, id=snapshot["SnapshotId"], note=_maker(own)),
             why="no driver has deleted it",
             price=prices.of_snapshot(snapshot["VolumeSize"]),
         )
@@ -210,6 +235,8 @@ def list_addresses(account: Account, filters: "list[FilterTypeDef]") -> Iterator
     for address in account.ask_all(
         account.client("ec2").describe_addresses, lambda page: page["Addresses"], Filters=filters
     ):
+        if _is_shared(tags(address.get("Tags", [])), filters):
+            continue
         note = address.get("PublicIp", "")
         thing = Thing(kind=ADDRESS, id=address["AllocationId"], note=note)
         yield Found(thing=thing, why="nobody releases it")
@@ -218,6 +245,9 @@ def list_addresses(account: Account, filters: "list[FilterTypeDef]") -> Iterator
 def list_interfaces(account: Account, filters: "list[FilterTypeDef]") -> Iterator[Found]:
     """Yield network interfaces, each with its description."""
     for interface in interfaces(account, filters):
+        own = tags(interface.get("TagSet", []))
+        if _is_shared(own, filters) or not is_in(account, interface):
+            continue
         note = interface.get("Description", "")
         yield Found(
             thing=Thing(kind=INTERFACE, id=interface["NetworkInterfaceId"], note=note),
@@ -226,15 +256,14 @@ def list_interfaces(account: Account, filters: "list[FilterTypeDef]") -> Iterato
 
 
 def list_security_groups(account: Account, filters: "list[FilterTypeDef]") -> Iterator[Found]:
-    """Yield security groups that no other cluster shares."""
-    wanted = {value for condition in filters for value in condition.get("Values", ())}
+    """Yield security groups, each with its name."""
     for group in account.ask_all(
         account.client("ec2").describe_security_groups,
         lambda page: page["SecurityGroups"],
         Filters=filters,
     ):
         own = tags(group.get("Tags", []))
-        if any(key in wanted and value == _SHARED for key, value in own.items()):
+        if _is_shared(own, filters) or not is_in(account, group):
             continue
         note = group.get("GroupName", _maker(own))
         thing = Thing(kind=SECURITY_GROUP, id=group["GroupId"], note=note)
@@ -248,6 +277,8 @@ def list_launch_templates(account: Account, filters: "list[FilterTypeDef]") -> I
         lambda page: page["LaunchTemplates"],
         Filters=filters,
     ):
+        if _is_shared(tags(template.get("Tags", [])), filters):
+            continue
         note = template.get("LaunchTemplateName", "")
         thing = Thing(kind=LAUNCH_TEMPLATE, id=template["LaunchTemplateId"], note=note)
         yield Found(thing=thing, why="its controller left it")
@@ -260,6 +291,8 @@ def list_scaling_groups(account: Account, filters: "list[FilterTypeDef]") -> Ite
         lambda page: page["AutoScalingGroups"],
         Filters=filters,
     ):
+        if _is_shared(tags(group.get("Tags", [])), filters):
+            continue
         note = f"of {group['DesiredCapacity']} instances"
         thing = Thing(kind=SCALING_GROUP, id=group["AutoScalingGroupName"], note=note)
         yield Found(thing=thing, why="it launches instances anew")
@@ -284,7 +317,9 @@ def balancer_arns(account: Account, cluster: str) -> Iterator[str]:
             TagFilters=[owner],
             ResourceTypeFilters=["elasticloadbalancing:loadbalancer"],
         )
-        yield from (mapping["ResourceARN"] for mapping in tagged)
+        for found in tagged:
+            if tags(found.get("Tags", [])).get(owned_tag(cluster)) != _SHARED:
+                yield found["ResourceARN"]
 
 
 def balancer_name(arn: str) -> str:

@@ -96,6 +96,8 @@ STORAGE = Phase(
 )
 # Lambda gives back the interfaces of functions only after a while.
 NETWORK = Phase(name="network", title="delete the VPC", minutes=90)
+ENDPOINTS = "delete our endpoints in the VPC, which stays: it is not ours"
+"""Purpose of the step `NETWORK` in a VPC that exists."""
 
 PHASES = (
     JOBS,

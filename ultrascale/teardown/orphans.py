@@ -30,6 +30,7 @@ from ultrascale.teardown.ec2 import (
     instances,
     interface_words,
     interfaces,
+    is_in,
     is_node,
     tags,
 )
@@ -54,28 +55,38 @@ _BEGIN = 20
 _SHOWN = 5
 
 
-def orphans(account: Account, cluster: str, vpc: str, stacks: frozenset[str]) -> tuple[Thing, ...]:
+def orphans(
+    account: Account, cluster: str, vpc: str, stacks: frozenset[str], *, vpc_is_ours: bool = True
+) -> tuple[Thing, ...]:
     """Return the unused interfaces and the security groups that Kubernetes left in a VPC.
+
+    In a VPC that is not ours only those that name the cluster in our account: others, and those
+    of accounts that the VPC is shared with, are somebody else's.
 
     Args:
         account: The account.
         cluster: Name of the cluster.
         vpc: Id of the VPC.
         stacks: Ids of resources of stacks, which delete them.
+        vpc_is_ours: Whether a stack of the cluster made the VPC.
 
     Raises:
         UnansweredError: AWS did not answer.
     """
-    return (*_interfaces(account, cluster, vpc, stacks), *_groups(account, cluster, vpc, stacks))
+    return (
+        *_interfaces(account, cluster, vpc, stacks, vpc_is_ours=vpc_is_ours),
+        *_groups(account, cluster, vpc, stacks),
+    )
 
 
 def _interfaces(
-    account: Account, cluster: str, vpc: str, stacks: frozenset[str]
+    account: Account, cluster: str, vpc: str, stacks: frozenset[str], *, vpc_is_ours: bool
 ) -> Iterator[Thing]:
     for interface in interfaces(account, in_vpc(vpc)):
         id = interface["NetworkInterfaceId"]
         is_free = interface["Status"] == "available" and id not in stacks
-        if is_free and _is_plugins(interface, cluster):
+        is_plugins = _is_plugins if vpc_is_ours else _names_cluster
+        if is_free and is_in(account, interface) and is_plugins(interface, cluster):
             yield Thing(kind=INTERFACE, id=id, note=_description(interface))
 
 
@@ -87,7 +98,7 @@ def _groups(account: Account, cluster: str, vpc: str, stacks: frozenset[str]) ->
     ):
         own, id = tags(group.get("Tags", [])), group["GroupId"]
         is_clusters = any(own.get(key) == cluster for key in (BALANCER_TAG, EKS_TAG, AUTO_MODE_TAG))
-        if is_clusters and id not in stacks:
+        if is_clusters and id not in stacks and is_in(account, group):
             yield Thing(kind=SECURITY_GROUP, id=id, note=group.get("GroupName", ""))
 
 
@@ -96,10 +107,14 @@ def _is_plugins(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
 
     Another cluster may be in the VPC, whose plugin is about to attach its new interface.
     """
-    owner = tags(interface.get("TagSet", [])).get(PLUGIN_TAG)
-    if owner is None:
-        return _description(interface).startswith(_PLUGIN_WORDS)
-    return owner == cluster
+    if PLUGIN_TAG in tags(interface.get("TagSet", [])):
+        return _names_cluster(interface, cluster)
+    return _description(interface).startswith(_PLUGIN_WORDS)
+
+
+def _names_cluster(interface: "NetworkInterfaceTypeDef", cluster: str) -> bool:
+    """Return whether the network plugin of a cluster says that it made an interface."""
+    return tags(interface.get("TagSet", [])).get(PLUGIN_TAG) == cluster
 
 
 def foreign_interfaces(

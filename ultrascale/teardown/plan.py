@@ -74,7 +74,7 @@ class Findings:
         orphans: Interfaces and security groups that Kubernetes left in its VPC.
         foreign: Network interfaces of others in its VPC.
         nodes: Nodes that run without an API server that could end them.
-        vpc: Id of its VPC; empty where there is none.
+        vpc: Id of the VPC that its stacks made; empty where there is none.
         pipeline_home: Account and Region of the pipeline of its file; None for a file without one.
     """
 
@@ -141,6 +141,10 @@ def read_findings(
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):
         found = replace(found, nodes=nodes_of_pools(account, plan.name))
+    existing = plan.network.existing
+    if not found.vpc and existing is not None:
+        left = orphans(account, plan.name, existing.vpc_id, found.own, vpc_is_ours=False)
+        return replace(found, orphans=left)
     if not found.vpc:
         return found
     known = found.own | {resource.id for resource in found.retained}
@@ -269,7 +273,7 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
     steps = (
         Step(
             name=phase.name,
-            title=phase.title,
+            title=planner.title(phase),
             minutes=phase.minutes,
             waves=waves,
             stops=planner.stops(phase),
@@ -345,6 +349,11 @@ class _Planner:
         elif phase == order.NETWORK:
             yield from self._vpc_gate()
 
+    def title(self, phase: order.Phase) -> str:
+        """Return the purpose of a step."""
+        is_others = self.plan.network.existing is not None and not self.found.vpc
+        return order.ENDPOINTS if phase == order.NETWORK and is_others else phase.title
+
     def stops(self, phase: order.Phase) -> str:
         """Return the obstacle at which a step will stop; empty where none is known."""
         if phase != order.NETWORK:
@@ -407,6 +416,8 @@ class _Planner:
         )
 
     def _network_stays(self) -> bool:
+        if not self.found.vpc:
+            return False
         staying = (resource for resource in self.found.retained if resource.id not in self.going)
         return any(map(keeps_vpc, staying))
 
