@@ -39,7 +39,10 @@ class Network(Section):
     """The VPC: one of ours by ranges and zones, or one that exists by ids."""
 
     vpc_cidr: Network4 | None = None
-    """Primary IPv4 range of a VPC of ours, /16 to /28. Required without `vpc`, refused with it."""
+    """Primary IPv4 range of a VPC of ours, /16 to /28.
+
+    Default: none; required without `vpc`.
+    """
 
     pod_cidrs: PodCidrs = ()
     """Secondary ranges for accelerated nodes and their pods: a list, or that many /16 blocks of a
@@ -50,7 +53,8 @@ class Network(Section):
 
     zones: Annotated[Distinct[str], in_schema(minItems=2)] = ()
     """Zones that get subnets, at least two: all names (`us-west-2b`) or all zone ids (`usw2-az4`).
-    Required without `vpc`, refused with it.
+
+    Default: none; required without `vpc`.
     """
 
     vpc: Vpc | None = None
@@ -61,12 +65,16 @@ class Network(Section):
     """
 
     subnets: tuple[Subnet, ...] = ()
-    """Subnets of `vpc` that we use. Required with `vpc`, refused without it."""
+    """Subnets of `vpc` that the cluster uses.
+
+    Default: none; required with `vpc`.
+    """
 
     egress: Literal["nat", "transit-gateway", "none"] = "nat"
     """Way out to the internet: a NAT gateway, a transit gateway whose routes are there, or none:
-    then images come from `images.mirror` and services from endpoints. Required with `vpc`, where
-    we make no gateway and no route.
+    then images come from `images.mirror` and services from endpoints.
+
+    Default: a NAT gateway in each zone; required with `vpc`, where no gateway is made.
     """
 
     endpoints: Endpoints = Field(default_factory=Endpoints)
