@@ -1,10 +1,11 @@
-"""Rules and bindings of the platform's service accounts, most of them in `kube-system`."""
+"""Rules and bindings: of the platform's service accounts, most in `kube-system`, and of groups."""
 
 from collections.abc import Sequence
 
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_k8s._pods import metadata
 
@@ -28,6 +29,43 @@ def rule(
         verbs=list(verbs),
         resource_names=list(names) or None,
     )
+
+
+def rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
+    """Return the rules of planned rights."""
+    return [
+        rule(*right.resources, verbs=right.verbs, group=right.group, names=right.names)
+        for right in rights
+    ]
+
+
+def bind_groups(
+    scope: Construct,
+    id: str,
+    *,
+    role: str,
+    groups: Sequence[str],
+    namespace: str | None,
+    component: str,
+) -> None:
+    """Give groups the ClusterRole ``role``, after which the binding is named.
+
+    Args:
+        scope: The chart.
+        id: Id of the binding.
+        role: Name of the ClusterRole.
+        groups: Kubernetes groups.
+        namespace: Namespace in which they have it; None: the whole cluster.
+        component: Component that the binding belongs to.
+    """
+    role_ref = kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=role)
+    subjects = [kube.Subject(api_group=_RBAC_GROUP, kind="Group", name=group) for group in groups]
+    if namespace is None:
+        own = metadata(role, component=component)
+        kube.KubeClusterRoleBinding(scope, id, metadata=own, role_ref=role_ref, subjects=subjects)
+    else:
+        own = metadata(role, namespace=namespace, component=component)
+        kube.KubeRoleBinding(scope, id, metadata=own, role_ref=role_ref, subjects=subjects)
 
 
 def bind_cluster_role(

@@ -6,7 +6,7 @@ import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.plan.model import ApplicationPlan, BackendPlan, RightPlan
+from ultrascale.plan.model import ApplicationPlan, BackendPlan
 from ultrascale.plan.names import BACKEND_ACCOUNT
 from ultrascale_k8s._pods import (
     REVISIONS,
@@ -20,7 +20,7 @@ from ultrascale_k8s._pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rule
+from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rules
 from ultrascale_k8s.network_policy import address_peers
 from ultrascale_k8s.objects import define_config_map
 
@@ -58,7 +58,7 @@ class BackendChart(cdk8s.Chart):
             self,
             "ClusterRole",
             metadata=metadata(_RIGHTS, component=BACKEND_ACCOUNT),
-            rules=_rules(plan.cluster_rights),
+            rules=rules(plan.cluster_rights),
         )
         bind_cluster_role(
             self,
@@ -85,7 +85,7 @@ class BackendRightsChart(cdk8s.Chart):
                 self,
                 f"{namespace}-role",
                 metadata=metadata(_RIGHTS, namespace=namespace, component=BACKEND_ACCOUNT),
-                rules=_rules(plan.rights),
+                rules=rules(plan.rights),
             )
             bind_role(
                 self,
@@ -96,13 +96,6 @@ class BackendRightsChart(cdk8s.Chart):
                 namespace=namespace,
                 account_namespace=plan.namespace,
             )
-
-
-def _rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
-    return [
-        rule(*right.resources, verbs=right.verbs, group=right.group, names=right.names)
-        for right in rights
-    ]
 
 
 def _allow_callers(chart: cdk8s.Chart, plan: BackendPlan, job_ranges: Sequence[str]) -> None:

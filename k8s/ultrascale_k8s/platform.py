@@ -16,6 +16,7 @@ from ultrascale.plan.model import (
     PoolPlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
+from ultrascale_k8s.access import AccessChart
 from ultrascale_k8s.backend import BackendChart, BackendRightsChart
 from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
 from ultrascale_k8s.dcgm import DcgmExporterChart
@@ -158,6 +159,7 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.node_readers:
         readers = NodeReadersChart(app, "node-readers", namespaces=plan.node_readers)
         yield PlatformChart(chart=readers, retained=False)
+    yield from _access(app, plan)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
     if plan.kueue is not None:
@@ -177,6 +179,12 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
 
 
+def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.access is not None:
+        rights = AccessChart(app, "access", roles=plan.access.roles, bindings=plan.access.bindings)
+        yield PlatformChart(chart=rights, retained=False)
+
+
 def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if not plan.team_namespaces:
         return
@@ -189,6 +197,9 @@ def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         policies_of_jobs=plan.network_policies.of_jobs,
     )
     yield PlatformChart(chart=namespaces, retained=True)
+    if plan.access is not None and plan.access.team_bindings:
+        rights = AccessChart(app, "team-access", roles=(), bindings=plan.access.team_bindings)
+        yield PlatformChart(chart=rights, retained=False)
     names = {namespace.name for namespace in plan.team_namespaces}
     yield from _storage(app, plan, names, prefix="team-")
     if plan.backend is not None:

@@ -1,33 +1,47 @@
-"""Access entries of administrators, apart from the cluster: a wrong ARN breaks nothing else."""
+"""Access entries of people, apart from the cluster: a wrong ARN breaks nothing else."""
 
 from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import AccessEntryPlan, AccessPolicyPlan, ClusterPlan
 from ultrascale_stacks.deployment import stack_properties
 
 
 class AccessStack(Stack):
-    """Defines the access entries of the administrators."""
+    """Defines the access entries of the administrators, and of others whom the file lets in."""
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        policy = eks.CfnAccessEntry.AccessPolicyProperty(
-            policy_arn=f"arn:{plan.partition}:eks::aws:cluster-access-policy/{names.CLUSTER_ADMIN_POLICY}",
-            access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
-        )
-        for arn in plan.control_plane.admins:
+        everything = AccessPolicyPlan(name=names.CLUSTER_ADMIN_POLICY, namespaces=())
+        admins = [
+            AccessEntryPlan(role=arn, policies=(everything,), groups=())
+            for arn in plan.control_plane.admins
+        ]
+        for entry in (*admins, *(plan.access.entries if plan.access is not None else ())):
             eks.CfnAccessEntry(
                 # Below a scope of its own the logical id ends in a hash of the whole id, and tells
                 # `role/a/b` and `role/a-b` apart.
-                Construct(self, _id(arn)),
+                Construct(self, _id(entry.role)),
                 "Resource",
                 cluster_name=plan.name,
-                principal_arn=arn,
-                access_policies=[policy],
+                principal_arn=entry.role,
+                kubernetes_groups=list(entry.groups) or None,
+                access_policies=[_policy(plan.partition, each) for each in entry.policies],
             )
+
+
+def _policy(partition: str, plan: AccessPolicyPlan) -> eks.CfnAccessEntry.AccessPolicyProperty:
+    scope = eks.CfnAccessEntry.AccessScopeProperty(type="cluster")
+    if plan.namespaces:
+        scope = eks.CfnAccessEntry.AccessScopeProperty(
+            type="namespace", namespaces=list(plan.namespaces)
+        )
+    return eks.CfnAccessEntry.AccessPolicyProperty(
+        policy_arn=f"arn:{partition}:eks::aws:cluster-access-policy/{plan.name}",
+        access_scope=scope,
+    )
 
 
 def _id(arn: str) -> str:

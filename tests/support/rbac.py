@@ -1,6 +1,6 @@
-"""A small model of Kubernetes' RBAC: rights of a service account.
+"""A small model of Kubernetes' RBAC: rights of a service account, or of groups.
 
-It knows Roles, ClusterRoles and their bindings to service accounts; not groups and not aggregation.
+It knows Roles, ClusterRoles and their bindings, and no aggregation.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
 """
@@ -54,20 +54,34 @@ def accesses_of(request: Request) -> Iterator[Access]:
 
 
 class Rbac:
-    """The rights of one service account by what ``documents`` grant it."""
+    """The rights by what ``documents`` grant a service account, or some groups."""
 
-    def __init__(self, documents: Sequence[Document], *, account: str, namespace: str) -> None:
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        *,
+        account: str = "",
+        namespace: str = "",
+        groups: Sequence[str] = (),
+    ) -> None:
         self._roles = {
             (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]): each
             for each in documents
             if each["kind"] in ("Role", "ClusterRole")
         }
-        subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+        subjects = [
+            {"kind": "ServiceAccount", "name": account, "namespace": namespace},
+            *({"kind": "Group", "name": group} for group in groups),
+        ]
         self._bindings = [
             each
             for each in documents
             if each["kind"] in ("RoleBinding", "ClusterRoleBinding")
-            and any(subject.items() <= given.items() for given in each["subjects"])
+            and any(
+                subject.items() <= given.items()
+                for given in each["subjects"]
+                for subject in subjects
+            )
         ]
 
     def allows(self, access: Access) -> bool:

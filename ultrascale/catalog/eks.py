@@ -108,9 +108,17 @@ CONTROL_PLANE_LOG_TYPES: tuple[LogType, ...] = (
     "scheduler",
 )
 
-# Access policy of an administrator of everything in the cluster.
+# Access policies of people, the weakest first. They name API groups of Kubernetes itself alone.
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
-CLUSTER_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+ACCESS_POLICIES: Mapping[str, str] = MappingProxyType(
+    {
+        "view": "AmazonEKSViewPolicy",
+        "edit": "AmazonEKSEditPolicy",
+        "admin": "AmazonEKSAdminPolicy",
+        "cluster-admin": "AmazonEKSClusterAdminPolicy",
+    }
+)
+CLUSTER_ADMIN_POLICY = ACCESS_POLICIES["cluster-admin"]
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
 NODES_PER_COREDNS_REPLICA = 16

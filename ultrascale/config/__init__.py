@@ -7,6 +7,7 @@ import pydantic.main
 
 from ultrascale import yaml_writer
 from ultrascale.config import (
+    access_rules,
     endpoint_rules,
     hyperpod_rules,
     job_pod_rules,
@@ -28,6 +29,7 @@ from ultrascale.config._placeholders import placeholders
 from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
 from ultrascale.config._rules import Rules
 from ultrascale.config._warnings import warning_mistakes, warnings
+from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -122,6 +124,7 @@ from ultrascale.mirror_lock import read_mirror_lock
 
 # An import of a module registers its rules.
 _RULES = (
+    access_rules,
     hyperpod_rules,
     job_pod_rules,
     job_rules,
@@ -145,6 +148,8 @@ __all__ = [
     "ROLE_INDEX_VARIABLE",
     "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",
+    "Access",
+    "AccessLevel",
     "AgreedLimits",
     "Alarms",
     "AnyJob",

@@ -70,8 +70,10 @@ def note(key: str, text: str) -> Mistake:
 
 @warning
 def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
-    if not kubernetes.admins:
-        yield note("admins", "empty, so nobody can use kubectl; add the ARN of an IAM role")
+    if kubernetes.admins or any(each.policy == "cluster-admin" for each in kubernetes.access):
+        return
+    lost = "nobody administers the cluster" if kubernetes.access else "nobody can use kubectl"
+    yield note("admins", f"empty, so {lost}; add the ARN of an IAM role")
 
 
 @warning

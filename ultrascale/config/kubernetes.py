@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import ADDONS
@@ -16,49 +16,18 @@ from ultrascale.config._values import (
     Distinct,
     DnsLabel,
     Network4,
-    WrongValueError,
     in_schema,
     matching,
     one_of,
 )
+from ultrascale.config.access import Access, RoleArn
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.identity import ACCOUNT_ID, Identity
+from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
 _EVERYONE = IPv4Network("0.0.0.0/0")
-# Source: https://docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html
-_SSO_NAME = "AWSReservedSSO_"
-_SSO_PATH = "aws-reserved/sso.amazonaws.com/"
-
-
-def _can_have_access(arn: str) -> str:
-    path = arn.partition(":role/")[2]
-    if path.startswith("aws-service-role/"):
-        wrong = "a service-linked role, which an access entry of EKS cannot be for"
-        raise WrongValueError(wrong, "name a role that people take on")
-    name = path.rpartition("/")[2]
-    if name.startswith(_SSO_NAME) and not path.startswith(_SSO_PATH):
-        wrong = "a role of IAM Identity Center without its path"
-        todo = f"write it with {_SSO_PATH} before its name, as `aws iam get-role` tells it"
-        raise WrongValueError(wrong, todo)
-    return arn
-
-
-# Names of roles and their paths, which are not parted by several slashes.
-# Source: https://docs.aws.amazon.com/IAM/latest/APIReference/API_Role.html
-RoleArn = Annotated[
-    str,
-    matching(
-        rf"arn:aws[a-z-]*:iam::{ACCOUNT_ID}:role/"
-        r"(?=[!-~]{1,576}$)(?:[!-.0-~]+/)*[A-Za-z0-9_+=,.@-]{1,64}",
-        "not the ARN of an IAM role",
-        "write arn:aws:iam::ACCOUNT:role/NAME",
-    ),
-    # Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-    AfterValidator(_can_have_access),
-]
 AddonVersion = Annotated[
     str,
     matching(
@@ -94,6 +63,9 @@ class Kubernetes(Section):
 
     admins: Distinct[RoleArn] = ()
     """ARNs of IAM roles with cluster administration. Default: none, so nobody can use kubectl."""
+
+    access: tuple[Access, ...] = ()
+    """Rights of other IAM roles, in the whole cluster or in some namespaces. Default: none."""
 
     service_cidr: Network4 = eks.DEFAULT_SERVICE_CIDR
     """Range of Kubernetes Services. It can never change."""

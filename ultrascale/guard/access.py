@@ -1,13 +1,16 @@
 """Access of people to the cluster: entries of EKS, and bindings of roles in Kubernetes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
 
+from ultrascale.catalog import eks
 from ultrascale.documents import JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import GOING, KEEP_NODES, Context
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import World, references, text_of
+from ultrascale.plan import names
 
 ENTRY = "AWS::EKS::AccessEntry"
 BINDINGS = ("ClusterRoleBinding", "RoleBinding")
@@ -17,13 +20,7 @@ NODES_LOSE = Harm(
     instead=KEEP_NODES,
 )
 
-_ACCESS_POLICIES = (
-    "AmazonEKSViewPolicy",
-    "AmazonEKSEditPolicy",
-    "AmazonEKSAdminPolicy",
-    "AmazonEKSClusterAdminPolicy",
-)
-"""Access policies of people, the weakest first."""
+_ACCESS_POLICIES = tuple(eks.ACCESS_POLICIES.values())
 _SERVICE_ACCOUNTS = "system:serviceaccount"
 """Begin of the names of pods, and of groups of them.
 
@@ -66,28 +63,34 @@ def _entries(principal: str, world: World) -> Iterator[JsonObject]:
 
 def _covers(entry: JsonObject, before: JsonObject) -> bool:
     """Return whether an access entry allows all that another one did."""
-    groups = {text_of(group) for group in sequence(before, "KubernetesGroups")}
-    if not groups <= {text_of(group) for group in sequence(entry, "KubernetesGroups")}:
-        return False
-    return all(
-        any(_covers_policy(new, old) for new in objects(entry, "AccessPolicies"))
-        for old in objects(before, "AccessPolicies")
-    )
+    has = {*_allowed(entry)}
+    groups = [text_of(group) for group in sequence(entry, "KubernetesGroups")]
+    lost = [
+        wanted
+        for wanted in map(text_of, sequence(before, "KubernetesGroups"))
+        if not any(names.group_includes(group, wanted) for group in groups)
+    ]
+    if (eks.CLUSTER_ADMIN_POLICY, None) in has:
+        return not [*filterfalse(names.is_access_group, lost)]
+    return not lost and all(_is_allowed(has, *each) for each in _allowed(before))
 
 
-def _covers_policy(new: JsonObject, old: JsonObject) -> bool:
-    wanted, has = (text_of(side.get("PolicyArn")).rpartition("/")[2] for side in (old, new))
-    ranked = wanted in _ACCESS_POLICIES and has in _ACCESS_POLICIES
-    if wanted != has and not (
-        ranked and _ACCESS_POLICIES.index(has) > _ACCESS_POLICIES.index(wanted)
-    ):
-        return False
-    scope = mapping(new, "AccessScope")
-    if scope.get("Type") == "cluster":
-        return True
-    named = {text_of(name) for name in sequence(old, "AccessScope", "Namespaces")}
-    inside = mapping(old, "AccessScope").get("Type") == "namespace"
-    return inside and named <= {text_of(name) for name in sequence(scope, "Namespaces")}
+def _allowed(entry: JsonObject) -> Iterator[tuple[str, str | None]]:
+    """Yield each access policy of an entry with a namespace; None: in the whole cluster."""
+    for association in objects(entry, "AccessPolicies"):
+        policy = text_of(association.get("PolicyArn")).rpartition("/")[2]
+        scope = mapping(association, "AccessScope")
+        if scope.get("Type") == "namespace":
+            yield from ((policy, text_of(name)) for name in sequence(scope, "Namespaces"))
+        else:
+            yield policy, None
+
+
+def _is_allowed(has: set[tuple[str, str | None]], wanted: str, namespace: str | None) -> bool:
+    enough = {wanted}
+    if wanted in _ACCESS_POLICIES:
+        enough = {*_ACCESS_POLICIES[_ACCESS_POLICIES.index(wanted) :]}
+    return any(policy in enough and scope in (None, namespace) for policy, scope in has)
 
 
 def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
@@ -118,12 +121,16 @@ def people_lose(people: Sequence[str]) -> Harm:
 
 
 def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
-    """Return the users and groups that a binding names, but groups of the cluster's programs."""
+    """Return the users and groups that a binding names, but groups of the cluster's programs.
+
+    Of groups that stand for the file's access, the entries of the roles in them say who loses what.
+    """
     bound = {
         text(subject, "name")
         for subject in objects(binding.body, "subjects")
         if text(subject, "kind") in ("Group", "User")
         and not text(subject, "name").startswith(_SERVICE_ACCOUNTS)
+        and not names.is_access_group(text(subject, "name"))
     }
     return frozenset(bound - set(_groups_of_programs(world)) if bound else bound)
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 from ultrascale import config, yaml_writer
-from ultrascale.catalog import rds, training_operator
+from ultrascale.catalog import rds
 from ultrascale.plan import names, retention
+from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
@@ -151,19 +152,13 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
     Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/#workload-creation
     """
     yield RightPlan(group="batch", resources=("jobs",), verbs=_MAKE)
+    for group, resource in controllers_of_jobs(cluster, pools):
+        yield RightPlan(group=group, resources=(resource,), verbs=_MAKE)
     if cluster.scheduling.engine == "volcano":
-        yield RightPlan(group="batch.volcano.sh", resources=("jobs",), verbs=_MAKE)
         yield RightPlan(
             group="scheduling.volcano.sh", resources=("podgroups",), verbs=("list", "watch")
         )
-    if cluster.scheduling.engine == "kueue":
-        yield RightPlan(group="jobset.x-k8s.io", resources=("jobsets",), verbs=_MAKE)
-    if any(pool.is_hyperpod for pool in pools):
-        yield RightPlan(group="kubeflow.org", resources=("pytorchjobs",), verbs=_MAKE)
-    if cluster.hyperpod.training_operator:
-        group, _, _ = training_operator.API_VERSION.partition("/")
-        yield RightPlan(group=group, resources=("hyperpodpytorchjobs",), verbs=_MAKE)
-    if _has_kueue(cluster):
+    if has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("localqueues",), verbs=("get",))
         # Kueue makes one of each job, which says why the job waits.
         yield RightPlan(group="kueue.x-k8s.io", resources=("workloads",), verbs=("list",))
@@ -194,18 +189,13 @@ def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Itera
     )
     if cluster.scheduling.engine == "volcano":
         yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
-    if _has_kueue(cluster):
+    if has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("clusterqueues",), verbs=("get",))
     backend = cluster.backend
     ordered = backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to)
     if ordered and cluster.scheduling.engine != "kueue":
         # To choose the tier of a job of several pods, by the nodes that are free.
         yield RightPlan(group="", resources=("nodes", "pods"), verbs=("list",))
-
-
-def _has_kueue(cluster: config.Cluster) -> bool:
-    """Return whether jobs wait in queues of Kueue, be it that of task governance."""
-    return cluster.scheduling.engine == "kueue" or cluster.hyperpod.task_governance is not None
 
 
 def _application(

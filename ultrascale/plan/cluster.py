@@ -9,6 +9,7 @@ from ultrascale.catalog import eks, quotas, regions
 from ultrascale.ejected import Ejected
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
+from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.checkpoints import plan_saves
@@ -172,6 +173,7 @@ def assemble(
         network_policies=plan_network_policies(cluster, scale),
         interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
         control_plane=control_plane,
+        access=plan_access(cluster, pools),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
         karpenter=plan_karpenter(cluster, pools, scale),

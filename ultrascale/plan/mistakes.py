@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import eks, regions
+from ultrascale.plan.access import access_is_where_jobs_run
 from ultrascale.plan.addons import addons_can_be_installed
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
@@ -138,6 +139,7 @@ _RULES = config.Rules(
     addons_can_be_installed,
     templates_suit_the_teams,
     claims_of_templates_exist,
+    access_is_where_jobs_run,
     topology_has_its_nodes,
     pool_divides_between_queues,
     queues_fit_kueue,

@@ -310,6 +310,45 @@ def calendar_group(pool: str) -> str:
     return f"ultrascale:block-calendar:{pool}"
 
 
+# Kubernetes groups of people: of all whom the file lets in, and by what they may do in a namespace.
+ACCESS_GROUP = "ultrascale:access"
+READER_ROLE = "ultrascale-access-reader"
+VIEW_ROLE, EDIT_ROLE = "ultrascale-jobs-view", "ultrascale-jobs-edit"
+_JOB_ROLES = (VIEW_ROLE, EDIT_ROLE)
+
+
+def access_group(role: str, namespace: str | None) -> str:
+    """Return the Kubernetes group of those who have a ClusterRole for jobs.
+
+    Args:
+        role: The ClusterRole.
+        namespace: Namespace in which they have it; None: in the whole cluster.
+    """
+    return ":".join(filter(None, (ACCESS_GROUP, role, namespace)))
+
+
+def is_access_group(group: str) -> bool:
+    """Return whether a Kubernetes group is one of people whom the file lets in."""
+    return group == ACCESS_GROUP or group.startswith(f"{ACCESS_GROUP}:")
+
+
+def group_includes(group: str, other: str) -> bool:
+    """Return whether a Kubernetes group has all rights of another one, by their names."""
+    has, wanted = (_of_access(each) for each in (group, other))
+    if has is None or wanted is None:
+        return group == other
+    return has[0] >= wanted[0] and has[1] in ("", wanted[1])
+
+
+def _of_access(group: str) -> tuple[int, str] | None:
+    """Return the rank of the ClusterRole behind a group, and its namespace or an empty text."""
+    for rank, role in enumerate(_JOB_ROLES):
+        everywhere = access_group(role, None)
+        if group == everywhere or group.startswith(f"{everywhere}:"):
+            return rank, group.removeprefix(everywhere).removeprefix(":")
+    return None
+
+
 # Stand for what CloudFormation alone knows of the backend's database, and of the account.
 DATABASE_HOST = "${DATABASE_HOST}"
 DATABASE_SECRET_ARN = "${DATABASE_SECRET_ARN}"

@@ -20,6 +20,7 @@ Listed = Literal[
     "queue",
     "queue of Kueue",
     "administrator",
+    "role with access",
     "priority class",
     "NodePool",
     "team",
@@ -58,6 +59,8 @@ OF_ITEM: Mapping[Listed, Size] = MappingProxyType(
         # With a dozen flavors.
         "queue of Kueue": Size(resources=1, size_bytes=2_500),
         "administrator": Size(resources=1, size_bytes=1_000),
+        # With three policies, and its groups, in a dozen namespaces.
+        "role with access": Size(resources=1, size_bytes=4_000),
         "priority class": Size(size_bytes=600),
         # With the calendar of its block, and its own node class.
         "NodePool": Size(resources=6, size_bytes=6_500),
@@ -123,9 +126,11 @@ def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
 
 
 def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
-    """Yield administrators that one stack has no room for."""
-    room = most(item="administrator")
-    yield from _too_many("admins", len(kubernetes.admins), room, "administrators")
+    """Yield administrators and other roles that one stack has no room for."""
+    admins, roles = len(kubernetes.admins), len({each.role for each in kubernetes.access})
+    yield from _too_many("admins", admins, most(item="administrator"), "administrators")
+    room = most(("administrator", admins), item="role with access")
+    yield from _too_many("access", roles, room, "roles")
 
 
 def teams_fit(governance: config.TaskGovernance) -> Mistakes:

@@ -1,5 +1,13 @@
 """The plans: what constructs and charts render. Everything here is decided, nothing is optional."""
 
+from ultrascale.plan.model.access import (
+    AccessEntryPlan,
+    AccessPlan,
+    AccessPolicyPlan,
+    ClusterRolePlan,
+    GroupBindingPlan,
+    RightPlan,
+)
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import (
     ApplicationPlan,
@@ -8,7 +16,6 @@ from ultrascale.plan.model.backend import (
     DatabasePlan,
     IdentityPlan,
     InstanceCapacity,
-    RightPlan,
     ServerlessCapacity,
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
@@ -180,6 +187,9 @@ from ultrascale.plan.model.storage import (
 from ultrascale.plan.model.topology import FileSystemPart, PoolPart, Topology
 
 __all__ = [
+    "AccessEntryPlan",
+    "AccessPlan",
+    "AccessPolicyPlan",
     "AddonPlan",
     "AgreedLimit",
     "AlarmPlan",
@@ -198,6 +208,7 @@ __all__ = [
     "ClusterNeeds",
     "ClusterPlan",
     "ClusterQueuePlan",
+    "ClusterRolePlan",
     "CohortPlan",
     "ControlPlaneNeeds",
     "ControlPlanePlan",
@@ -226,6 +237,7 @@ __all__ = [
     "GangPlacement",
     "GovernancePlan",
     "GraphPlan",
+    "GroupBindingPlan",
     "HyperPodChartPlan",
     "HyperPodPlan",
     "IdentityPlan",

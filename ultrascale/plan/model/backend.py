@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.plan.model.access import RightPlan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerlessCapacity:
@@ -74,23 +76,6 @@ class DatabasePlan:
     insights_days: int | None
     log_types: tuple[str, ...]
     log_retention_days: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RightPlan:
-    """What may be done through the Kubernetes API.
-
-    Attributes:
-        group: API group; empty for the core.
-        resources: Resources of the group, in the plural.
-        verbs: What may be done to them.
-        names: The only objects that it may be done to; empty means all.
-    """
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

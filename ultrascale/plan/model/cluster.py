@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 from typing import Literal
 
 from ultrascale.ejected import Ejected
+from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
@@ -122,6 +123,7 @@ class ClusterPlan:
         network_policies: Reach of network policies.
         interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
         control_plane: EKS.
+        access: Rights of people beside the administrators; None where the file gives none.
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
         karpenter: Self-managed Karpenter, if a pool needs it.
@@ -185,6 +187,7 @@ class ClusterPlan:
     network_policies: NetworkPolicyPlan
     interface_cleaner: InterfaceCleanerPlan | None
     control_plane: ControlPlanePlan
+    access: AccessPlan | None
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]
     karpenter: KarpenterPlan | None

@@ -137,14 +137,16 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         formula = f"{largest.max_nodes:,} nodes of {largest.name}"
         yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
     admins = len(plan.control_plane.admins)
+    roles = len(plan.access.entries) if plan.access is not None else 0
+    of_file = f"{admins} administrators" + (f" + {roles} other roles" if roles else "")
     own = [each for each in plan.all_pools if each.is_node_group]
     # Karpenter's nodes are named in two ways, each with a role.
     node_roles = [plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None]
     others = sum(role is not None for role in node_roles) + (plan.hyperpod is not None)
     yield _need(
         quotas.ACCESS_ENTRIES,
-        admins + len(own) + others,
-        f"{admins} administrators + {len(own)} node groups + {others} other node roles, and a few "
+        admins + roles + len(own) + others,
+        f"{of_file} + {len(own)} node groups + {others} other node roles, and a few "
         "of functions beside them",
     )
     yield _need(quotas.POD_IDENTITIES, *_pod_identities(plan))

@@ -1,0 +1,246 @@
+"""Each level of access sends, reads and cancels the jobs that the file says, and no others."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cdk8s
+import pytest
+import yaml
+
+from tests.support import job_manifests as given
+from tests.support.eks_access import GuardedApiServer, Person, resources_of
+from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, job_cluster, prepared
+from tests.support.pools import as_text, loads_own, pool_document
+from tests.support.rbac import Access
+from tests.support.stub_api_http import kubeconfig, serve
+from ultrascale.cluster_api.kinds import HYPERPOD_JOB, LOCAL_QUEUE
+from ultrascale.cluster_api.objects import name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.errors import ClusterError
+from ultrascale.jobs import JobManifests
+from ultrascale.jobs.cancellation import cancel, objects_of
+from ultrascale.jobs.logs import Choice, lines
+from ultrascale.jobs.manifests import kind_of
+from ultrascale.jobs.status import job_status, jobs_in
+from ultrascale.jobs.submission import send
+from ultrascale.plan.cluster import assemble
+from ultrascale_k8s.access import AccessChart
+
+Document = dict[str, Any]
+ROLE = "arn:aws:iam::111122223333:role/Researchers"
+HERE: Document = {"namespaces": ["training"]}
+ARRAY = BATCH | {"array": {"size": 20, "parallelism": 4}}
+
+
+def hyperpod(*, operated: bool = False) -> Document:
+    document: Document = yaml.load(HYBRID.read_text(), yaml.CSafeLoader)
+    document["hyperpod"]["training_operator"] = operated
+    return document
+
+
+FIXED = pool_document(nodes={"static": 2})
+GOVERNED = JOB | {"pool": "hyperpod", "team": "production", "priority": "critical"}
+# By what is sent: the cluster, the job, and the kinds of its objects.
+SENT: dict[str, tuple[Document, Document, set[str]]] = {
+    "Volcano Job": (job_cluster(), JOB, {"Job"}),
+    "Volcano Job of one batch": (job_cluster(), BATCH, {"Job"}),
+    "array": (job_cluster(), ARRAY, {"Job"}),
+    "service": (
+        job_cluster(),
+        SERVICE,
+        {"Deployment", "Service", "PodDisruptionBudget"},
+    ),
+    "JobSet": (job_cluster(scheduling=KUEUE), JOB, {"JobSet"}),
+    "Job in a queue of Kueue": (job_cluster(scheduling=KUEUE), BATCH, {"Job"}),
+    "Indexed Job": (job_cluster(FIXED, scheduling=None), JOB, {"Job", "Service"}),
+    "PyTorchJob": (hyperpod(), GOVERNED, {"PyTorchJob", "Service"}),
+    "HyperPodPyTorchJob": (hyperpod(operated=True), GOVERNED, {"HyperPodPyTorchJob"}),
+}
+INSTALLED = {
+    "volcano": ("/apis/batch.volcano.sh/v1alpha1", "/apis/scheduling.volcano.sh/v1beta1"),
+    "kueue": ("/apis/jobset.x-k8s.io/v1alpha2", "/apis/kueue.x-k8s.io/v1beta2"),
+}
+
+
+def person(cluster: Document, policy: str, **scope: Any) -> Person:
+    """Return whoever has a level of access in a cluster."""
+    access = [{"role": ROLE, "policy": policy, **scope}]
+    kubernetes = cluster.get("kubernetes", {}) | {"access": access}
+    return _person(as_text(cluster | {"kubernetes": kubernetes}))
+
+
+@cache
+def _person(text: str) -> Person:
+    access = assemble(loads_own(text)).access
+    assert access is not None
+    (entry,) = access.entries
+    bindings = (*access.bindings, *access.team_bindings)
+    chart = AccessChart(cdk8s.Testing.app(), "access", roles=access.roles, bindings=bindings)
+    return Person(entry, cdk8s.Testing.synth(chart))
+
+
+def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiServer:
+    """Return an API server with what the job needs, which serves what the cluster has installed."""
+    stub = GuardedApiServer(person)
+    stub.put(f"/api/v1/namespaces/{job.namespace}", {"kind": "Namespace"})
+    engine = (cluster.get("scheduling") or {}).get("queueing")
+    gone = {path for name, paths in INSTALLED.items() if name != engine for path in paths}
+    stub.groups -= gone
+    if "hyperpod" in cluster:
+        stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}
+        if cluster["hyperpod"]["training_operator"]:
+            stub.groups.add(HYPERPOD_JOB.group_path)
+    for queue in ("default", "research"):
+        stub.put(f"{given.QUEUES}/{queue}", {"kind": "Queue", "status": {"state": "Open"}})
+    if job.local_queue is not None:
+        path = LOCAL_QUEUE.path(job.namespace, job.local_queue)
+        stub.put(path, {"spec": {"clusterQueue": "research"}})
+    if job.priority_class is not None:
+        stub.put(f"{given.PRIORITY_CLASSES}/{job.priority_class}", {"kind": "PriorityClass"})
+    for claim in job.claims:
+        path = f"/api/v1/namespaces/{job.namespace}/persistentvolumeclaims/{claim}"
+        stub.put(path, {"kind": "PersistentVolumeClaim", "status": {"phase": "Bound"}})
+    return stub
+
+
+def scope_of(cluster: Document) -> Mapping[str, Any]:
+    return {"team": "production"} if "hyperpod" in cluster else HERE
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [*((kind, "edit") for kind in SENT), ("JobSet", "admin")]
+)
+def test_an_editor_sends_reads_and_cancels_each_kind_of_job(
+    kind: str, level: str, tmp_path: Path
+) -> None:
+    document, wanted, kinds = SENT[kind]
+    job = prepared(document, wanted)
+    assert {str(each["kind"]) for each in job.objects} == kinds
+    stub = server(person(document, level, **scope_of(document)), document, job)
+
+    with serve(stub):
+        cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
+        notes = send(cluster, job)
+        look(cluster, stub, job)
+        cancel(cluster, job.namespace, objects_of(cluster, job.namespace, job.name))
+
+    assert not [note for note in notes if "not checked" in note]
+    assert not any(f"/{job.name}" in path for path in stub.paths())
+
+
+@pytest.mark.parametrize("kind", SENT)
+def test_a_viewer_reads_each_kind_of_job_and_sends_none(kind: str, tmp_path: Path) -> None:
+    document, wanted, _ = SENT[kind]
+    job = prepared(document, wanted)
+    stub = server(person(document, "view", **scope_of(document)), document, job)
+
+    with serve(stub):
+        cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
+        with pytest.raises(ClusterError, match="nothing was sent"):
+            send(cluster, job)
+        for each in job.objects:
+            stub.put(kind_of(each).path(job.namespace, name(each)), {**each})
+        look(cluster, stub, job)
+        with pytest.raises(ClusterError, match="cannot delete"):
+            cancel(cluster, job.namespace, objects_of(cluster, job.namespace, job.name))
+
+
+def look(cluster: Cluster, stub: GuardedApiServer, job: JobManifests) -> None:
+    pod = f"/api/v1/namespaces/{job.namespace}/pods/{job.name}-0"
+    stub.put(pod, given.pod(f"{job.name}-0", job.name) | {"status": {"phase": "Running"}})
+    stub.write(pod, "2026-11-21T12:00:00Z loss 3.1", ends=True)
+    assert job.name in [each.name for each in jobs_in(cluster, job.namespace)]
+    job_status(cluster, job.namespace, job.name)
+    choice = Choice(pod=f"{job.name}-0")
+    assert [*lines(cluster, job.namespace, job.name, choice, follow=False)]
+    stub.remove(pod)
+
+
+REFUSED: dict[str, tuple[str, Access]] = {
+    "a viewer reads a Secret": ("view", Access("get", "", "secrets", "training", "token")),
+    "a viewer runs a command in a pod": (
+        "view",
+        Access("create", "", "pods/exec", "training", "p"),
+    ),
+    "a viewer deletes a job": (
+        "view",
+        Access("delete", "batch.volcano.sh", "jobs", "training", "j"),
+    ),
+    "an editor works in another namespace": ("edit", Access("create", "batch", "jobs", "default")),
+    "an editor sends elsewhere": ("edit", Access("create", "batch.volcano.sh", "jobs", "jobs-b")),
+    "an editor reads controllers' Secrets": ("edit", Access("list", "", "secrets", "kube-system")),
+    "an editor lets others in": (
+        "edit",
+        Access("create", "rbac.authorization.k8s.io", "rolebindings", "training"),
+    ),
+    "an editor moves a gang to another queue": (
+        "edit",
+        Access("patch", "scheduling.volcano.sh", "podgroups", "training", "g"),
+    ),
+    "an editor raises a queue": (
+        "edit",
+        Access("patch", "scheduling.volcano.sh", "queues", None, "research"),
+    ),
+    "an editor makes a priority": (
+        "edit",
+        Access("create", "scheduling.k8s.io", "priorityclasses", None),
+    ),
+    "an editor cordons a node": ("edit", Access("patch", "", "nodes", None, "node-1")),
+    "an editor lists everybody's pods": ("edit", Access("list", "", "pods", None)),
+    "an admin lets itself into the cluster": (
+        "admin",
+        Access("create", "rbac.authorization.k8s.io", "clusterrolebindings", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_nobody_has_more_than_the_file_says(what: str) -> None:
+    level, access = REFUSED[what]
+
+    assert not person(job_cluster(), level, **HERE).allows(access)
+
+
+def test_nobody_admits_a_job_past_its_queue() -> None:
+    editor = person(job_cluster(scheduling=KUEUE), "edit", **HERE)
+
+    for resource in ("workloads", "localqueues"):
+        for verb in ("create", "patch", "update", "delete"):
+            assert not editor.allows(Access(verb, "kueue.x-k8s.io", resource, "training", "it"))
+    assert not editor.allows(Access("patch", "kueue.x-k8s.io", "clusterqueues", None, "research"))
+
+
+def test_a_level_of_the_whole_cluster_holds_in_each_namespace() -> None:
+    auditor = person(job_cluster(), "view")
+
+    for namespace in ("training", "kube-system"):
+        assert auditor.allows(Access("list", "", "pods", namespace))
+        assert auditor.allows(Access("list", "batch.volcano.sh", "jobs", namespace))
+        assert not auditor.allows(Access("list", "", "secrets", namespace))
+
+
+def test_everybody_sees_the_nodes_the_queues_and_the_priorities() -> None:
+    viewer = person(job_cluster(), "view", **HERE)
+
+    assert viewer.allows(Access("list", "", "nodes", None))
+    assert viewer.allows(Access("get", "scheduling.volcano.sh", "queues", None, "research"))
+    assert viewer.allows(Access("list", "scheduling.k8s.io", "priorityclasses", None))
+
+
+def test_eks_policies_leave_out_what_our_roles_bring() -> None:
+    """Otherwise our Roles would repeat EKS's, which may be narrowed by a change of theirs."""
+    of_eks = {*resources_of("AmazonEKSAdminPolicy")}
+    document, *_ = SENT["HyperPodPyTorchJob"]
+
+    for each in (job_cluster(), job_cluster(scheduling=KUEUE), document):
+        granted = {
+            (group, resource)
+            for manifest in person(each, "edit", **scope_of(each)).documents
+            for rule in manifest.get("rules", ())
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+        assert granted
+        assert not granted & of_eks
