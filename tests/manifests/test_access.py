@@ -85,8 +85,8 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     """Return an API server with what the job needs, which serves what the cluster has installed."""
     stub = GuardedApiServer(person)
     stub.put(f"/api/v1/namespaces/{job.namespace}", {"kind": "Namespace"})
-    engine = (cluster.get("scheduling") or {}).get("queueing")
-    gone = {path for name, paths in INSTALLED.items() if name != engine for path in paths}
+    scheduling: Document = cluster.get("scheduling") or {}
+    gone = {path for name, paths in INSTALLED.items() if name != scheduling.get("queueing") for path in paths}
     stub.groups -= gone
     if "hyperpod" in cluster:
         stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}

@@ -86,6 +86,13 @@ LONG: dict[str, tuple[dict[str, Any], str]] = {
         "kubernetes.admins: more administrators than the 460 that CloudFormation has room for, "
         "got 500; write at most 460",
     ),
+    "500 roles with access": (
+        make_document(
+            kubernetes={"access": [{"role": f"{ROLE}A{n}", "policy": "view"} for n in range(500)]}
+        ),
+        "kubernetes.access: more roles than the 235 that CloudFormation has room for, got 500; "
+        "write at most 235",
+    ),
     "200 NodePools": (
         shards(200, "auto-mode"),
         "pools: more NodePools, each shard and fallback its own, than the 76 that CloudFormation "
@@ -120,7 +127,14 @@ def cluster_of(count: int) -> dict[str, Any]:
     return make_document(
         pools=[SYSTEM_POOL, *pools],
         karpenter={"version": "1.15.2"},
-        kubernetes={"admins": [f"{ROLE}A{each}" for each in range(count)]},
+        kubernetes={
+            "admins": [f"{ROLE}A{each}" for each in range(count)],
+            "access": [
+                {"role": f"{ROLE}R{each}", "policy": level, **scope}
+                for each in range(count)
+                for level, scope in (("edit", {"namespaces": ["training"]}), ("view", {}))
+            ],
+        },
         images={"repositories": [f"r{each}" for each in range(count)]},
         storage={
             "lustre": file_systems(count),
@@ -139,7 +153,7 @@ LAYERS: dict[str, tuple[stack_sizes.Listed, ...]] = {
     "storage": ("file system", "bucket"),
     "registry": ("repository",),
     "images": ("repository",),
-    "access": ("administrator",),
+    "access": ("administrator", "role with access"),
     "node-pools": ("NodePool",),
     "observability": ("pool",),
 }

@@ -93,6 +93,11 @@ def test_nothing_waits_for_accelerated_capacity(trainium: Assembly) -> None:
         assert "trn1" not in stacks_before(trainium, layer)
 
 
+# As IAM Identity Center makes the role of a permission set.
+SSO = "aws-reserved/sso.amazonaws.com/us-west-2/AWSReservedSSO_Research_0123456789abcdef"
+VOLCANO = {"queueing": "volcano"}
+
+
 def test_a_wrong_administrator_takes_nothing_down(trainium: Assembly) -> None:
     kinds = {body["Type"] for body in trainium.templates["access"]["Resources"].values()}
 
@@ -118,6 +123,37 @@ def test_administrators_with_names_alike_each_get_in(others: tuple[str, ...]) ->
 
     entries = template.find_resources("AWS::EKS::AccessEntry").values()
     assert sorted(body["Properties"]["PrincipalArn"] for body in entries) == sorted(admins)
+
+
+def test_a_role_of_several_levels_has_one_entry() -> None:
+    researchers = f"arn:aws:iam::111122223333:role/{SSO}"
+    access = [
+        {"role": researchers, "policy": "edit", "namespaces": ["training"]},
+        {"role": researchers, "policy": "view"},
+    ]
+    app = cdk.App(builtin_cloud_formation_validation=False)
+    plan = plan_cluster(make_cluster(kubernetes={"access": access}, scheduling=VOLCANO))
+
+    template = Template.from_stack(AccessStack(app, "Access", plan=plan))
+
+    (entry,) = template.find_resources("AWS::EKS::AccessEntry").values()
+    policies = "arn:aws:eks::aws:cluster-access-policy/AmazonEKS"
+    assert entry["Properties"] == {
+        "ClusterName": "research",
+        "PrincipalArn": researchers,
+        "AccessPolicies": [
+            {
+                "PolicyArn": f"{policies}EditPolicy",
+                "AccessScope": {"Type": "namespace", "Namespaces": ["training"]},
+            },
+            {"PolicyArn": f"{policies}ViewPolicy", "AccessScope": {"Type": "cluster"}},
+        ],
+        "KubernetesGroups": [
+            "ultrascale:access",
+            "ultrascale:access:ultrascale-jobs-edit:training",
+            "ultrascale:access:ultrascale-jobs-view",
+        ],
+    }
 
 
 def test_another_administrator_moves_no_access_entry() -> None:
