@@ -86,7 +86,12 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     stub = GuardedApiServer(person)
     stub.put(f"/api/v1/namespaces/{job.namespace}", {"kind": "Namespace"})
     scheduling: Document = cluster.get("scheduling") or {}
-    gone = {path for name, paths in INSTALLED.items() if name != scheduling.get("queueing") for path in paths}
+    gone = {
+        path
+        for name, paths in INSTALLED.items()
+        if name != scheduling.get("queueing")
+        for path in paths
+    }
     stub.groups -= gone
     if "hyperpod" in cluster:
         stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}
