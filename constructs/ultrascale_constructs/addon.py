@@ -8,8 +8,9 @@ from constructs import Construct
 
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
-from ultrascale_constructs.cdk_types import aws_policy
+from ultrascale_constructs.cdk_types import as_role, aws_policy
 from ultrascale_constructs.pod_identity import pods_of
+from ultrascale_constructs.volume_key import allow_volume_key
 
 
 class Addon(Construct):
@@ -57,6 +58,8 @@ class Addon(Construct):
                 role,
                 {plan.managed_policy: "AWS keeps it in step with what the add-on's pods call"},
             )
+        if plan.volume_key is not None:
+            allow_volume_key(self, as_role(role), plan.volume_key)
         return role
 
 

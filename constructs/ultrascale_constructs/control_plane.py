@@ -16,6 +16,7 @@ from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import subnets
 from ultrascale_constructs.key import key_of
+from ultrascale_constructs.volume_key import allow_volume_key
 
 _LOGGING = {
     "api": eks.ClusterLoggingTypes.API,
@@ -75,6 +76,8 @@ class ControlPlane(Construct):
         )
         if tags_nodes:
             allow_node_tags(self, "NodeTags", role=self.cluster.role, cluster_name=name)
+        if plan.auto_mode and plan.volume_key is not None:
+            allow_volume_key(self, self.cluster.role, plan.volume_key)
         resource = child(self.cluster, eks.CfnCluster)
         resource.add_property_override("DeletionProtection", True)
         resource.add_property_override("UpgradePolicy.SupportType", plan.support_type)

@@ -55,7 +55,11 @@ class HyperPodCluster(Construct):
             self, "Lifecycle", cluster_name=plan.name, region=region
         )
         role = HyperPodRole(
-            self, "Role", cluster_name=cluster.name, lifecycle_bucket=lifecycle.bucket
+            self,
+            "Role",
+            cluster_name=cluster.name,
+            lifecycle_bucket=lifecycle.bucket,
+            volume_keys=sorted({group.volume_key for group in plan.groups if group.volume_key}),
         )
         efa = EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool="hyperpod", tags={})
         groups = [cluster.security_group_id, efa.security_group_id]

@@ -1,5 +1,7 @@
 """The execution role of a HyperPod cluster's instances."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -62,8 +64,23 @@ class HyperPodRole(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, cluster_name: str, lifecycle_bucket: s3.Bucket
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster_name: str,
+        lifecycle_bucket: s3.Bucket,
+        volume_keys: Sequence[str],
     ) -> None:
+        """Define the role.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster_name: Name of the EKS cluster.
+            lifecycle_bucket: Bucket with the script of new instances.
+            volume_keys: ARNs of the user's own keys of the instances' volumes.
+        """
         super().__init__(scope, id)
         stack = Stack.of(self)
         self.role = iam.Role(
@@ -82,6 +99,13 @@ class HyperPodRole(Construct):
             (("s3:GetObject",), [lifecycle_bucket.arn_for_objects("*")]),
         ):
             self.role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=resources))
+        if volume_keys:
+            # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html
+            self.role.add_to_policy(
+                iam.PolicyStatement(
+                    actions=["kms:CreateGrant", "kms:DescribeKey"], resources=list(volume_keys)
+                )
+            )
         eks.CfnAccessEntry(
             self,
             "Access",

@@ -14,6 +14,7 @@ from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.event_queue import EventQueue
 from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
 from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
+from ultrascale_constructs.volume_key import volume_key_permissions
 
 # A Spot Instance is gone two minutes after its warning: an older message is about the past.
 _RETENTION_SECONDS = 300
@@ -87,6 +88,8 @@ class Karpenter(Construct):
         )
         for policy in self._policies(role, target):
             self.identity.add_resource_dependency(policy)
+        if plan.volume_key is not None:
+            self.identity.add_resource_dependency(self._volume_key(role, plan.volume_key))
 
     def _node_role(
         self, id: str, name: str, cluster_name: str, kind: str, *, with_profile: bool
@@ -115,6 +118,21 @@ class Karpenter(Construct):
             )
             acknowledge(policy, {finding: _OFFICIAL for finding in _wildcards(name, target)})
             yield policy
+
+
+    def _volume_key(self, role: iam.CfnRole, key_arn: str) -> iam.CfnManagedPolicy:
+        statements = [
+            {
+                "Effect": "Allow",
+                "Action": list(each.actions),
+                "Resource": list(each.resources),
+                "Condition": each.conditions,
+            }
+            for each in volume_key_permissions(Stack.of(self).region, key_arn)
+        ]
+        return iam.CfnManagedPolicy(
+            self, "VolumeKeyPolicy", roles=[role.ref], policy_document=_document(statements)
+        )
 
 
 def _trust(cluster_name: str) -> Mapping[str, object]:

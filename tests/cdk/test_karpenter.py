@@ -22,6 +22,7 @@ PLAN = KarpenterPlan(
     memory="4Gi",
     client_qps=200,
     client_burst=300,
+    volume_key=None,
     feature_gates={"ReservedCapacity": True, "SpotToSpotConsolidation": False},
     aws_feature_gates={"RebootForRepair": False},
     legacy_node_repair=False,

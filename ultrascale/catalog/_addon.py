@@ -51,6 +51,7 @@ class Addon:
         namespace: Where its pods run.
         service_account: The service account that takes AWS permissions, if any.
         managed_policy: AWS managed policy for that account's role, with its path after ``policy/``.
+        makes_volumes: Whether its pods make EBS volumes.
         own_association: Whether EKS takes the association of that account with the add-on.
         needs_schedulable_node: It stays DEGRADED until its Deployment finds a node, and a stack
             that waits for it times out. DaemonSets are ACTIVE with no node at all.
@@ -68,6 +69,7 @@ class Addon:
     namespace: str = "kube-system"
     service_account: str | None = None
     managed_policy: str | None = None
+    makes_volumes: bool = False
     own_association: bool = True
     needs_schedulable_node: bool
     daemon_sets: tuple[str, ...] = ()

@@ -151,6 +151,7 @@ _EBS_CSI = Addon(
     name="aws-ebs-csi-driver",
     service_account="ebs-csi-controller-sa",
     managed_policy="AmazonEBSCSIDriverPolicyV2",
+    makes_volumes=True,
     needs_schedulable_node=True,
     daemon_sets=("ebs-csi-node",),
     serves="mounted EBS volumes",

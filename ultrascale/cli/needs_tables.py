@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     Figure,
     Figures,
     IdentityPlan,
+    KeyPolicyPlan,
     LoadNeed,
     MoneyItem,
     MoneyNeeds,
@@ -138,6 +139,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
     yield "repairs", _repairs(needs.repairs, box)
     if needs.callers is not None and (needs.callers.admins or needs.callers.rights):
         yield "callers", _callers(needs.callers, box)
+    if needs.keys:
+        yield "keys", _keys(needs.keys, box)
     yield "money", _money(needs.money, needs.pools, box)
     yield "money", _items(needs.money.items, box)
 
@@ -338,6 +341,21 @@ def _callers(callers: IdentityPlan, box: Box) -> Table:
     return table
 
 
+def _keys(policies: Sequence[KeyPolicyPlan], box: Box) -> Table:
+    table = _table(box, "key of", "used by", "through", "actions", "without it")
+    for policy in policies:
+        for access in policy.accesses:
+            actions = [each.removeprefix("kms:") for each in access.actions]
+            table.add_row(
+                " and ".join(policy.uses),
+                _plain(access.who, box),
+                "" if access.via is None else access.via.partition(".")[0],
+                _plain(", ".join([*actions, *(["CreateGrant"] if access.grants else [])]), box),
+                access.does,
+            )
+    return table
+
+
 def _window_state(window: WindowNeeds) -> str:
     ahead, left = window.figures.get("hours_ahead"), window.figures.get("hours_left")
     if ahead is not None:
@@ -426,6 +444,7 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
             "those with all that others leave idle."
         )
     yield from _remarks_on_callers(needs.callers)
+    yield from _remarks_on_keys(needs.keys)
     yield from _remarks_on_money(needs)
     if needs.control_plane.advice is not None:
         yield f"Control plane: {needs.control_plane.advice}."
@@ -436,6 +455,18 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
         f"{row.name}: {row.advice}." for row in needs.load if row.state == "ask" and row.advice
     )
     yield from _remarks_on_launch(needs.launch)
+
+
+def _remarks_on_keys(policies: Sequence[KeyPolicyPlan]) -> Iterator[str]:
+    if policies:
+        yield "Keys: `ultrascale plan FILE keys --json` prints the statements that they need."
+    for policy in policies:
+        for grant in policy.grants:
+            unless = "" if policy.foreign else f"unless the cluster is in account {policy.owner}: "
+            yield (
+                f"Key of {' and '.join(policy.uses)}: it is account {policy.owner}'s, whose policy "
+                f"alone lets no service-linked role in; {unless}`{grant.command}`."
+            )
 
 
 def _remarks_on_callers(callers: IdentityPlan | None) -> Iterator[str]:

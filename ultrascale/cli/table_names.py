@@ -13,6 +13,7 @@ TABLES = (
     "windows",
     "repairs",
     "callers",
+    "keys",
     "money",
     "notes",
 )

@@ -364,4 +364,5 @@ def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) ->
         service_account=addon.service_account,
         managed_policy=addon.managed_policy,
         association_namespace=None if addon.own_association else addon.namespace,
+        volume_key=cluster.keys.volumes if addon.makes_volumes else None,
     )

@@ -110,6 +110,13 @@ def bucket_config(bucket: str) -> str:
     return f"ultrascale-bucket-{bucket}"
 
 
+CDK_QUALIFIER = "cdk-hnb659fds"
+"""Beginning of the names of what the CDK's bootstrap makes in an account.
+
+Source: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-customizing.html
+"""
+
+
 def stack(cluster: str, layer: str) -> str:
     """Return the name of the stack that holds ``layer``: a lifecycle, or a pool's name."""
     return f"{cluster}-{layer}"

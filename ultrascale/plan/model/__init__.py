@@ -54,7 +54,13 @@ from ultrascale.plan.model.jobs import (
     TaskPlan,
     TolerationPlan,
 )
-from ultrascale.plan.model.keys import KeysPlan, KeyUse
+from ultrascale.plan.model.keys import (
+    KeyAccess,
+    KeyGrantPlan,
+    KeyPolicyPlan,
+    KeysPlan,
+    KeyUse,
+)
 from ultrascale.plan.model.needs import (
     AgreedLimit,
     CheckpointNeeds,
@@ -253,6 +259,9 @@ __all__ = [
     "JobPlan",
     "KarpenterPlan",
     "KarpenterScale",
+    "KeyAccess",
+    "KeyGrantPlan",
+    "KeyPolicyPlan",
     "KeyUse",
     "KeysPlan",
     "KueuePlan",

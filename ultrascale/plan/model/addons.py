@@ -16,6 +16,7 @@ class AddonPlan:
         managed_policy: AWS managed policy of that service account.
         association_namespace: Namespace of that service account where the association is a
             resource of its own; None where it is part of the add-on.
+        volume_key: ARN of the user's own key of volumes that it makes; None without one.
     """
 
     name: str
@@ -24,3 +25,4 @@ class AddonPlan:
     service_account: str | None
     managed_policy: str | None
     association_namespace: str | None = None
+    volume_key: str | None = None

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.decisions import Decision
+from ultrascale.plan.model.keys import KeyPolicyPlan
 from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.queueing import QueueNeeds
@@ -425,6 +426,7 @@ class ClusterNeeds:
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
         callers: Callers of the backend, and what each may submit; None without the backend.
+        keys: What has to stand in the policies of the user's own KMS keys.
         money: What it costs.
         quotas: Those that it needs something of.
         load: What its control plane carries, by origin.
@@ -449,6 +451,7 @@ class ClusterNeeds:
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]
     callers: IdentityPlan | None
+    keys: tuple[KeyPolicyPlan, ...]
     money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]
     load: tuple[LoadNeed, ...]

@@ -177,6 +177,7 @@ class KarpenterPlan:
         ignores_preferences: Whether preferred affinities and spreads of pods count for nothing
             when it chooses nodes.
         hides_cluster_state: Whether it has no metrics of each node and each pod.
+        volume_key: ARN of the user's own key of the volumes of its nodes; None without one.
         interruption_queue: Name of the SQS queue that it learns of interruptions from.
         node_role: Name of the IAM role of nodes that are named by their private DNS names.
         node_role_by_id: Name of the IAM role of nodes that are named by their instance ids. Both
@@ -201,6 +202,7 @@ class KarpenterPlan:
     batch_max_duration: str
     ignores_preferences: bool
     hides_cluster_state: bool
+    volume_key: str | None
     interruption_queue: str
     node_role: str
     node_role_by_id: str

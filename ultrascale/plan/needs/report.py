@@ -5,6 +5,7 @@ from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
 from ultrascale.catalog.price_list import PriceList
+from ultrascale.plan.keys import key_policies
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar
@@ -78,6 +79,7 @@ def plan_needs(
         calendar=calendar,
         repairs=plan.repairs,
         callers=plan.backend.identity if plan.backend is not None else None,
+        keys=key_policies(plan, plan.account),
         money=money,
         quotas=quotas,
         load=load,

@@ -61,6 +61,7 @@ def plan_karpenter(
         batch_max_duration=_GANG_BATCH_MAX_DURATION if gangs else karpenter.BATCH_MAX_DURATION,
         ignores_preferences=size.ignores_preferences,
         hides_cluster_state=size.hides_cluster_state,
+        volume_key=cluster.keys.volumes,
         interruption_queue=names.interruption_queue(cluster.name),
         node_role=by_name,
         node_role_by_id=by_id,

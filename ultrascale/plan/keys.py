@@ -1,0 +1,450 @@
+"""Statements that the policies of the user's own KMS keys need, for each principal."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ultrascale.catalog import kms
+from ultrascale.plan import names
+from ultrascale.plan.model import (
+    ClusterPlan,
+    KeyAccess,
+    KeyGrantPlan,
+    KeyPolicyPlan,
+    KeyUse,
+)
+from ultrascale.plan.stacks import LayerId, planned_layers
+
+UNKNOWN_ACCOUNT = "ACCOUNT"
+"""Stands in statements for the account of a cluster whose file names none."""
+
+_SUFFIX = "amazonaws.com"
+_AUTO_SCALING = f"autoscaling.{_SUFFIX}"
+_SPOT = f"spot.{_SUFFIX}"
+_FSX_S3 = f"s3.data-source.lustre.fsx.{_SUFFIX}"
+# CloudFormation cuts what it makes names of roles from: the 64 characters hold a suffix of its own
+# and the logical id besides. How much of the stack's name is left AWS does not say.
+_KEPT_OF_STACK = 24
+
+
+def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan, ...]:
+    """Return what has to stand in the policy of each key of the user's own, in file order.
+
+    Args:
+        plan: The cluster.
+        account: Account that it is deployed to; None where nobody says.
+    """
+    uses: dict[str, list[KeyUse]] = {}
+    for use, arn in plan.keys.stated.items():
+        uses.setdefault(arn, []).append(use)
+    target = _Target(plan, account or UNKNOWN_ACCOUNT)
+    return tuple(
+        _policy(target, arn, tuple(own), None if account is None else _owner(arn) != account)
+        for arn, own in uses.items()
+    )
+
+
+class _Target:
+    """The cluster's place, in the words of policies.
+
+    Args:
+        plan: The cluster.
+        account: Its account.
+    """
+
+    def __init__(self, plan: ClusterPlan, account: str) -> None:
+        self.plan = plan
+        self.account = account
+        self.region = plan.region
+        self._layers = planned_layers(plan)
+        self._arns = f"arn:{plan.partition}:iam::{account}"
+
+    def host(self, service: str) -> str:
+        return f"{service}.{self.region}.{_SUFFIX}"
+
+    def arn(self, service: str, resource: str) -> str:
+        return f"arn:{self.plan.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+    @property
+    def root(self) -> str:
+        return f"{self._arns}:root"
+
+    @property
+    def deployer(self) -> str:
+        """Role that CloudFormation works with, as the CDK's bootstrap makes it."""
+        return f"{self._arns}:role/{names.CDK_QUALIFIER}-cfn-exec-role-{self.account}-{self.region}"
+
+    def linked(self, service: str) -> str:
+        return f"{self._arns}:role/aws-service-role/{service}/{kms.LINKED_ROLES[service]}"
+
+    def roles(self, layer: LayerId) -> tuple[str, ...]:
+        """ARNs of all roles of a layer's stacks."""
+        return tuple(
+            f"{self._arns}:role/{stack[:_KEPT_OF_STACK]}*"
+            if len(stack) > _KEPT_OF_STACK
+            else f"{self._arns}:role/{stack}-*"
+            for stack in self._layers.get(layer, ())
+        )
+
+
+def _policy(
+    target: _Target, arn: str, uses: tuple[KeyUse, ...], foreign: bool | None
+) -> KeyPolicyPlan:
+    accesses = tuple(access for use in uses for access in _ACCESSES[use](target))
+    linked = [each for each in accesses if each.kind == "linked" and each.grants]
+    grants = () if foreign is False else tuple(_grants(target, arn, linked))
+    return KeyPolicyPlan(
+        arn=arn,
+        uses=uses,
+        owner=_owner(arn),
+        foreign=foreign,
+        accesses=accesses,
+        statements=tuple(_statements(target, accesses, foreign=foreign)),
+        grants=grants,
+    )
+
+
+def _owner(arn: str) -> str:
+    return arn.split(":")[4]
+
+
+def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
+    """Yield who launches nodes, or attaches volumes to them."""
+    plan = target.plan
+    launches = "each of its nodes ends at its launch"
+    if any(pool.is_node_group for pool in plan.all_pools):
+        yield _linked(target, _AUTO_SCALING, launches, kms.AUTO_SCALING_SOURCE)
+    karpenter = [pool for pool in plan.all_pools if pool.is_karpenter]
+    if any(pool.purchase == "spot" for pool in karpenter):
+        yield _linked(
+            target, _SPOT, "its Spot nodes may end at their launch", kms.SPOT_SOURCE, certain=False
+        )
+    by_ec2 = (
+        (bool(karpenter), "Karpenter", "karpenter", launches, kms.KARPENTER_SOURCE),
+        (plan.control_plane.auto_mode, "AutoMode", "cluster", launches, kms.AUTO_MODE_SOURCE),
+        (
+            any(addon.volume_key for addon in plan.control_plane.workload_addons),
+            "ClaimedVolumes",
+            "addons",
+            "no volume that a pod claims is made",
+            kms.EBS_CSI_SOURCE,
+        ),
+    )
+    words = {
+        "Karpenter": "Karpenter's controller",
+        "AutoMode": "EKS Auto Mode's cluster role",
+        "ClaimedVolumes": "the EBS CSI driver",
+    }
+    for is_there, sid, layer, does, source in by_ec2:
+        if is_there:
+            yield KeyAccess(
+                sid=f"VolumesBy{sid}",
+                who=words[sid],
+                does=does,
+                kind="role",
+                principals=target.roles(layer),
+                actions=kms.VOLUME_USE,
+                grants=True,
+                via=target.host("ec2"),
+                source=source,
+            )
+    if plan.hyperpod is not None:
+        yield KeyAccess(
+            sid="VolumesByHyperPod",
+            who="the execution role of HyperPod's instances",
+            does="no instance of HyperPod starts",
+            kind="role",
+            principals=target.roles("hyperpod-groups"),
+            actions=kms.HYPERPOD_USE,
+            grants=True,
+            via=target.host("sagemaker"),
+            source=kms.HYPERPOD_SOURCE,
+        )
+
+
+def _linked(
+    target: _Target, service: str, does: str, source: str, *, certain: bool = True
+) -> KeyAccess:
+    role = kms.LINKED_ROLES[service]
+    return KeyAccess(
+        sid=f"VolumesBy{role.removeprefix('AWSServiceRoleFor')}",
+        who=role,
+        does=does,
+        kind="linked",
+        principals=(target.linked(service),),
+        actions=kms.VOLUME_USE,
+        grants=True,
+        certain=certain,
+        source=source,
+    )
+
+
+def _of_secrets(target: _Target) -> Iterator[KeyAccess]:
+    yield _deployment(
+        target, "Cluster", "EKS refuses to make the cluster", kms.EKS_USE, None, kms.EKS_SOURCE
+    )
+
+
+def _of_storage(target: _Target) -> Iterator[KeyAccess]:
+    plan = target.plan
+    if plan.lustre:
+        yield _deployment(
+            target,
+            "FileSystems",
+            "FSx refuses to make the file systems",
+            kms.FSX_USE,
+            "fsx",
+            kms.FSX_SOURCE,
+        )
+    if any(each.repository for each in plan.lustre):
+        yield KeyAccess(
+            sid="ObjectsOfLinkedFileSystems",
+            who="AWSServiceRoleForFSxS3Access of each linked file system",
+            does="FSx refuses the links of file systems to buckets",
+            kind="linked",
+            principals=(target.linked(_FSX_S3),),
+            actions=kms.LINKED_OBJECT_USE,
+            via=target.host("s3"),
+            source=kms.FSX_S3_SOURCE,
+        )
+    if plan.output_access is not None or any(each.access != "none" for each in plan.buckets):
+        yield KeyAccess(
+            sid="ObjectsOfPods",
+            who="pods that mount buckets or write checkpoints",
+            does="they read and write no object",
+            kind="role",
+            principals=target.roles("storage"),
+            actions=kms.OBJECT_USE,
+            via=target.host("s3"),
+            source=kms.S3_SOURCE,
+        )
+    if plan.backend is not None and plan.backend.database is not None:
+        yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
+
+
+def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
+    refused = "RDS refuses to make the backend's database"
+    yield _deployment(target, "Database", refused, kms.RDS_USE, "rds", kms.RDS_SOURCE)
+    if not by_secret:
+        return
+    asked_by = "secretsmanager"
+    yield _deployment(
+        target, "Password", refused, kms.SECRET_USE, asked_by, kms.RDS_SECRET_SOURCE
+    )
+    yield KeyAccess(
+        sid="PasswordOfBackend",
+        who="the backend's pods",
+        does="they do not reach their database",
+        kind="role",
+        principals=target.roles("backend"),
+        actions=("kms:Decrypt",),
+        via=target.host(asked_by),
+        source=kms.SECRETS_MANAGER_SOURCE,
+    )
+
+
+def _of_registry(target: _Target) -> Iterator[KeyAccess]:
+    if target.plan.repositories:
+        yield _deployment(
+            target,
+            "Repositories",
+            "ECR refuses to make the repositories",
+            kms.ECR_USE,
+            "ecr",
+            kms.ECR_SOURCE,
+        )
+    if target.plan.image_builder is not None:
+        yield KeyAccess(
+            sid="BuildsOfImages",
+            who="the role of the image builds",
+            does="no build starts",
+            kind="role",
+            principals=target.roles("images"),
+            actions=kms.BUILD_USE,
+            source=kms.CODEBUILD_SOURCE,
+        )
+
+
+def _of_logs(target: _Target) -> Iterator[KeyAccess]:
+    yield KeyAccess(
+        sid="LogGroups",
+        who="CloudWatch Logs",
+        does="no log group can be made",
+        kind="service",
+        principals=(target.host("logs"),),
+        actions=kms.LOGS_USE,
+        context={"kms:EncryptionContext:aws:logs:arn": target.arn("logs", "log-group:*")},
+        source=kms.LOGS_SOURCE,
+    )
+    observability = target.plan.observability
+    if observability is None:
+        return
+    if observability.alerts is not None:
+        yield from _of_topic(
+            target,
+            events=bool(observability.alerts.events),
+            reminders=bool(observability.alerts.reminders),
+        )
+    if observability.hyperpod_addon is not None:
+        yield _deployment(
+            target,
+            "Metrics",
+            "the workspace of HyperPod's metrics cannot be made",
+            kms.PROMETHEUS_USE,
+            "aps",
+            kms.PROMETHEUS_SOURCE,
+        )
+
+
+def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:
+    yield KeyAccess(
+        sid="AlarmsOfCloudWatch",
+        who="CloudWatch's alarms",
+        does="no alarm reaches anybody",
+        kind="service",
+        principals=(f"cloudwatch.{_SUFFIX}",),
+        actions=kms.TOPIC_USE,
+        context={"aws:SourceAccount": target.account},
+        source=kms.SNS_SOURCE,
+    )
+    if events:
+        yield KeyAccess(
+            sid="EventsOfEventBridge",
+            who="EventBridge",
+            does="no event reaches anybody",
+            kind="service",
+            principals=(f"events.{_SUFFIX}",),
+            # It tells KMS neither its rule nor its account: a condition would shut it out.
+            actions=kms.TOPIC_USE,
+            source=kms.SNS_SOURCE,
+        )
+    if reminders:
+        yield KeyAccess(
+            sid="Reminders",
+            who="the role of the reminders",
+            does="nobody is reminded of the ends of blocks",
+            kind="role",
+            principals=target.roles("observability"),
+            actions=kms.OBJECT_USE,
+            via=target.host("sns"),
+            source=kms.SNS_SOURCE,
+        )
+
+
+def _deployment(
+    target: _Target,
+    sid: str,
+    does: str,
+    actions: tuple[str, ...],
+    via: str | None,
+    source: str,
+) -> KeyAccess:
+    return KeyAccess(
+        sid=f"DeploymentOf{sid}",
+        who="the role of CloudFormation",
+        does=does,
+        kind="role",
+        principals=(target.deployer,),
+        actions=actions,
+        via=None if via is None else target.host(via),
+        source=source,
+    )
+
+
+_ACCESSES = {
+    "volumes": _of_volumes,
+    "secrets": _of_secrets,
+    "storage": _of_storage,
+    "registry": _of_registry,
+    "logs": _of_logs,
+}
+
+
+def _statements(
+    target: _Target, accesses: Iterable[KeyAccess], *, foreign: bool | None
+) -> Iterator[Mapping[str, object]]:
+    for access in accesses:
+        if access.kind == "linked" and access.grants and foreign:
+            # Another account's policy reaches no service-linked role: the account grants it use.
+            yield from _for_grants(target, access)
+            continue
+        principal, condition = _principal(target, access)
+        yield _statement(access.sid, principal, access.actions, condition)
+        if access.grants:
+            limited = {**condition, "Bool": {"kms:GrantIsForAWSResource": "true"}}
+            yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), limited)
+
+
+def _for_grants(target: _Target, access: KeyAccess) -> Iterator[Mapping[str, object]]:
+    principal = {"AWS": target.root}
+    yield _statement(access.sid, principal, access.actions, {})
+    yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), {})
+
+
+def _principal(
+    target: _Target, access: KeyAccess
+) -> tuple[Mapping[str, object], Mapping[str, Mapping[str, object]]]:
+    """Return the principal of a statement, and the conditions that tell whom it is about."""
+    context = _context(access.context)
+    if access.kind == "service":
+        (host,) = access.principals
+        return {"Service": host}, context
+    # A policy that names a role which is not there is refused; a pattern is no name of one.
+    if access.kind == "linked" and not any("*" in each for each in access.principals):
+        return {"AWS": _one_or_all(access.principals)}, context
+    equals = {"kms:CallerAccount": target.account}
+    if access.via is not None:
+        equals["kms:ViaService"] = access.via
+    return {"AWS": "*"}, {
+        "StringEquals": equals,
+        "ArnLike": {"aws:PrincipalArn": _one_or_all(access.principals)},
+        **context,
+    }
+
+
+def _context(context: Mapping[str, str]) -> Mapping[str, Mapping[str, object]]:
+    operators: dict[str, dict[str, object]] = {}
+    for key, value in context.items():
+        operators.setdefault("ArnLike" if "*" in value else "StringEquals", {})[key] = value
+    return operators
+
+
+def _one_or_all(values: tuple[str, ...]) -> str | list[str]:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _statement(
+    sid: str,
+    principal: Mapping[str, object],
+    actions: tuple[str, ...],
+    condition: Mapping[str, object],
+) -> Mapping[str, object]:
+    statement: dict[str, object] = {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": list(actions),
+        # In the policy of a key it is the key.
+        "Resource": "*",
+    }
+    return {**statement, "Condition": condition} if condition else statement
+
+
+def _grants(target: _Target, arn: str, linked: Iterable[KeyAccess]) -> Iterator[KeyGrantPlan]:
+    operations = " ".join(kms.GRANT_OPERATIONS)
+    for access in linked:
+        (grantee,) = access.principals
+        yield KeyGrantPlan(
+            grantee=grantee,
+            operations=kms.GRANT_OPERATIONS,
+            command=f"aws kms create-grant --region {target.region} --key-id {arn} "
+            f"--grantee-principal {grantee} --operations {operations}",
+        )
+
+
+def key_answer(policy: KeyPolicyPlan) -> Mapping[str, object]:
+    """Return what the owner of a key is sent: the statements as a policy has them, and grants."""
+    return {
+        "key": policy.arn,
+        "uses": list(policy.uses),
+        "statements": list(policy.statements),
+        "grants": [grant.command for grant in policy.grants],
+    }
