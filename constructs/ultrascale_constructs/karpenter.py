@@ -119,7 +119,6 @@ class Karpenter(Construct):
             acknowledge(policy, {finding: _OFFICIAL for finding in _wildcards(name, target)})
             yield policy
 
-
     def _volume_key(self, role: iam.CfnRole, key_arn: str) -> iam.CfnManagedPolicy:
         statements = [
             {

@@ -67,7 +67,7 @@ NOBODY: list[dict[str, Any]] = []
 OF_ANOTHER_REGION: dict[str, Any] = BY_EC2 | {
     "Condition": {"StringEquals": {"kms:ViaService": "ec2.eu-west-1.amazonaws.com"}}
 }
-UNCLEAR: dict[str, Any] = BY_EC2 | {"Condition": {"StringLike": {"aws:PrincipalArn": "*"}}}
+UNCLEAR: dict[str, Any] = BY_EC2 | {"Condition": {"StringEquals": {"aws:PrincipalOrgID": "o-1"}}}
 
 
 def test_the_key_of_aws_needs_nothing() -> None:

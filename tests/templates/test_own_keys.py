@@ -3,8 +3,8 @@
 A volume without the key breaks the company's rule silently; a key of ours may not even be made.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -129,3 +129,37 @@ def test_every_log_group_and_the_topic_of_alarms_take_the_key_of_logs(built: Ass
 
     assert {each.get("KmsKeyId") for each in groups} == {KEYS["logs"]}
     assert topic["KmsMasterKeyId"] == KEYS["logs"]
+
+
+def allowed(built: Assembly, layer: str) -> set[str]:
+    """Return the actions on the key of volumes that roles of a stack may take."""
+    return {
+        action
+        for stack, template in built.templates.items()
+        if stack == layer
+        for statement in statements(template)
+        if KEYS["volumes"] in statement["Resource"]
+        for action in statement["Action"]
+    }
+
+
+def statements(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield each statement of IAM within a template."""
+    if isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from statements(each)
+    elif isinstance(value, dict):
+        found = cast("dict[str, Any]", value)
+        if {"Effect", "Action", "Resource"} <= found.keys():
+            yield found
+        else:
+            yield from statements([*found.values()])
+
+
+@pytest.mark.parametrize("layer", ["karpenter", "addons", "hyperpod"])
+def test_roles_that_make_volumes_may_use_the_key(built: Assembly, layer: str) -> None:
+    """Where the key's policy leaves the account to IAM, these are all that lets them in."""
+    actions = allowed(built, layer)
+
+    assert {"kms:CreateGrant", "kms:DescribeKey"} <= actions
+    assert layer == "hyperpod" or {"kms:Decrypt", "kms:ReEncryptFrom"} <= actions

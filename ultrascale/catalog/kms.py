@@ -29,9 +29,7 @@ FSX_S3_SOURCE = (
     "https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html"
 )
 S3_SOURCE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"
-RDS_SOURCE = (
-    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.Keys.html"
-)
+RDS_SOURCE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.Keys.html"
 RDS_SECRET_SOURCE = (
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html"
 )
@@ -40,9 +38,7 @@ SECRETS_MANAGER_SOURCE = (
 )
 ECR_SOURCE = "https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"
 CODEBUILD_SOURCE = "https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-kms.html"
-LOGS_SOURCE = (
-    "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"
-)
+LOGS_SOURCE = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"
 SNS_SOURCE = "https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html"
 PROMETHEUS_SOURCE = "https://docs.aws.amazon.com/prometheus/latest/userguide/encryption-at-rest-Amazon-Service-Prometheus.html"
 
@@ -54,6 +50,13 @@ VOLUME_USE = (
     "kms:Encrypt",
     "kms:GenerateDataKey*",
     "kms:ReEncrypt*",
+)
+VOLUME_LEAST = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
 )
 HYPERPOD_USE = ("kms:DescribeKey",)
 EKS_USE = (CREATE_GRANT, "kms:DescribeKey")
@@ -83,6 +86,7 @@ LOGS_USE = (
     "kms:GenerateDataKey*",
     "kms:ReEncrypt*",
 )
+LOGS_LEAST = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
 TOPIC_USE = ("kms:Decrypt", "kms:GenerateDataKey*")
 PROMETHEUS_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey")
 

@@ -40,7 +40,9 @@ def plan_command(
             "--at", metavar="TIME", help="Time to check windows against, as 2026-12-15T00:00Z."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON, or the table keys.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all of it as JSON, or the table keys.")
+    ] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print in Markdown.")] = False,
     prices: PriceFileOption = None,
     explain: Annotated[

@@ -42,6 +42,16 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
     )
 
 
+def volume_accesses(plan: ClusterPlan, account: str) -> tuple[KeyAccess, ...]:
+    """Return who has to be able to use the key of the nodes' volumes, whosever it is.
+
+    Args:
+        plan: The cluster.
+        account: Account that it is deployed to.
+    """
+    return tuple(_of_volumes(_Target(plan, account)))
+
+
 class _Target:
     """The cluster's place, in the words of policies.
 
@@ -117,36 +127,29 @@ def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
         yield _linked(
             target, _SPOT, "its Spot nodes may end at their launch", kms.SPOT_SOURCE, certain=False
         )
-    by_ec2 = (
-        (bool(karpenter), "Karpenter", "karpenter", launches, kms.KARPENTER_SOURCE),
-        (plan.control_plane.auto_mode, "AutoMode", "cluster", launches, kms.AUTO_MODE_SOURCE),
-        (
-            any(addon.volume_key for addon in plan.control_plane.workload_addons),
-            "ClaimedVolumes",
+    if karpenter:
+        yield _by_ec2(
+            target,
+            "Karpenter",
+            "Karpenter's controller",
+            "karpenter",
+            launches,
+            kms.KARPENTER_SOURCE,
+        )
+    if plan.control_plane.auto_mode:
+        who = "EKS Auto Mode's cluster role"
+        yield _by_ec2(target, "AutoMode", who, "cluster", launches, kms.AUTO_MODE_SOURCE)
+    if any(addon.volume_key for addon in plan.control_plane.workload_addons):
+        yield _by_ec2(
+            target,
+            "Claims",
+            "the EBS CSI driver",
             "addons",
             "no volume that a pod claims is made",
             kms.EBS_CSI_SOURCE,
-        ),
-    )
-    words = {
-        "Karpenter": "Karpenter's controller",
-        "AutoMode": "EKS Auto Mode's cluster role",
-        "ClaimedVolumes": "the EBS CSI driver",
-    }
-    for is_there, sid, layer, does, source in by_ec2:
-        if is_there:
-            yield KeyAccess(
-                sid=f"VolumesBy{sid}",
-                who=words[sid],
-                does=does,
-                kind="role",
-                principals=target.roles(layer),
-                actions=kms.VOLUME_USE,
-                grants=True,
-                via=target.host("ec2"),
-                source=source,
-            )
-    if plan.hyperpod is not None:
+        )
+    # Without a key of the user's own its volumes take one of SageMaker.
+    if plan.hyperpod is not None and plan.keys.volumes is not None:
         yield KeyAccess(
             sid="VolumesByHyperPod",
             who="the execution role of HyperPod's instances",
@@ -160,6 +163,23 @@ def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
         )
 
 
+def _by_ec2(
+    target: _Target, sid: str, who: str, layer: LayerId, does: str, source: str
+) -> KeyAccess:
+    return KeyAccess(
+        sid=f"VolumesBy{sid}",
+        who=who,
+        does=does,
+        kind="role",
+        principals=target.roles(layer),
+        actions=kms.VOLUME_USE,
+        least=kms.VOLUME_LEAST,
+        grants=True,
+        via=target.host("ec2"),
+        source=source,
+    )
+
+
 def _linked(
     target: _Target, service: str, does: str, source: str, *, certain: bool = True
 ) -> KeyAccess:
@@ -171,7 +191,10 @@ def _linked(
         kind="linked",
         principals=(target.linked(service),),
         actions=kms.VOLUME_USE,
+        least=kms.VOLUME_LEAST,
         grants=True,
+        # Its statement names the role, as AWS's does: no condition has to tell it from others.
+        via=target.host("ec2"),
         certain=certain,
         source=source,
     )
@@ -202,6 +225,7 @@ def _of_storage(target: _Target) -> Iterator[KeyAccess]:
             kind="linked",
             principals=(target.linked(_FSX_S3),),
             actions=kms.LINKED_OBJECT_USE,
+            least=kms.OBJECT_USE,
             via=target.host("s3"),
             source=kms.FSX_S3_SOURCE,
         )
@@ -226,9 +250,7 @@ def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
     if not by_secret:
         return
     asked_by = "secretsmanager"
-    yield _deployment(
-        target, "Password", refused, kms.SECRET_USE, asked_by, kms.RDS_SECRET_SOURCE
-    )
+    yield _deployment(target, "Password", refused, kms.SECRET_USE, asked_by, kms.RDS_SECRET_SOURCE)
     yield KeyAccess(
         sid="PasswordOfBackend",
         who="the backend's pods",
@@ -271,6 +293,7 @@ def _of_logs(target: _Target) -> Iterator[KeyAccess]:
         kind="service",
         principals=(target.host("logs"),),
         actions=kms.LOGS_USE,
+        least=kms.LOGS_LEAST,
         context={"kms:EncryptionContext:aws:logs:arn": target.arn("logs", "log-group:*")},
         source=kms.LOGS_SOURCE,
     )
@@ -302,6 +325,7 @@ def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[Key
         kind="service",
         principals=(f"cloudwatch.{_SUFFIX}",),
         actions=kms.TOPIC_USE,
+        least=kms.OBJECT_USE,
         context={"aws:SourceAccount": target.account},
         source=kms.SNS_SOURCE,
     )
@@ -314,6 +338,7 @@ def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[Key
             principals=(f"events.{_SUFFIX}",),
             # It tells KMS neither its rule nor its account: a condition would shut it out.
             actions=kms.TOPIC_USE,
+            least=kms.OBJECT_USE,
             source=kms.SNS_SOURCE,
         )
     if reminders:

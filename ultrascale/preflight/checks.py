@@ -7,6 +7,7 @@ from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.iam import ADMINS, BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
+from ultrascale.preflight.keys import KEYS
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
@@ -27,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     BOUNDARY,
     ADMINS,
     VOLUME_KEY,
+    KEYS,
     QUOTAS,
     ZONES,
     ENDPOINTS,

@@ -51,6 +51,7 @@ class KeyAccess:
         principals: ARNs of roles, in which a star stands for what CloudFormation appends, or the
             host of the service.
         actions: Actions that it needs at any time.
+        least: Those of them, without wildcards, that nothing works without; empty: all.
         grants: Whether it makes grants for resources of AWS, and no others.
         via: Host of the service that asks KMS in its name; None where several do.
         context: Further condition keys, as each request has them.
@@ -64,6 +65,7 @@ class KeyAccess:
     kind: Literal["role", "linked", "service"]
     principals: tuple[str, ...]
     actions: tuple[str, ...]
+    least: tuple[str, ...] = ()
     grants: bool = False
     via: str | None = None
     context: Mapping[str, str] = field(default_factory=dict[str, str])

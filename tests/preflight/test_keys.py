@@ -1,0 +1,270 @@
+"""Own keys: a policy that lets a principal out fails a deploy, or ends each node at its launch."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.cases import for_each
+from tests.support.fake_aws import ID, Refusal, Told, denied
+from tests.support.pools import pool_document
+from tests.support.preflight_context import found, pools_plan
+from ultrascale.plan.keys import key_policies
+from ultrascale.plan.model import ClusterPlan, KeyPolicyPlan
+from ultrascale.preflight.keys import KEYS
+from ultrascale.preflight.volume_key import VOLUME_KEY
+
+OTHER = "999988887777"
+USES = ("volumes", "secrets", "storage", "registry", "logs")
+Statement = dict[str, Any]
+ROOT: Statement = {
+    "Effect": "Allow",
+    "Principal": {"AWS": f"arn:aws:iam::{ID}:root"},
+    "Action": "kms:*",
+    "Resource": "*",
+}
+
+
+def arn(use: str, account: str = ID) -> str:
+    return (
+        f"arn:aws:kms:us-west-2:{account}:key/11111111-2222-4333-8444-55555555550{USES.index(use)}"
+    )
+
+
+def cluster(*uses: str, account: str = ID) -> ClusterPlan:
+    """A cluster in which everything that uses a key is there."""
+    return pools_plan(
+        pool_document(),
+        pool_document(name="burst", provisioner="karpenter"),
+        keys={use: arn(use, account) for use in uses},
+        storage={
+            "lustre": [
+                {
+                    "name": "training",
+                    "zone": "us-west-2a",
+                    "capacity_gib": 1200,
+                    "throughput_mbps_per_tib": 250,
+                    "s3": {"bucket": "datasets"},
+                }
+            ],
+            "buckets": ["datasets", "checkpoints"],
+        },
+        images={"repositories": ["trainer"], "builds": {"trainer": "nvidia"}},
+        observability={"alarms": {"email": "ana@example.com"}},
+    )
+
+
+def policy_of(use: str, *, account: str = ID) -> KeyPolicyPlan:
+    (policy,) = key_policies(cluster(use, account=account), ID)
+    return policy
+
+
+def answers(*statements: Any, **changes: Any) -> dict[str, Told]:
+    key = {"KeyId": "1234", "AWSAccountId": ID, "KeyManager": "CUSTOMER", "KeyState": "Enabled"}
+    return {
+        "kms:DescribeKey": {"KeyMetadata": key | changes},
+        "kms:GetKeyPolicy": {"Policy": json.dumps({"Statement": list(statements)})},
+        "kms:ListGrants": {"Grants": []},
+    }
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_statements_that_plan_tells_are_enough(use: str) -> None:
+    statements = policy_of(use).statements
+
+    (finding,) = found(KEYS, cluster(use), answers(*statements))
+
+    assert (finding.state, finding.fix) == ("pass", None)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_statement_that_is_missing_is_named_with_what_fails_without_it(use: str) -> None:
+    policy = policy_of(use)
+    for access in policy.accesses:
+        left = [each for each in policy.statements if not str(each["Sid"]).startswith(access.sid)]
+
+        (finding,) = found(KEYS, cluster(use), answers(*left))
+
+        assert finding.state == ("fail" if access.certain else "warn"), access.sid
+        assert access.who in finding.evidence
+        assert access.does in finding.evidence
+        assert access.sid in (finding.fix or "")
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_policy_that_leaves_the_account_to_iam_lets_roles_in_and_no_service(use: str) -> None:
+    """Roles of the stacks have policies for the keys of the file; a service can have none."""
+    shut_out = [each for each in policy_of(use).accesses if each.kind != "role"]
+
+    (finding,) = found(KEYS, cluster(use), answers(ROOT))
+
+    assert finding.state == ("fail" if shut_out else "pass")
+    assert all(each.who in finding.evidence for each in shut_out)
+    assert "Karpenter's controller may not" not in finding.evidence
+
+
+def statement(use: str, sid: str) -> Statement:
+    (found,) = (each for each in policy_of(use).statements if each["Sid"] == sid)
+    return dict(found)
+
+
+def with_condition(use: str, sid: str, **condition: Any) -> list[Statement]:
+    others = [dict(each) for each in policy_of(use).statements if each["Sid"] != sid]
+    return [*others, statement(use, sid) | {"Condition": condition}]
+
+
+@for_each(
+    {
+        "logs of another account": (
+            "logs",
+            with_condition(
+                "logs",
+                "LogGroups",
+                ArnLike={
+                    "kms:EncryptionContext:aws:logs:arn": (
+                        f"arn:aws:logs:us-west-2:{OTHER}:log-group:*"
+                    )
+                },
+            ),
+            "fail",
+        ),
+        "every log group of every account": (
+            "logs",
+            with_condition(
+                "logs",
+                "LogGroups",
+                ArnLike={"kms:EncryptionContext:aws:logs:arn": "arn:aws:logs:*:*:*"},
+            ),
+            "pass",
+        ),
+        "EC2 of another Region": (
+            "volumes",
+            with_condition(
+                "volumes",
+                "VolumesByKarpenter",
+                StringEquals={"kms:ViaService": "ec2.eu-west-1.amazonaws.com"},
+            ),
+            "fail",
+        ),
+        "the organization": (
+            "volumes",
+            with_condition(
+                "volumes",
+                "VolumesByKarpenter",
+                StringEquals={"aws:PrincipalOrgID": "o-1"},
+            ),
+            "warn",
+        ),
+        "grants alone, in a statement for every use": (
+            "volumes",
+            with_condition(
+                "volumes",
+                "VolumesByAutoScaling",
+                Bool={"kms:GrantIsForAWSResource": "true"},
+            ),
+            "fail",
+        ),
+        "every principal but another": (
+            "volumes",
+            with_condition(
+                "volumes",
+                "VolumesByAutoScaling",
+                StringNotEquals={"kms:CallerAccount": OTHER},
+            ),
+            "pass",
+        ),
+        "a denial of the account": (
+            "secrets",
+            [*policy_of("secrets").statements, ROOT | {"Effect": "Deny"}],
+            "fail",
+        ),
+    }
+)
+def test_conditions_are_judged_as_the_request_will_have_them(
+    use: str, statements: list[Statement], state: str
+) -> None:
+    (finding,) = found(KEYS, cluster(use), answers(*statements))
+
+    assert finding.state == state
+
+
+@for_each(
+    {
+        "disabled": ({"KeyState": "Disabled"}, "KeyState is Disabled"),
+        "to be deleted": ({"KeyState": "PendingDeletion"}, "KeyState is PendingDeletion"),
+        "asymmetric": ({"KeySpec": "RSA_2048"}, "KeySpec is RSA_2048"),
+        "for signatures": ({"KeyUsage": "GENERATE_VERIFY_MAC"}, "KeyUsage is GENERATE_VERIFY_MAC"),
+        "of AWS": ({"KeyManager": "AWS"}, "AWS manages it"),
+    }
+)
+def test_a_key_that_encrypts_nothing_fails(changes: dict[str, str], told: str) -> None:
+    statements = policy_of("secrets").statements
+
+    (finding,) = found(KEYS, cluster("secrets"), answers(*statements, **changes))
+
+    assert (finding.state, told in finding.evidence) == ("fail", True)
+
+
+def test_a_key_that_is_not_there_fails() -> None:
+    gone = Refusal("NotFoundException")
+
+    (finding,) = found(KEYS, cluster("secrets"), answers() | {"kms:DescribeKey": gone})
+
+    assert finding.state == "fail"
+    assert "name another key in keys.secrets" in (finding.fix or "")
+
+
+class TestAnotherAccountsKey:
+    """Its policy cannot be read, and reaches no service-linked role."""
+
+    def grants(self, *operations: str) -> dict[str, Told]:
+        (grant,) = policy_of("volumes", account=OTHER).grants
+        made = {"GranteePrincipal": grant.grantee, "Operations": operations or grant.operations}
+        return answers(AWSAccountId=OTHER) | {"kms:ListGrants": {"Grants": [made]}}
+
+    def test_without_a_grant_for_auto_scaling_each_node_would_end(self) -> None:
+        plan = cluster("volumes", account=OTHER)
+
+        (finding,) = found(KEYS, plan, answers(AWSAccountId=OTHER))
+
+        assert finding.state == "fail"
+        assert "there is no grant for AWSServiceRoleForAutoScaling" in finding.evidence
+        assert f"aws kms create-grant --region us-west-2 --key-id {arn('volumes', OTHER)}" in (
+            finding.fix or ""
+        )
+
+    def test_with_the_grant_the_rest_is_left_to_its_owner(self) -> None:
+        (finding,) = found(KEYS, cluster("volumes", account=OTHER), self.grants())
+
+        assert finding.state == "warn"
+        assert "cannot be read from here" in finding.evidence
+        assert "grant" not in finding.evidence
+
+    def test_a_grant_of_too_little_is_none(self) -> None:
+        (finding,) = found(KEYS, cluster("volumes", account=OTHER), self.grants("Decrypt"))
+
+        assert finding.state == "fail"
+
+    def test_grants_that_cannot_be_listed_are_a_warning(self) -> None:
+        told = answers(AWSAccountId=OTHER) | {"kms:ListGrants": denied("kms:ListGrants")}
+
+        (finding,) = found(KEYS, cluster("volumes", account=OTHER), told)
+
+        assert finding.state == "warn"
+        assert "grants cannot be listed" in finding.evidence
+
+    def test_the_owner_is_told_to_let_the_account_make_grants(self) -> None:
+        statements = policy_of("volumes", account=OTHER).statements
+        for_grants = [each for each in statements if "AutoScaling" in str(each["Sid"])]
+
+        assert [each["Principal"] for each in for_grants] == [
+            {"AWS": f"arn:aws:iam::{ID}:root"}
+        ] * 2
+
+
+def test_the_accounts_default_key_is_nobodys_matter_where_the_file_names_one() -> None:
+    assert found(VOLUME_KEY, cluster("volumes"), {}) == []
+
+
+def test_no_key_no_question() -> None:
+    assert found(KEYS, cluster(), {}) == []
