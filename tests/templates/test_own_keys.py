@@ -156,10 +156,10 @@ def statements(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from statements([*found.values()])
 
 
-@pytest.mark.parametrize("layer", ["karpenter", "addons", "hyperpod"])
+@pytest.mark.parametrize("layer", ["karpenter", "addons", "hyperpod-groups"])
 def test_roles_that_make_volumes_may_use_the_key(built: Assembly, layer: str) -> None:
     """Where the key's policy leaves the account to IAM, these are all that lets them in."""
     actions = allowed(built, layer)
 
     assert {"kms:CreateGrant", "kms:DescribeKey"} <= actions
-    assert layer == "hyperpod" or {"kms:Decrypt", "kms:ReEncryptFrom"} <= actions
+    assert layer == "hyperpod-groups" or {"kms:Decrypt", "kms:ReEncryptFrom"} <= actions
