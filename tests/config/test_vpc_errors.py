@@ -184,6 +184,38 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
             "a-f, as the console shows it",
         ],
     ),
+    "nodes without a way out, by what is recorded": (
+        existing_document(subnets=with_subnet(2, route="none")),
+        [
+            "network.subnets[2].route: no way out for nodes, and network.egress is nat, got "
+            "'none'; use a subnet with a route, or write egress: none",
+        ],
+    ),
+    "a database in one zone": (
+        existing_document(
+            {**SYSTEM_POOL, "zones": ["us-east-1a"]},
+            {**POOL, "zones": ["us-east-1a"]},
+            subnets=[*subnets()[:3], subnets()[4]],
+        )
+        | {"backend": {"submits_to": [], "database": {"engine": "postgres", "version": "17"}}},
+        [
+            "network.subnets: its database needs subnets in two zones, and nodes has those of "
+            "us-east-1a alone; add nodes to the use of a subnet in another zone",
+            "backend.submits_to: a backend that may launch nothing; name templates of jobs",
+        ],
+    ),
+    "a file system of ours where only accelerated nodes have subnets": (
+        existing_document(
+            {**SYSTEM_POOL, "zones": ["us-east-1b"]},
+            {**POOL, "zones": ["us-east-1a"]},
+            subnets=[*subnets()[:2], *subnets()[3:]],
+        )
+        | {"storage": {"lustre": [LUSTRE | {"zone": "us-east-1a"}]}},
+        [
+            "storage.lustre[a].zone: no subnet of network.subnets there has nodes in its use, got "
+            "'us-east-1a'; use us-east-1b, or add a subnet",
+        ],
+    ),
     "a file system in a zone without subnets": (
         existing_document() | {"storage": {"lustre": [LUSTRE]}},
         [

@@ -535,6 +535,12 @@ def lustre_size_exists(file_system: Lustre) -> Mistakes:
 def lustre_zone_has_a_subnet(file_system: Lustre, network: Network) -> Mistakes:
     if network.zone_names and file_system.zone not in network.zone_names:
         yield refuse("zone", *network.why_no_subnet())
+    elif file_system.existing is None and network.vpc is not None:
+        # It lies beside nodes without accelerators.
+        zones = network.zones_for(accelerated=False)
+        if zones and file_system.zone not in zones:
+            wrong = "no subnet of network.subnets there has nodes in its use"
+            yield refuse("zone", wrong, f"use {' or '.join(zones)}, or add a subnet")
 
 
 @rule
