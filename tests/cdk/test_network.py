@@ -8,7 +8,8 @@ import pytest
 from aws_cdk.assertions import Match, Template
 
 from tests.support.construct_stacks import REGION, make_stack, resources, the
-from tests.support.pools import make_cluster
+from tests.support.existing_vpc import GROUP, VPC, existing_document
+from tests.support.pools import as_json, loads_own, make_cluster
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import NetworkPlan
 from ultrascale_constructs.network import Network
@@ -371,3 +372,42 @@ def test_a_vpc_without_pod_ranges_has_one_range() -> None:
         "AWS::EC2::VPCEndpoint",
         {"VpcEndpointType": "Gateway", "SubnetIds": Match.absent()},
     )
+
+
+class TestEndpointsInAVpcOfOthers:
+    """A second endpoint of a service fails the stack, and routes there are not ours."""
+
+    @staticmethod
+    def template(**endpoints: Any) -> Template:
+        document = existing_document(endpoints=endpoints)
+        stack = make_stack()
+        plan = plan_cluster(loads_own(as_json(document))).network
+        Network(stack, "Network", plan=plan, cluster_name="research", region="us-east-1")
+        return Template.from_stack(stack)
+
+    def test_only_those_that_the_file_names_are_made_in_its_subnets(self) -> None:
+        built = self.template(create=["sqs", "eks-auth"], present=["s3"], security_group=GROUP)
+
+        made = [body["Properties"] for body in resources(built, "AWS::EC2::VPCEndpoint")]
+        assert {each["ServiceName"] for each in made} == {
+            "com.amazonaws.us-east-1.sqs",
+            "com.amazonaws.us-east-1.eks-auth",
+        }
+        for each in made:
+            assert (each["VpcId"], each["SecurityGroupIds"]) == (VPC, [GROUP])
+            assert each["SubnetIds"] == ["subnet-0a1b2c3d4e5f60021", "subnet-0a1b2c3d4e5f60022"]
+        assert {body["Type"] for body in built.to_json()["Resources"].values()} == {
+            "AWS::EC2::VPCEndpoint"
+        }
+
+    def test_without_a_group_of_others_they_get_one_that_lets_every_range_in(self) -> None:
+        group = the(self.template(create=["sqs"]), "AWS::EC2::SecurityGroup")
+
+        assert group["VpcId"] == VPC
+        assert {rule["CidrIp"] for rule in group["SecurityGroupIngress"]} == {
+            "10.20.0.0/16",
+            "100.64.0.0/16",
+        }
+
+    def test_none_are_made_by_default(self) -> None:
+        assert self.template().to_json().get("Resources", {}) == {}

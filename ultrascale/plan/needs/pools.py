@@ -87,8 +87,9 @@ def interfaces_of(pool: PoolPlan) -> int:
 
 
 def endpoint_interfaces(plan: ClusterPlan) -> int:
-    """Return the network interfaces of a VPC's endpoints: one of each in each zone."""
-    return len(plan.network.interface_endpoints) * len(plan.network.zones)
+    """Return the network interfaces of the endpoints that are made: one of each in each zone."""
+    zones = {subnet.zone for subnet in plan.network.of_kind("private")}
+    return len(plan.network.interface_endpoints) * len(zones)
 
 
 def nat_gateways(plan: ClusterPlan) -> int:
