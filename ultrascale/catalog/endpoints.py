@@ -237,6 +237,14 @@ NAMES: Mapping[Feature, str] = MappingProxyType(
 )
 """Names of the features in a sentence."""
 
+CALLED_BY_INTERFACE = frozenset(
+    call.service
+    for calls in CALLS.values()
+    for call in calls
+    if SERVICES[call.service].kind == "interface"
+)
+"""Services that some cluster calls through an interface endpoint."""
+
 OF_OUR_VPC = (
     *("ec2", "ecr.api", "ecr.dkr", "sts", "logs", "monitoring", "ssm", "ssmmessages"),
     *("ec2messages", "eks", "eks-auth", "elasticloadbalancing", "autoscaling", "kms"),

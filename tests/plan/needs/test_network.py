@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.existing_vpc import OWNER, VPC, existing_document
+from tests.support.existing_vpc import OWNER, VPC, existing_document, subnets
 from tests.support.pools import POOL, SYSTEM_POOL, as_json, loads_own, make_cluster
 from ultrascale.plan import assemble, plan_cluster
 from ultrascale.plan.model import NetworkNeed, NetworkNeeds
@@ -122,3 +122,17 @@ def test_a_file_that_makes_its_own_vpc_tells_what_another_one_would_have_to_give
         "missing",
         "to-check",
     }
+
+
+def test_nodes_with_single_addresses_are_told_without_prefixes() -> None:
+    crowded = [
+        each | ({"free_addresses": 900, "free_prefixes": 0} if "nodes" in each["use"] else {})
+        for each in subnets()
+    ]
+
+    needs = about(needs_of(subnets=crowded), "subnets")
+
+    assert (
+        " free addresses, such as an empty /"
+        in needs["nodes in us-east-1a: subnet-0a1b2c3d4e5f60021"].need
+    )

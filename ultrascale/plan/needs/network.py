@@ -143,14 +143,18 @@ def _subnet(plan: ClusterPlan, need: SubnetNeeds, use: str) -> NetworkNeed:
 
 def _why_nodes(need: SubnetNeeds) -> str:
     nodes = need.figures["nodes"]
-    who = "nodes with accelerators and their pods" if need.kind == "accelerated" else "nodes, pods"
-    beside = "" if need.kind == "accelerated" else ", functions, endpoints and file systems"
-    return f"{who}{beside} at full size: {nodes.formula} = {_number(nodes)} nodes"
+    who = "with accelerators" if need.kind == "accelerated" else "without accelerators"
+    return (
+        f"nodes {who} with their pods, and what else lies there, at full size: {nodes.formula} = "
+        f"{_number(nodes)} nodes"
+    )
 
 
 def _size(need: SubnetNeeds) -> str:
     """Return a size that holds what a zone needs: a mask, or so many of the largest."""
-    prefixes = int(need.figures["prefixes_needed"].value or 0)
+    # Where blocks of 16 are not free, nodes take single addresses.
+    taken = need.figures.get("prefixes_needed")
+    prefixes = int(taken.value or 0) if taken is not None else 0
     addresses = int(need.figures["addresses_needed"].value or 0)
     # In a subnet of somebody else nothing is reserved: a single address may break any block.
     singles = addresses - prefixes * eks.ADDRESSES_PER_PREFIX

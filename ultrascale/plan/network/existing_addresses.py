@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ultrascale import catalog, config
-from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.catalog import eks, endpoints, hyperpod, vpc
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign
 from ultrascale.plan.network.subnets import WARM_PREFIXES
@@ -32,8 +32,6 @@ BUILD_ADDRESSES = 1
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/managing-metadata-performance.html
 _GIB_OF_A_FILE_SERVER = 1_200
 _GIB_OF_A_METADATA_SERVER = 24_000
-# Services of a cluster that we may make an interface endpoint for.
-_MOST_ENDPOINTS = 26
 
 Standing = Mapping[str, Mapping[str, int]]
 """Single addresses beside nodes, by subnet and purpose."""
@@ -353,7 +351,7 @@ def _endpoints(network: config.Network) -> int:
     """Return the most interface endpoints that we make: each has an address in every zone."""
     create = network.endpoints.create
     if create == "missing":
-        return max(_MOST_ENDPOINTS - len(network.endpoints.present), 0)
+        return len(endpoints.CALLED_BY_INTERFACE - {*network.endpoints.present})
     return 0 if create in (None, "none") else len(create)
 
 
