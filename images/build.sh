@@ -7,6 +7,12 @@
 # TAG               tag of every image instead of its own; empty: its own
 # ONLY              repositories to build for, with spaces between them; empty: all of BUILDS
 # PUBLIC_REGION     Region of Amazon ECR Public to log in to; empty: pull from it without a login
+# DOCKERFILES       folder that holds a folder for each Dockerfile; empty: images
+# MIRROR            host of the registry in Amazon ECR that base images come from; empty: none
+# MIRROR_REGION     its Region
+# PIP_INDEX         URL of the index that Python packages come from; empty: pip's own
+# CODEARTIFACT_*    DOMAIN, OWNER and REGION of AWS CodeArtifact, where that index is one of its
+#                   repositories; empty: the index asks for no credentials
 set -euo pipefail
 
 log_in() { docker login --username AWS --password-stdin "$1"; }
@@ -30,7 +36,26 @@ for repository in ${ONLY:-}; do
     fi
 done
 
+# The file is a secret of the build: no layer and no command line holds what is in it.
+settings=$(mktemp -d)
+trap 'rm -rf "$settings"' EXIT
+secrets=()
+if [[ -n ${PIP_INDEX:-} ]]; then
+    index=$PIP_INDEX
+    if [[ -n ${CODEARTIFACT_DOMAIN:-} ]]; then
+        token=$(aws codeartifact get-authorization-token --domain "$CODEARTIFACT_DOMAIN" \
+            --domain-owner "$CODEARTIFACT_OWNER" --region "$CODEARTIFACT_REGION" \
+            --query authorizationToken --output text)
+        index=https://aws:$token@${index#https://}
+    fi
+    (umask 077 && printf '[global]\nindex-url = %s\n' "$index" >"$settings/pip.conf")
+    secrets=(--secret "id=pip.conf,src=$settings/pip.conf")
+fi
+
 aws ecr get-login-password | log_in "$REGISTRY"
+if [[ -n ${MIRROR:-} && $MIRROR != "$REGISTRY" ]]; then
+    aws ecr get-login-password --region "$MIRROR_REGION" | log_in "$MIRROR"
+fi
 if [[ -n ${PUBLIC_REGION:-} ]]; then
     aws ecr-public get-login-password --region "$PUBLIC_REGION" | log_in public.ecr.aws
 fi
@@ -45,8 +70,8 @@ for build in $BUILDS; do
         continue
     fi
     echo "$image: building images/$dockerfile"
-    docker build --pull --platform "linux/$architecture" --file "images/$dockerfile/Dockerfile" \
-        --tag "$image" .
+    docker build --pull --platform "linux/$architecture" ${secrets[@]+"${secrets[@]}"} \
+        --file "${DOCKERFILES:-images}/$dockerfile/Dockerfile" --tag "$image" .
     docker push "$image"
     # The next base image needs the space.
     docker system prune --all --force

@@ -18,8 +18,13 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import ImageBuilderPlan, ImageBuildPlan
-from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale.plan.model import (
+    BuildMirrorPlan,
+    CodeArtifactPlan,
+    ImageBuilderPlan,
+    ImageBuildPlan,
+)
+from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards
 from ultrascale_constructs.cdk_types import principal
 from ultrascale_constructs.log_group import define_log_group
 
@@ -42,6 +47,9 @@ _PUSH = (
     "ecr:PutImage",
     "ecr:UploadLayerPart",
 )
+# The rest of what `docker pull` calls, beside the login.
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-pull-iam.html
+_PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 _BUILD = {"version": "0.2", "phases": {"build": {"commands": ["bash images/build.sh"]}}}
 
 
@@ -70,7 +78,7 @@ class ImageBuilder(Construct):
         self._plan = plan
         self._project_name = names.image_builder(cluster_name)
         group = define_log_group(self, retention_days=plan.log_retention_days)
-        with _staged(plan.sources) as folder:
+        with _staged(plan.sources, plan.texts) as folder:
             sources = assets.Asset(
                 self, "Sources", path=str(folder), asset_hash=_hash_of_modes(folder)
             )
@@ -87,8 +95,23 @@ class ImageBuilder(Construct):
             ":".join((self._repository(build), build.dockerfile, build.architecture, build.tag))
             for build in builds
         )
-        public = {"PUBLIC_REGION": self._plan.public_region} if self._plan.public_region else {}
-        return {"REGISTRY": registry, "BUILDS": " ".join(each), **public}
+        mirror, pip = self._plan.mirror, self._plan.pip
+        variables = {
+            "REGISTRY": registry,
+            "BUILDS": " ".join(each),
+            "DOCKERFILES": self._plan.dockerfiles,
+            "PUBLIC_REGION": self._plan.public_region,
+            "MIRROR": None if mirror is None else mirror.host,
+            "MIRROR_REGION": None if mirror is None else mirror.region,
+            "PIP_INDEX": None if pip is None else pip.url,
+        }
+        if pip is not None and pip.repository is not None:
+            variables |= {
+                "CODEARTIFACT_DOMAIN": pip.repository.domain,
+                "CODEARTIFACT_OWNER": pip.repository.owner,
+                "CODEARTIFACT_REGION": pip.repository.region,
+            }
+        return {name: value for name, value in variables.items() if value is not None}
 
     def _project_arn(self) -> str:
         return Stack.of(self).format_arn(
@@ -173,6 +196,10 @@ class ImageBuilder(Construct):
             # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
             for action in ("ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"):
                 role.add_to_policy(iam.PolicyStatement(actions=[action], resources=["*"]))
+        if self._plan.mirror is not None:
+            _allow_pull(role, self._plan.mirror)
+        if self._plan.pip is not None and self._plan.pip.repository is not None:
+            _allow_packages(role, self._plan.pip.repository)
         acknowledge(
             role,
             {
@@ -199,9 +226,66 @@ class ImageBuilder(Construct):
         )
 
 
+def _allow_pull(role: iam.Role, mirror: BuildMirrorPlan) -> None:
+    """Let the project pull from the mirror; the mirror of another account has to agree."""
+    repositories = Stack.of(role).format_arn(
+        service="ecr",
+        account=mirror.account,
+        region=mirror.region,
+        resource="repository",
+        resource_name=f"{mirror.prefix}/*" if mirror.prefix else "*",
+    )
+    role.add_to_policy(iam.PolicyStatement(actions=[*_PULL], resources=[repositories]))
+    acknowledge_wildcards(
+        role, {_shown(repositories, role): "base images have a repository each in the mirror"}
+    )
+
+
+def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
+    """Let the project read packages of one repository.
+
+    Source: https://docs.aws.amazon.com/codeartifact/latest/ug/tokens-authentication.html
+    """
+    stack = Stack.of(role)
+
+    def arn(resource: str, name: str) -> str:
+        return stack.format_arn(
+            service="codeartifact",
+            account=packages.owner,
+            region=packages.region,
+            resource=resource,
+            resource_name=name,
+        )
+
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["codeartifact:GetAuthorizationToken"],
+            resources=[arn("domain", packages.domain)],
+        )
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["codeartifact:ReadFromRepository"],
+            resources=[arn("repository", f"{packages.domain}/{packages.name}")],
+        )
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["sts:GetServiceBearerToken"],
+            resources=["*"],
+            conditions={"StringEquals": {"sts:AWSServiceName": "codeartifact.amazonaws.com"}},
+        )
+    )
+
+
+def _shown(arn: str, role: iam.Role) -> str:
+    """Return an ARN as cdk-nag shows it, whose partition only the deployment knows."""
+    return arn.replace(Stack.of(role).partition, "<AWS::Partition>")
+
+
 @contextmanager
-def _staged(sources: Mapping[str, Path]) -> Generator[Path]:
-    """Lay out ``sources`` in a folder of their own: an installed package has them in several.
+def _staged(sources: Mapping[str, Path], texts: Mapping[str, str]) -> Generator[Path]:
+    """Lay out files in a folder of their own: an installed package has them in several.
 
     The CDK copies an asset as soon as it is defined. As in Git, a file is executable or it is not.
     """
@@ -211,6 +295,10 @@ def _staged(sources: Mapping[str, Path]) -> Generator[Path]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             copyfile(file, folder / path)
             (folder / path).chmod(0o755 if _is_executable(file) else 0o644)
+        for path, text in texts.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+            (folder / path).chmod(0o644)
         yield folder
 
 

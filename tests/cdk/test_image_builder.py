@@ -16,7 +16,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
 from ultrascale.ejected import Ejected
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.delivery.build_context import SENT
+from ultrascale.plan.delivery.build_context import sources_of
 from ultrascale.plan.delivery.images import plan_image_builder
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
@@ -32,6 +32,9 @@ BUILDS = (
         repository="team/board", dockerfile="tensorboard", architecture="arm64", tag="ba9876543210"
     ),
 )
+GPU = ImageBuildPlan(
+    repository="llm", dockerfile="nvidia", architecture="amd64", tag="0123456789ab"
+)
 KEY = f"arn:aws:kms:{REGION}:111122223333:key/1"
 
 
@@ -43,7 +46,7 @@ def build(region: str = REGION) -> Template:
         cluster_name="research",
         region=REGION,
         builds=BUILDS,
-        plan=plan_image_builder(region, ()),
+        plan=plan_image_builder(region, (), builds=BUILDS),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
     return Template.from_stack(stack)
@@ -72,7 +75,7 @@ def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path)
             cluster_name="research",
             region=REGION,
             builds=BUILDS,
-            plan=plan_image_builder(REGION, (mine,)),
+            plan=plan_image_builder(REGION, (mine,), builds=(GPU,)),
             key=kms.Key.from_key_arn(stack, "Key", KEY),
         )
         app = cdk.Stage.of(stack)
@@ -103,7 +106,7 @@ def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
         cluster_name="research",
         region=REGION,
         builds=BUILDS,
-        plan=plan_image_builder(REGION, (mine,)),
+        plan=plan_image_builder(REGION, (mine,), builds=(GPU,)),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
 
@@ -113,7 +116,7 @@ def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
     assert image.read_text() == "FROM mine\n"
     # The rest of the folder is the user's as well: they may have removed a file.
     assert [path.name for path in image.parent.iterdir()] == ["Dockerfile"]
-    assert (image.parents[1] / "neuron" / "Dockerfile").is_file()
+    assert (image.parents[2] / "training" / "pyproject.toml").is_file()
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +232,67 @@ def test_its_role_is_complete_before_it_is_made(built: Template) -> None:
     assert policy in body["DependsOn"]
 
 
+@pytest.fixture(scope="module")
+def closed() -> Template:
+    cluster = make_cluster(
+        images={
+            "repositories": ["llm"],
+            "mirror": f"444455556666.dkr.ecr.{REGION}.amazonaws.com/copies",
+            "packages": {
+                "pip": f"https://corp-444455556666.d.codeartifact.{REGION}.amazonaws.com"
+                "/pypi/all/simple/"
+            },
+        }
+    )
+    plan = plan_cluster(cluster).image_builder
+    assert plan is not None
+    stack = make_stack()
+    ImageBuilder(
+        stack,
+        "Builder",
+        cluster_name="research",
+        region=REGION,
+        builds=(GPU,),
+        plan=plan,
+        key=kms.Key.from_key_arn(stack, "Key", KEY),
+    )
+    return Template.from_stack(stack)
+
+
+class TestMirror:
+    """A build that reaches a mirror and a repository of packages, and no public host."""
+
+    def test_it_knows_where_to_log_in(self, closed: Template) -> None:
+        told = variables(the(closed, PROJECT))
+
+        assert told["MIRROR"] == f"444455556666.dkr.ecr.{REGION}.amazonaws.com"
+        assert (told["MIRROR_REGION"], told["DOCKERFILES"]) == (REGION, "mirrored")
+        assert told["PIP_INDEX"].endswith("/pypi/all/simple/")
+        assert (told["CODEARTIFACT_DOMAIN"], told["CODEARTIFACT_OWNER"]) == (
+            "corp",
+            "444455556666",
+        )
+        assert "PUBLIC_REGION" not in told
+
+    def test_it_pulls_from_the_mirror_and_reads_one_repository_of_packages(
+        self, closed: Template
+    ) -> None:
+        on = dict(allowed(closed))
+
+        assert f"ecr:{REGION}:444455556666:repository/copies/*" in on["ecr:GetDownloadUrlForLayer"]
+        assert f"{REGION}:444455556666:domain/corp" in on["codeartifact:GetAuthorizationToken"]
+        assert "repository/corp/all" in on["codeartifact:ReadFromRepository"]
+        assert not [action for action in on if action.startswith("ecr-public")]
+
+    def test_its_only_login_beyond_a_registry_is_for_packages(self, closed: Template) -> None:
+        statements = the(closed, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
+        (bearer,) = (each for each in statements if "sts:" in str(each["Action"]))
+
+        assert bearer["Condition"] == {
+            "StringEquals": {"sts:AWSServiceName": "codeartifact.amazonaws.com"}
+        }
+
+
 class TestStack:
     """What a user of the Trainium cluster sees."""
 
@@ -265,9 +329,11 @@ class TestStack:
         )
         files = [path.relative_to(sources) for path in sources.rglob("*") if path.is_file()]
 
-        assert {path for path in SENT if not [f for f in files if f.is_relative_to(path)]} == set()
-        assert [f for f in files if not [path for path in SENT if f.is_relative_to(path)]] == []
-        assert Path("images/build.sh") in files
+        used = {source for name in ("neuron", "tensorboard") for source in sources_of(name)}
+        assert {path for path in used if not [f for f in files if f.is_relative_to(path)]} == set()
+        assert [f for f in files if not [path for path in used if f.is_relative_to(path)]] == [
+            Path("images/build.sh")
+        ]
         assert not [path for path in files if "__pycache__" in path.parts]
 
     def test_repositories_alone_make_no_project(self) -> None:

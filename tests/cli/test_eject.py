@@ -69,7 +69,7 @@ def test_a_changed_dockerfile_is_built_under_a_tag_of_its_own(
     staged = sources()
     assert staged[f"{IMAGE}/Dockerfile"] == Path(IMAGE) / "Dockerfile"
     assert staged[f"{IMAGE}/extra.sh"] == Path(IMAGE) / "extra.sh"
-    assert staged["images/nvidia/Dockerfile"] == resource("images/nvidia/Dockerfile")
+    assert staged["images/tensorboard/Dockerfile"] == resource("images/tensorboard/Dockerfile")
 
 
 def test_whatever_a_user_adds_to_an_image_is_built_but_not_what_tools_leave(

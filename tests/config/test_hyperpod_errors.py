@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.config_documents import mistakes_in, with_pool
+from tests.support.existing_vpc import OWNER, VPC, existing_document
 from tests.support.pools import (
     GOVERNED_POOL,
     HYPERPOD_POOL,
@@ -217,6 +218,18 @@ BAD = {
         "use one of us-east-1a, us-east-1b, or add it there",
     ),
 }
+
+
+BAD["chart that no build can install"] = (
+    existing_document(
+        SYSTEM_POOL,
+        HYPERPOD_POOL | {"purchase": ON_DEMAND, "zones": ["us-east-1a"]},
+        vpc={"id": VPC, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"], "owner": OWNER},
+    ),
+    "pools[hp].provisioner: a build in the VPC installs HyperPod's chart, and AWS CodeBuild runs "
+    "in no subnet that another account shares, got 'hyperpod'; "
+    "use another provisioner, or a VPC of this account",
+)
 
 
 @pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))

@@ -43,3 +43,17 @@ def test_every_wrong_dockerfile_is_named_at_once() -> None:
     found = mistakes(repositories=["bert", "llama"], builds={"bert": "gpu", "llama": "jax"})
 
     assert [line.split(": ")[1] for line in found] == ["images.builds.bert", "images.builds.llama"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://corp-444455556666.d.codeartifact.us-east-1.amazonaws.com/pypi/mirror/",
+        "https://corp.d.codeartifact.us-east-1.amazonaws.com/pypi/mirror/simple/",
+    ],
+)
+def test_a_url_of_code_artifact_says_whose_repository_it_is(url: str) -> None:
+    (found,) = mistakes(packages={"pip": url})
+
+    assert found.startswith("cluster file: images.packages.pip: not the whole URL of a repository")
+    assert found.endswith("/pypi/NAME/simple/")

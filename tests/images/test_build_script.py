@@ -17,6 +17,7 @@ BUILDS = "research/bert:neuron:amd64:0123456789ab research/board:tensorboard:arm
 AWS = """#!/usr/bin/env bash
 echo "aws $*" >>"$CALLS"
 if [[ $2 == get-login-password ]]; then echo secret; exit; fi
+if [[ $2 == get-authorization-token ]]; then echo "$TOKEN"; exit; fi
 [[ -e $FAILURE ]] && { cat "$FAILURE" >&2; exit 254; }
 grep -qx -- "$4 $6" "$HELD" && exit
 echo "An error occurred (ImageNotFoundException) when calling DescribeImages" >&2
@@ -26,6 +27,10 @@ DOCKER = """#!/usr/bin/env bash
 echo "docker $*" >>"$CALLS"
 [[ $1 == login ]] && cat >>"$CALLS.passwords"
 [[ $1 == "$BREAKS" ]] && exit 1
+while (($#)); do
+    [[ $1 == --secret ]] && cp "${2#*src=}" "$CALLS.pip"
+    shift
+done
 exit 0
 """
 
@@ -55,6 +60,7 @@ class Registry:
             "HELD": str(self._folder / "held"),
             "FAILURE": str(self._folder / "failure"),
             "BREAKS": "",
+            "TOKEN": "secret-token",
             "REGISTRY": REGISTRY,
             "BUILDS": BUILDS,
             **variables,
@@ -68,6 +74,12 @@ class Registry:
             check=False,
             timeout=60,
         )
+
+    @property
+    def pip(self) -> str | None:
+        """What the last build knew as pip's settings."""
+        file = self._folder / "calls.pip"
+        return file.read_text() if file.exists() else None
 
     def calls(self, start: str) -> list[str]:
         calls = self._folder / "calls"
@@ -174,3 +186,50 @@ def test_the_disk_is_emptied_for_the_next_base(registry: Registry) -> None:
     registry.run()
 
     assert len(registry.calls("docker system prune")) == 2
+
+
+def test_packages_come_from_the_index_of_the_cluster_file(registry: Registry) -> None:
+    registry.run(PIP_INDEX="https://packages.example.com/simple/")
+
+    assert registry.pip == "[global]\nindex-url = https://packages.example.com/simple/\n"
+
+
+def test_without_an_index_a_build_has_no_settings_of_pip(registry: Registry) -> None:
+    answer = registry.run()
+
+    assert answer.returncode == 0, answer.stderr
+    assert registry.pip is None
+
+
+def test_the_token_of_code_artifact_reaches_pip_and_no_log(registry: Registry) -> None:
+    answer = registry.run(
+        PIP_INDEX="https://corp-1.d.codeartifact.us-east-1.amazonaws.com/pypi/all/simple/",
+        CODEARTIFACT_DOMAIN="corp",
+        CODEARTIFACT_OWNER="444455556666",
+        CODEARTIFACT_REGION="us-east-1",
+    )
+
+    assert registry.pip == (
+        "[global]\nindex-url = https://aws:secret-token@corp-1.d.codeartifact.us-east-1"
+        ".amazonaws.com/pypi/all/simple/\n"
+    )
+    (asked,) = registry.calls("aws codeartifact")
+    assert "--domain corp --domain-owner 444455556666 --region us-east-1" in asked
+    assert not [call for call in registry.calls("") if "secret-token" in call]
+    assert "secret-token" not in answer.stdout + answer.stderr
+
+
+def test_base_images_come_from_the_mirror_after_a_login(registry: Registry) -> None:
+    mirror = "444455556666.dkr.ecr.eu-west-1.amazonaws.com"
+
+    registry.run(MIRROR=mirror, MIRROR_REGION="eu-west-1", DOCKERFILES="mirrored")
+
+    assert "aws ecr get-login-password --region eu-west-1" in registry.calls("aws ecr get-login")
+    assert [call.split()[-1] for call in registry.calls("docker login")] == [REGISTRY, mirror]
+    assert "--file mirrored/neuron/Dockerfile" in registry.calls("docker build")[0]
+
+
+def test_a_mirror_in_the_same_registry_takes_no_second_login(registry: Registry) -> None:
+    registry.run(MIRROR=REGISTRY, MIRROR_REGION="us-west-2")
+
+    assert len(registry.calls("docker login")) == 1

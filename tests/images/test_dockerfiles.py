@@ -91,6 +91,15 @@ def test_nothing_is_installed_that_is_not_pinned_by_its_hash(name: str) -> None:
 
 
 @each
+def test_packages_come_from_an_index_that_a_build_can_set(name: str) -> None:
+    for argument in arguments(name, "RUN"):
+        if "--requirement" in argument:
+            assert argument.startswith("--mount=type=secret,id=pip.conf,target=/etc/pip.conf ")
+        else:
+            assert " pip " not in argument or "--no-index" in argument
+
+
+@each
 def test_everything_that_is_copied_is_part_of_the_tag(name: str) -> None:
     copied = [argument for argument in arguments(name, "COPY") if "--from=" not in argument]
     sources = {source for argument in copied for source in argument.split()[:-1]}

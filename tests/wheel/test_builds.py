@@ -28,7 +28,7 @@ print(json.dumps({
     "images": str(resource("images")),
     "tags": {name: content_tag(name, "amd64") for name in SOURCES},
     "context": {path: hashlib.sha256(file.read_bytes()).hexdigest()
-                for path, file in build_context().items()},
+                for path, file in build_context(SOURCES).items()},
 }))
 """
 
@@ -136,7 +136,7 @@ def test_images_of_an_installed_package_have_the_tags_of_the_checkout(
     assert told == {
         "images": str(tmp_path / PREFIX / "images"),
         "tags": {name: content_tag(name, "amd64") for name in SOURCES},
-        "context": digests(build_context()),
+        "context": digests(build_context(SOURCES)),
     }
 
 

@@ -4,6 +4,7 @@ Source: https://docs.aws.amazon.com/eks/latest/userguide/add-ons-images.html
 Source: https://github.com/awslabs/amazon-eks-ami/blob/main/nodeadm/internal/aws/ecr/ecr.go
 """
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
@@ -116,3 +117,31 @@ def ecr_registry(account: str, region: str) -> str:
 def domain(region: str) -> str:
     """Return the domain that AWS's names of hosts in ``region`` end in."""
     return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
+
+
+_ECR = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z.-]+")
+
+
+def parse_ecr_registry(host: str) -> tuple[str, str] | None:
+    """Return the account and the Region of a private registry of ECR; None where it is none."""
+    found = _ECR.fullmatch(host)
+    return None if found is None else (found["account"], found["region"])
+
+
+# Source: https://docs.aws.amazon.com/codeartifact/latest/ug/python-configure-pip.html
+# Source: https://docs.aws.amazon.com/codeartifact/latest/ug/dualstack-endpoints.html
+_CODE_ARTIFACT = re.compile(
+    r"https://(?P<domain>[a-z][a-z0-9-]*[a-z0-9])-(?P<owner>\d{12})\.d\.codeartifact\."
+    r"(?P<region>[a-z0-9-]+)\.(?:amazonaws\.com|on\.aws)/pypi/(?P<repository>[^/]+)/simple/?"
+)
+CODE_ARTIFACT_HOST = re.compile(r"https://[^/]+\.d\.codeartifact\.")
+"""The beginning of URLs of AWS CodeArtifact."""
+
+
+def parse_code_artifact(url: str) -> Mapping[str, str] | None:
+    """Return ``domain``, ``owner``, ``region`` and ``repository`` of a CodeArtifact index of pip.
+
+    None where ``url`` is no such index.
+    """
+    found = _CODE_ARTIFACT.fullmatch(url)
+    return None if found is None else found.groupdict()

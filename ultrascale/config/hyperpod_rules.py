@@ -8,6 +8,7 @@ from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity
+from ultrascale.config.network import Network, is_shared
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
@@ -17,6 +18,18 @@ def hyperpod_has_nodes(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
     if settings != HyperPod() and not any(map(_is_hyperpod, pools)):
         wrong = "no pool has provisioner: hyperpod"
         yield refuse("", wrong, "add one, or remove hyperpod", got="")
+
+
+@rule
+def builds_run_in_the_vpc(pool: Pool, network: Network, identity: Identity) -> Mistakes:
+    """Yield a pool whose chart no build can install: the API server may be private.
+
+    Source: https://docs.aws.amazon.com/codebuild/latest/userguide/vpc-support.html#vpc-limitations
+    """
+    if pool.is_hyperpod and is_shared(network, identity.account):
+        wrong = "a build in the VPC installs HyperPod's chart, and AWS CodeBuild runs in no subnet"
+        wrong += " that another account shares"
+        yield refuse("provisioner", wrong, "use another provisioner, or a VPC of this account")
 
 
 @rule

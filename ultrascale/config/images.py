@@ -78,7 +78,7 @@ MirrorLocation = Annotated[str, AfterValidator(_mirror)]
 IndexUrl = Annotated[
     str,
     matching(
-        r"https://[^\s/?#@]+(?:/[^\s?#]*)?",
+        r"https://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~%/+-]*)?",
         "not the https URL of a package index",
         "write it without credentials, such as https://packages.example.com/pypi/simple/",
     ),
@@ -89,7 +89,9 @@ class Packages(Section):
     """Mirrors of package indexes, for builds of images."""
 
     pip: IndexUrl
-    """Simple index of Python packages, as pip's `--index-url` takes it."""
+    """Simple index of Python packages, as pip's `--index-url` takes it. Builds log in to one of AWS
+    CodeArtifact; any other they read without credentials, from outside the VPC.
+    """
 
 
 class Images(Section):
@@ -137,6 +139,14 @@ def copies_come_one_way(images: Images) -> Mistakes:
     if images.mirror is not None and images.pull_through:
         wrong = "a cache beside images.mirror, which holds every image"
         yield refuse("pull_through", wrong, "keep one of the two")
+
+
+@rule
+def code_artifact_is_whole(packages: Packages) -> Mistakes:
+    is_there = registries.CODE_ARTIFACT_HOST.match(packages.pip)
+    if is_there and registries.parse_code_artifact(packages.pip) is None:
+        todo = "write https://DOMAIN-OWNER.d.codeartifact.REGION.amazonaws.com/pypi/NAME/simple/"
+        yield refuse("pip", "not the whole URL of a repository of AWS CodeArtifact", todo)
 
 
 @rule

@@ -158,6 +158,7 @@ def assemble(
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools, ejected)
+    mirror = plan_mirror(cluster, lock)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     planned = ClusterPlan(
@@ -202,10 +203,18 @@ def assemble(
         output_access=plan_output_access(cluster),
         repositories=cluster.images.repositories,
         image_builds=builds,
-        image_builder=plan_image_builder(cluster.region, ejected) if builds else None,
+        image_builder=plan_image_builder(
+            cluster.region,
+            ejected,
+            builds=builds,
+            mirror=mirror,
+            packages=cluster.images.packages,
+        )
+        if builds
+        else None,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
         image_cache=plan_image_cache(cluster, scale),
-        mirror=plan_mirror(cluster, lock),
+        mirror=mirror,
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),

@@ -120,7 +120,7 @@ def test_docker_leaves_out_what_the_tag_leaves_out() -> None:
 
 
 def test_what_is_built_from_is_what_docker_would_be_sent() -> None:
-    context = build_context()
+    context = build_context(SOURCES)
 
     assert all(context[path] == resource(path) for path in context)
     sent = [path for path in SENT if not [file for file in context if file.startswith(path)]]

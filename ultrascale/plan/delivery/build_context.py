@@ -1,7 +1,7 @@
 """The build context of container images: the files that they are built from."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from stat import S_IXUSR
@@ -33,6 +33,7 @@ _CORE = (
 # `.dockerignore` names the same, for builds in a checkout.
 SENT = ("backend", "images", "training", *_CORE)
 
+_SCRIPT = "images/build.sh"
 _WHEEL = "images/wheel-requirements.txt"
 _TRAINING = (_WHEEL, "training")
 # The backend names images by their tags, and so has the sources of which these are hashes.
@@ -77,7 +78,7 @@ def content_tag(
         UltrascaleError: A file of the product is missing.
     """
     digest = sha256(f"{architecture}\0".encode())
-    for source in (f"images/{dockerfile}", *SOURCES[dockerfile]):
+    for source in sources_of(dockerfile):
         for path, file in _files(source, ejected, locate):
             content = file.read_bytes()
             # None of our own is executable, and the backend cannot tell whose a file is.
@@ -114,17 +115,26 @@ def is_non_root(
     return bool(users) and bool((users[-1] or "0").strip("0"))
 
 
-def build_context(ejected: Sequence[Ejected] = ()) -> Mapping[str, Path]:
+def build_context(
+    dockerfiles: Iterable[str], ejected: Sequence[Ejected] = ()
+) -> Mapping[str, Path]:
     """Return the files that images are built from, by their paths in the folder of the build.
 
     Args:
+        dockerfiles: Names of the folders of `images` that images are built from.
         ejected: The user's own copies, which stand in the place of the product's files.
 
     Raises:
         UltrascaleError: A file of the product is missing.
     """
-    found = (file for source in SENT for file in _files(source, ejected, resource))
+    wanted = {_SCRIPT, *(source for name in dockerfiles for source in sources_of(name))}
+    found = (file for source in sorted(wanted) for file in _files(source, ejected, resource))
     return MappingProxyType(dict(found))
+
+
+def sources_of(dockerfile: str) -> tuple[str, ...]:
+    """Return the files and folders that the image of ``images/<dockerfile>`` is built from."""
+    return (f"images/{dockerfile}", *SOURCES[dockerfile])
 
 
 def _files(source: str, ejected: Sequence[Ejected], locate: Locate) -> Iterator[tuple[str, Path]]:

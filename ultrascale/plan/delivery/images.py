@@ -1,17 +1,24 @@
 """Container images: their builds, their names in ECR, and a cache of public registries."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ultrascale import catalog, config
 from ultrascale.catalog import build_environment, regions, registries
 from ultrascale.ejected import Ejected
+from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names, retention
+from ultrascale.plan.delivery.base_images import mirrored
 from ultrascale.plan.delivery.build_context import build_context, content_tag, is_non_root
 from ultrascale.plan.model import (
+    BuildMirrorPlan,
+    CodeArtifactPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
+    MirrorPlan,
+    PackageIndexPlan,
     PoolPlan,
     ScalePlan,
 )
@@ -21,6 +28,8 @@ _BY_NAME = ("tensorboard", "backend")
 # What the bases of the other Dockerfiles are for.
 _X86: catalog.Architecture = "amd64"
 _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None: "cpu"}
+# Folder in the build's sources for Dockerfiles that take their bases from the mirror.
+_MIRRORED = "mirrored"
 _NAME_IT = "name its Dockerfile in images.builds"
 
 
@@ -44,15 +53,83 @@ def plan_image_builds(
     )
 
 
-def plan_image_builder(region: str, ejected: Sequence[Ejected]) -> ImageBuilderPlan:
-    """Return the build of the images of a cluster in ``region``, from the user's own copies."""
+def plan_image_builder(
+    region: str,
+    ejected: Sequence[Ejected],
+    *,
+    builds: Sequence[ImageBuildPlan],
+    mirror: MirrorPlan | None = None,
+    packages: config.Packages | None = None,
+) -> ImageBuilderPlan:
+    """Return the build of the images of a cluster.
+
+    Args:
+        region: Region of the cluster.
+        ejected: The user's own copies of files of the product.
+        builds: The images.
+        mirror: Where base images come from instead of their publishers; None: from these.
+        packages: Indexes that packages come from instead of the public ones.
+
+    Raises:
+        UltrascaleError: A file is missing, or a Dockerfile is no text.
+    """
+    names_of = sorted({build.dockerfile for build in builds})
+    sources = build_context(names_of, ejected)
+    texts = _mirrored(names_of, sources, mirror)
+    # The backend computes tags of images from their files as they are.
+    replaced = texts and "backend" not in names_of
+    dropped = {f"images/{name}/Dockerfile" for name in names_of if replaced}
     # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
-    has_account = regions.lookup_region(region).partition == "aws"
+    has_account = regions.lookup_region(region).partition == "aws" and mirror is None
     return ImageBuilderPlan(
         build=build_environment.BUILD_ENVIRONMENT,
         public_region=build_environment.PUBLIC_REGION if has_account else None,
-        sources=build_context(ejected),
+        sources={path: file for path, file in sources.items() if path not in dropped},
         log_retention_days=retention.LOG_DAYS,
+        dockerfiles=_MIRRORED if texts else "images",
+        texts=texts,
+        mirror=None if mirror is None else _login(mirror),
+        pip=None if packages is None else _index(packages.pip),
+    )
+
+
+def _mirrored(
+    dockerfiles: Sequence[str], sources: Mapping[str, Path], mirror: MirrorPlan | None
+) -> Mapping[str, str]:
+    texts: dict[str, str] = {}
+    if mirror is None:
+        return texts
+    for name in dockerfiles:
+        file = sources[f"images/{name}/Dockerfile"]
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            raise UltrascaleError(f"{file}: cannot be read: {error}") from None
+        texts[f"{_MIRRORED}/{name}/Dockerfile"] = mirrored(text, mirror)
+    return texts
+
+
+def _login(mirror: MirrorPlan) -> BuildMirrorPlan | None:
+    host, _, prefix = mirror.location.partition("/")
+    found = registries.parse_ecr_registry(host)
+    if found is None:
+        return None
+    account, region = found
+    return BuildMirrorPlan(host=host, account=account, region=region, prefix=prefix)
+
+
+def _index(url: str) -> PackageIndexPlan:
+    found = registries.parse_code_artifact(url)
+    return PackageIndexPlan(
+        url=url,
+        repository=None
+        if found is None
+        else CodeArtifactPlan(
+            domain=found["domain"],
+            owner=found["owner"],
+            region=found["region"],
+            name=found["repository"],
+        ),
     )
 
 

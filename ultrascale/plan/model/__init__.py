@@ -32,11 +32,14 @@ from ultrascale.plan.model.hyperpod_chart import (
     RemoteChartPlan,
 )
 from ultrascale.plan.model.images import (
+    BuildMirrorPlan,
+    CodeArtifactPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
     MirrorPlan,
+    PackageIndexPlan,
     published,
 )
 from ultrascale.plan.model.jobs import (
@@ -206,6 +209,7 @@ __all__ = [
     "BucketNamePlan",
     "BucketPlan",
     "Budget",
+    "BuildMirrorPlan",
     "CallerRightPlan",
     "CapacityType",
     "CheckpointNeeds",
@@ -215,6 +219,7 @@ __all__ = [
     "ClusterPlan",
     "ClusterQueuePlan",
     "ClusterRolePlan",
+    "CodeArtifactPlan",
     "CohortPlan",
     "ControlPlaneNeeds",
     "ControlPlanePlan",
@@ -296,6 +301,7 @@ __all__ = [
     "ObjectivePlan",
     "ObservabilityPlan",
     "OutputAccessPlan",
+    "PackageIndexPlan",
     "PartPlan",
     "PipelinePlan",
     "PlacementPlan",

@@ -37,12 +37,70 @@ class ImageBuilderPlan:
             account there.
         sources: The files that images are built from, by their paths in the folder of the build.
         log_retention_days: How long the logs of builds are kept, in days.
+        dockerfiles: Folder in the folder of the build that holds a folder for each Dockerfile.
+        texts: Files that are written for the build, by path, with their content: Dockerfiles that
+            take their base images from a mirror.
+        mirror: Mirror in Amazon ECR that it pulls base images from; None without one, and where
+            the mirror asks for no login of ours.
+        pip: Index of Python packages that it takes in place of the public one; None: that one.
     """
 
     build: BuildEnvironment
     public_region: str | None
     sources: Mapping[str, Path]
     log_retention_days: int
+    dockerfiles: str
+    texts: Mapping[str, str]
+    mirror: "BuildMirrorPlan | None"
+    pip: "PackageIndexPlan | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildMirrorPlan:
+    """A mirror in Amazon ECR, as builds log in to it.
+
+    Attributes:
+        host: Its registry.
+        account: Account of the registry.
+        region: Region of the registry.
+        prefix: Beginning of the names of its repositories, without the slash behind it.
+    """
+
+    host: str
+    account: str
+    region: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageIndexPlan:
+    """An index of packages.
+
+    Attributes:
+        url: Its URL, without credentials.
+        repository: The repository of AWS CodeArtifact that it is; None: it is of another kind, and
+            asks for no credentials.
+    """
+
+    url: str
+    repository: "CodeArtifactPlan | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeArtifactPlan:
+    """A repository of AWS CodeArtifact.
+
+    Attributes:
+        domain: Its domain.
+        owner: Account of the domain.
+        region: Region of the domain.
+        name: Its name.
+    """
+
+    domain: str
+    owner: str
+    region: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

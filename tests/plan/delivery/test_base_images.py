@@ -1,0 +1,149 @@
+"""Base images from the mirror: one that is left out is pulled from the internet by each build."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pools import make_cluster
+from ultrascale.ejected import Ejected
+from ultrascale.mirror_lock import MirrorLock
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.delivery.base_images import base_images, mirrored
+from ultrascale.plan.model import ImageBuilderPlan, MirrorPlan
+
+MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
+PYTHON = "public.ecr.aws/docker/library/python:3.12.13-slim-trixie"
+DIGEST = "sha256:" + "a" * 64
+IMAGES = {"repositories": ["llm"], "builds": {"llm": "nvidia"}}
+
+
+def the_mirror(digests: dict[str, str] | None = None) -> MirrorPlan:
+    return MirrorPlan(
+        location=MIRROR,
+        regional=".dkr.ecr.us-west-2.amazonaws.com",
+        digests=digests or {},
+        is_recorded=True,
+    )
+
+
+def builder(*ejected: Ejected, **images: object) -> ImageBuilderPlan:
+    cluster = make_cluster(images={**IMAGES, **images})
+    found = assemble(cluster, ejected, MirrorLock()).image_builder
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dockerfile", "image"),
+    [
+        (f"FROM {PYTHON} AS wheel\nFROM wheel", PYTHON),
+        ("FROM --platform=$BUILDPLATFORM busybox:1", "busybox:1"),
+        ("from nvcr.io/nvidia/pytorch:25.06-py3", "nvcr.io/nvidia/pytorch:25.06-py3"),
+        ("COPY --link --from=quay.io/a/b:1 /x /x", "quay.io/a/b:1"),
+        ("RUN --mount=type=bind,from=quay.io/a/b:1,target=/b true", "quay.io/a/b:1"),
+        ("ARG BASE=quay.io/a/b:1\nFROM ${BASE} AS c", "quay.io/a/b:1"),
+        ("# syntax=docker/dockerfile:1.9\nFROM scratch", "docker/dockerfile:1.9"),
+    ],
+)
+def test_each_image_that_a_dockerfile_takes_comes_from_the_mirror(
+    dockerfile: str, image: str
+) -> None:
+    mirror = the_mirror({PYTHON: DIGEST})
+    copied = mirrored(dockerfile, mirror)
+
+    assert base_images(dockerfile) == (image,)
+    assert copied == dockerfile.replace(image, mirror.reference(image))
+    # Another synthesis finds nothing to change.
+    assert mirrored(copied, mirror) == copied
+
+
+def test_a_base_has_the_digest_of_the_record() -> None:
+    copied = mirrored(f"FROM {PYTHON}", the_mirror({PYTHON: DIGEST}))
+
+    assert copied == f"FROM {MIRROR}/{PYTHON}@{DIGEST}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FROM scratch",
+        "FROM a AS b\nFROM b",
+        "COPY --from=0 /a /a",
+        "ARG VERSION=1.2\nFROM scratch",
+        "FROM $BASE",
+    ],
+)
+def test_stages_and_variables_are_no_images_of_the_mirror(line: str) -> None:
+    assert set(base_images(line)) <= {"a"}
+    assert mirrored(line, the_mirror()).count(MIRROR) == line.count("FROM a ")
+
+
+def test_a_build_names_its_bases_in_the_mirror_alone() -> None:
+    plan = builder(mirror=MIRROR)
+
+    (path,) = plan.texts
+    assert path == f"{plan.dockerfiles}/nvidia/Dockerfile"
+    assert [image.partition("/")[0] for image in base_images(plan.texts[path])] == [
+        MIRROR.partition("/")[0]
+    ] * 2
+    assert "images/nvidia/Dockerfile" not in plan.sources
+    assert plan.mirror is not None
+    assert (plan.mirror.account, plan.mirror.region, plan.mirror.prefix) == (
+        "111122223333",
+        "us-west-2",
+        "mirror",
+    )
+    assert plan.public_region is None
+
+
+def test_a_dockerfile_of_the_users_own_takes_its_bases_from_the_mirror_too(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM nvcr.io/nvidia/pytorch:25.06-py3\n")
+    mine = Ejected(
+        name="images/nvidia",
+        source="images/nvidia",
+        location=tmp_path,
+        version="0.1.0",
+        changed=(),
+        use="image",
+    )
+
+    assert list(builder(mine, mirror=MIRROR).texts.values()) == [
+        f"FROM {MIRROR}/nvcr.io/nvidia/pytorch:25.06-py3\n"
+    ]
+
+
+def test_images_keep_their_tags_where_a_mirror_is_named() -> None:
+    """The backend computes them again from the files that its own image holds."""
+    plain, copied = (
+        assemble(make_cluster(images={**IMAGES, **more}), (), MirrorLock())
+        for more in ({}, {"mirror": MIRROR})
+    )
+
+    assert plain.image_builds == copied.image_builds
+
+
+def test_without_a_mirror_the_build_has_the_files_of_its_images_as_they_are() -> None:
+    plan = builder()
+
+    assert (plan.dockerfiles, plan.texts, plan.mirror, plan.pip) == ("images", {}, None, None)
+    assert {"images/nvidia/Dockerfile", "images/build.sh"} <= plan.sources.keys()
+    assert not [path for path in plan.sources if path.startswith(("ultrascale/", "images/cpu"))]
+
+
+def test_a_repository_of_code_artifact_is_known_by_its_url() -> None:
+    url = "https://my-corp-444455556666.d.codeartifact.us-east-1.amazonaws.com/pypi/all/simple/"
+
+    pip = builder(packages={"pip": url}).pip
+
+    assert pip is not None
+    assert pip.repository is not None
+    assert pip.repository.domain == "my-corp"
+    assert (pip.repository.owner, pip.repository.region) == ("444455556666", "us-east-1")
+    assert pip.repository.name == "all"
+
+
+def test_any_other_index_is_read_without_credentials() -> None:
+    pip = builder(packages={"pip": "https://packages.example.com/simple"}).pip
+
+    assert pip is not None
+    assert pip.repository is None
