@@ -11,6 +11,7 @@ from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.model import Finding
 
 ACTION = "eks:DescribeCluster"
+OWN_KEY = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555502"
 
 
 def found_of(**changes: Any) -> Finding:
@@ -63,6 +64,24 @@ def test_what_the_cluster_cannot_become_is_named(
     assert (finding.subject, finding.state) == ("research", state)
     assert text in finding.evidence
     assert (finding.fix is None) == (state == "pass")
+
+
+@pytest.mark.parametrize(
+    ("deployed", "state"), [(OWN_KEY, "pass"), (OWN_KEY[:-1] + "9", "fail"), (None, "fail")]
+)
+def test_a_key_of_the_apis_data_is_that_of_the_deployed_cluster(
+    deployed: str | None, state: str
+) -> None:
+    """Another one replaces the cluster, with all that runs on it."""
+    config = [{"resources": ["secrets"], "provider": {"keyArn": deployed}}] if deployed else []
+    answer = {"name": "research", "status": "ACTIVE", "version": "1.35", "encryptionConfig": config}
+
+    (finding,) = found(
+        CLUSTER, pools_plan(keys={"secrets": OWN_KEY}), {ACTION: {"cluster": answer}}
+    )
+
+    assert finding.state == state
+    assert deployed is None or deployed in finding.evidence or state == "pass"
 
 
 def test_the_next_version_to_deploy_is_said() -> None:

@@ -60,12 +60,10 @@ VOLUME_LEAST = (
 )
 HYPERPOD_USE = ("kms:DescribeKey",)
 EKS_USE = (CREATE_GRANT, "kms:DescribeKey")
-FSX_USE = (
-    CREATE_GRANT,
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-)
+FSX_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*")
+# Of data keys AWS names another one for each service of FSx.
+FSX_LEAST = (CREATE_GRANT, "kms:DescribeKey")
+OBJECT_READ = ("kms:Decrypt",)
 OBJECT_USE = ("kms:Decrypt", "kms:GenerateDataKey")
 LINKED_OBJECT_USE = VOLUME_USE
 RDS_USE = (CREATE_GRANT, "kms:DescribeKey")

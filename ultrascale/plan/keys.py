@@ -1,11 +1,12 @@
 """Statements that the policies of the user's own KMS keys need, for each principal."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ultrascale.catalog import kms
 from ultrascale.plan import names
 from ultrascale.plan.model import (
     ClusterPlan,
+    ExistingBucketPlan,
     KeyAccess,
     KeyGrantPlan,
     KeyPolicyPlan,
@@ -35,6 +36,9 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
     uses: dict[str, list[KeyUse]] = {}
     for use, arn in plan.keys.stated.items():
         uses.setdefault(arn, []).append(use)
+    for bucket in _used_buckets(plan):
+        if bucket.key_arn is not None and "buckets" not in uses.setdefault(bucket.key_arn, []):
+            uses[bucket.key_arn].append("buckets")
     target = _Target(plan, account or UNKNOWN_ACCOUNT)
     return tuple(
         _policy(target, arn, tuple(own), None if account is None else _owner(arn) != account)
@@ -98,7 +102,13 @@ class _Target:
 def _policy(
     target: _Target, arn: str, uses: tuple[KeyUse, ...], foreign: bool | None
 ) -> KeyPolicyPlan:
-    accesses = tuple(access for use in uses for access in _ACCESSES[use](target))
+    accesses = tuple(
+        access
+        for use in uses
+        for access in (
+            _of_buckets(target, arn, beside=uses) if use == "buckets" else _ACCESSES[use](target)
+        )
+    )
     linked = [each for each in accesses if each.kind == "linked" and each.grants]
     grants = () if foreign is False else tuple(_grants(target, arn, linked))
     return KeyPolicyPlan(
@@ -216,32 +226,76 @@ def _of_storage(target: _Target) -> Iterator[KeyAccess]:
             kms.FSX_USE,
             "fsx",
             kms.FSX_SOURCE,
+            least=kms.FSX_LEAST,
         )
-    if any(each.repository for each in plan.lustre):
-        yield KeyAccess(
-            sid="ObjectsOfLinkedFileSystems",
-            who="AWSServiceRoleForFSxS3Access of each linked file system",
-            does="FSx refuses the links of file systems to buckets",
-            kind="linked",
-            principals=(target.linked(_FSX_S3),),
-            actions=kms.LINKED_OBJECT_USE,
-            least=kms.OBJECT_USE,
-            via=target.host("s3"),
-            source=kms.FSX_S3_SOURCE,
-        )
-    if plan.output_access is not None or any(each.access != "none" for each in plan.buckets):
-        yield KeyAccess(
-            sid="ObjectsOfPods",
-            who="pods that mount buckets or write checkpoints",
-            does="they read and write no object",
-            kind="role",
-            principals=target.roles("storage"),
-            actions=kms.OBJECT_USE,
-            via=target.host("s3"),
-            source=kms.S3_SOURCE,
-        )
+    made = {bucket.name for bucket in plan.buckets}
+    if any(each.repository and each.repository.bucket in made for each in plan.lustre):
+        yield _of_links(target)
+    if _output_bucket(plan) in made or any(each.access != "none" for each in plan.buckets):
+        yield _of_objects(target, kms.OBJECT_USE)
     if plan.backend is not None and plan.backend.database is not None:
         yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
+
+
+def _of_buckets(target: _Target, arn: str, *, beside: Collection[KeyUse]) -> Iterator[KeyAccess]:
+    """Yield who uses the key of buckets that exist already.
+
+    Args:
+        target: The cluster's place.
+        arn: ARN of the key.
+        beside: Its other uses.
+    """
+    plan = target.plan
+    of_storage = {each.sid for each in _of_storage(target)} if "storage" in beside else set[str]()
+    own = [bucket for bucket in _used_buckets(plan) if bucket.key_arn == arn]
+    written = any(bucket.access == "write" or bucket.name == _output_bucket(plan) for bucket in own)
+    mounted = [bucket for bucket in own if bucket.access != "none"]
+    linked = {each.repository.bucket for each in plan.lustre if each.repository is not None}
+    accesses: list[KeyAccess] = []
+    if mounted or written:
+        accesses.append(_of_objects(target, kms.OBJECT_USE if written else kms.OBJECT_READ))
+    if any(bucket.name in linked for bucket in own):
+        accesses.append(_of_links(target))
+    yield from (access for access in accesses if access.sid not in of_storage)
+
+
+def _used_buckets(plan: ClusterPlan) -> Iterator[ExistingBucketPlan]:
+    """Yield the existing buckets that something of the cluster reads or writes."""
+    linked = {each.repository.bucket for each in plan.lustre if each.repository is not None}
+    for bucket in plan.existing_buckets:
+        if bucket.access != "none" or bucket.name in {*linked, _output_bucket(plan)}:
+            yield bucket
+
+
+def _output_bucket(plan: ClusterPlan) -> str | None:
+    return None if plan.output_access is None else plan.output_access.bucket
+
+
+def _of_links(target: _Target) -> KeyAccess:
+    return KeyAccess(
+        sid="ObjectsOfLinkedFileSystems",
+        who="AWSServiceRoleForFSxS3Access of each linked file system",
+        does="FSx refuses the links of file systems to buckets",
+        kind="linked",
+        principals=(target.linked(_FSX_S3),),
+        actions=kms.LINKED_OBJECT_USE,
+        least=kms.OBJECT_USE,
+        via=target.host("s3"),
+        source=kms.FSX_S3_SOURCE,
+    )
+
+
+def _of_objects(target: _Target, actions: tuple[str, ...]) -> KeyAccess:
+    return KeyAccess(
+        sid="ObjectsOfPods",
+        who="pods that mount buckets or write checkpoints",
+        does="they read and write no object",
+        kind="role",
+        principals=target.roles("storage"),
+        actions=actions,
+        via=target.host("s3"),
+        source=kms.S3_SOURCE,
+    )
 
 
 def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
@@ -361,6 +415,8 @@ def _deployment(
     actions: tuple[str, ...],
     via: str | None,
     source: str,
+    *,
+    least: tuple[str, ...] = (),
 ) -> KeyAccess:
     return KeyAccess(
         sid=f"DeploymentOf{sid}",
@@ -369,12 +425,13 @@ def _deployment(
         kind="role",
         principals=(target.deployer,),
         actions=actions,
+        least=least,
         via=None if via is None else target.host(via),
         source=source,
     )
 
 
-_ACCESSES = {
+_ACCESSES: Mapping[KeyUse, Callable[[_Target], Iterator[KeyAccess]]] = {
     "volumes": _of_volumes,
     "secrets": _of_secrets,
     "storage": _of_storage,

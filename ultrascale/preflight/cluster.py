@@ -59,6 +59,7 @@ def cluster_issues(plan: ControlPlanePlan, answer: "Cluster") -> Iterator[Issue]
             "file: CloudFormation would make another cluster in its place",
             fix=f"set kubernetes.service_cidr: {range_}",
         )
+    yield from _secrets_key(plan.secrets_key, answer)
     tier = answer.get("controlPlaneScalingConfig", {}).get("tier", _STANDARD)
     if tier != _STANDARD and plan.tier == _STANDARD:
         yield Issue(
@@ -87,6 +88,21 @@ def _version(wanted: str, found: str | None) -> Iterator[Issue]:
         following = f"1.{_minor(found) + 1}"
         evidence += ": EKS goes one minor version at a time"
         yield Issue(state="fail", evidence=evidence, fix=f'deploy with "{following}" first')
+
+
+def _secrets_key(wanted: str | None, answer: "Cluster") -> Iterator[Issue]:
+    """Yield the issue of a key of the API's data that EKS cannot exchange."""
+    configs = answer.get("encryptionConfig", [])
+    found = [config.get("provider", {}).get("keyArn") for config in configs]
+    # A key of ours has no ARN before it is made: it cannot be told from another.
+    if wanted is not None and wanted not in found:
+        deployed = ", ".join(str(key) for key in found) or "none"
+        yield Issue(
+            state="fail",
+            evidence=f"keyArn of encryptionConfig is {deployed} in the account, {wanted} in the "
+            "file: CloudFormation would make another cluster in its place",
+            fix="leave keys.secrets as it was when the cluster was made",
+        )
 
 
 def _minor(version: str) -> int:

@@ -76,7 +76,8 @@ def _managed(key: "Key", plan: KeyPolicyPlan) -> Iterator[Issue]:
 
 
 def _name_another(plan: KeyPolicyPlan) -> str:
-    return f"name another key in {', '.join(f'keys.{use}' for use in plan.uses)}"
+    places = ("storage.buckets" if use == "buckets" else f"keys.{use}" for use in plan.uses)
+    return f"name another key in {', '.join(places)}"
 
 
 def _allow(access: KeyAccess, plan: KeyPolicyPlan) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
+KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs", "buckets"]
+"""What a key encrypts, by its name in `keys`; `buckets` stands for buckets that exist already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
