@@ -20,6 +20,8 @@ from ultrascale.catalog import endpoints as catalog
 from ultrascale.catalog.endpoints import Feature
 from ultrascale.errors import ConfigError
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.needs.control_plane import plan_control_plane_needs
+from ultrascale.plan.needs.decisions import plan_decisions
 from ultrascale.plan.network.endpoints import features_of
 
 LUSTRE = {
@@ -227,3 +229,19 @@ def test_a_vpc_with_nat_of_others_needs_no_endpoint() -> None:
     planned = plan_cluster(loads_own(as_json(existing_document())))
 
     assert planned.network.interface_endpoints == ()
+
+
+def test_the_plan_tells_what_follows_from_no_way_out() -> None:
+    planned = plan_cluster(
+        loads_own(
+            as_json(
+                existing_document(egress="none", endpoints={"present": [*PRESENT, "sqs"]})
+                | {"karpenter": {"version": "1.15.2"}}
+            )
+        )
+    )
+
+    told = [each.choice for each in plan_decisions(planned, plan_control_plane_needs(planned))]
+
+    assert any(line.startswith(f"{len(PRESENT) + 1} endpoints that parts") for line in told)
+    assert any("instance profiles" in line for line in told)

@@ -103,9 +103,33 @@ def _network(plan: ClusterPlan) -> Iterator[_Decided]:
             "a function deletes interfaces that ended nodes left",
             "each node would ask EC2 each hour for all interfaces of the cluster",
         )
+    if network.egress == "none":
+        yield from _closed(plan)
     for remark in policy_remarks(plan.network_policies):
         choice, _, reason = remark.partition(": ")
         yield _Decided("network", choice[0].lower() + choice[1:], reason)
+
+
+def _closed(plan: ClusterPlan) -> Iterator[_Decided]:
+    """Yield what follows where services are reached through endpoints alone."""
+    endpoints = plan.network.endpoints
+    counts = {
+        state: sum(each.state == state and bool(each.reasons) for each in endpoints)
+        for state in ("made", "present")
+    }
+    yield _Decided(
+        "network",
+        f"{sum(counts.values())} endpoints that parts of the cluster call: {counts['made']} that "
+        f"are made, {counts['present']} that are there",
+        "network.egress says none: `ultrascale network needs` tells who calls which",
+    )
+    if plan.karpenter is not None:
+        yield _Decided(
+            "network",
+            "Karpenter's nodes take instance profiles that the stacks make, and its On-Demand "
+            "prices are those of its release",
+            "IAM has no endpoint, and the Price List API has one in few Regions",
+        )
 
 
 def _layout(network: NetworkPlan) -> _Decided:

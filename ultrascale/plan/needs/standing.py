@@ -96,8 +96,8 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         words = f"{gateways} addresses of NAT gateways"
         yield "public IPv4 addresses", "vpc", "public-ipv4", gateways, words
     if endpoints:
-        services, zones = len(plan.network.interface_endpoints), len(plan.network.zones)
-        words = f"{services} endpoints x {zones} zones"
+        services = len(plan.network.interface_endpoints)
+        words = f"{services} endpoints x {endpoints // services} zones"
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for each in plan.lustre:
