@@ -136,3 +136,19 @@ def test_nodes_with_single_addresses_are_told_without_prefixes() -> None:
         " free addresses, such as an empty /"
         in needs["nodes in us-east-1a: subnet-0a1b2c3d4e5f60021"].need
     )
+
+
+@pytest.mark.parametrize(
+    ("mirror", "told"),
+    [
+        ("111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror", False),
+        ("111122223333.dkr.ecr.eu-west-1.amazonaws.com/mirror", True),
+        ("registry.corp.example/mirror", True),
+    ],
+)
+def test_a_mirror_that_no_endpoint_leads_to_needs_a_route(mirror: str, told: bool) -> None:
+    document = existing_document(egress="none") | {"images": {"mirror": mirror}}
+
+    routes = about(plan_network_needs(assemble(loads_own(as_json(document)))), "routes")
+
+    assert (mirror.partition("/")[0] in routes) is told

@@ -1,6 +1,7 @@
 """Needs of a cluster in a VPC that a network team keeps: the page that the team gets."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from ultrascale.catalog import eks, endpoints, quotas, vpc
 from ultrascale.plan.model import (
@@ -48,6 +49,7 @@ def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
             *_dns(),
             *_subnets(plan),
             *_routes(plan),
+            *_hosts(plan),
             *_endpoints(plan),
             *_rules(plan),
             *_sharing(plan),
@@ -209,6 +211,25 @@ def _routes(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         "controlPlaneEgressMode CUSTOMER_ROUTED",
         sources=("https://docs.aws.amazon.com/eks/latest/userguide/control-plane-egress.html",),
     )
+
+
+def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
+    """Yield the hosts that are called from the VPC and belong to no endpoint."""
+    hosts: dict[str, str] = {}
+    if plan.mirror is not None:
+        hosts[plan.mirror.location.partition("/")[0]] = "nodes and functions pull images and charts"
+    issuer = plan.backend.identity.issuer if plan.backend is not None else None
+    if issuer is not None:
+        hosts[urlsplit(issuer).netloc] = "the backend reads the keys of its issuer of tokens"
+    for host, why in hosts.items():
+        if endpoints.service_of_host(host, plan.region) is None:
+            yield NetworkNeed(
+                topic="routes",
+                subject=host,
+                need="TCP 443 from subnets of nodes, and a DNS name",
+                state="to-check",
+                why=f"{why}; no endpoint of the Region leads there",
+            )
 
 
 def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
