@@ -15,7 +15,7 @@ from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import HyperPodChartPlan
+from ultrascale.plan.model import ChartCopyPlan, HyperPodChartPlan
 from ultrascale.plan.names import INSTANCE_TYPE_LABEL
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards, shown_account
 from ultrascale_constructs.build_runner import BuildRunner
@@ -202,7 +202,23 @@ def kustomization(plan: HyperPodChartPlan) -> Mapping[str, object]:
 
     Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/patches/
     """
-    return {"resources": ["rendered.yaml"], "patches": [*_patches(plan)]}
+    images = [*_images(plan.copy)] if plan.copy is not None else []
+    patches: Mapping[str, object] = {"patches": [*_patches(plan)]}
+    return {"resources": ["rendered.yaml"], **patches, **({"images": images} if images else {})}
+
+
+def _images(copy: ChartCopyPlan) -> Iterator[Mapping[str, str]]:
+    """Yield what kustomize calls each repository of the chart, and with which digest.
+
+    Source: https://kubectl.docs.kubernetes.io/references/kustomize/kustomization/images/
+    """
+    for image, reference in copy.images.items():
+        named, _, digest = reference.partition("@")
+        # A colon is behind the last slash: registries of images of this chart have no port.
+        name = {"name": image.partition(":")[0], "newName": named.rpartition(":")[0]}
+        yield {**name, **({"digest": digest} if digest else {})}
+    for repository, other in copy.renamed.items():
+        yield {"name": repository, "newName": other}
 
 
 def _patches(plan: HyperPodChartPlan) -> Iterator[Patch]:

@@ -101,6 +101,24 @@ REMOTE_CHARTS = (
     RemoteChart(name="aws-efa-k8s-device-plugin", version="0.5.20", sha256=None),
 )
 
+# Its name in a registry, below a prefix of choice: that of its Chart.yaml behind its repository's.
+ARTEFACT = "github.com/aws/sagemaker-hyperpod-cli/hyperpod-helm-chart"
+# A version that Helm accepts and that names the commit. Of a number it would refuse leading zeros.
+ARTEFACT_VERSION = f"0.0.0-g{COMMIT}"
+
+# Read at 011ca927, of 2026-06-22, where the files had not changed since April 2025; of the remote
+# charts in the versions above. The health-monitoring agent's is of the Region's own registry.
+# Sources: the chart's trainingOperators and neuron-device-plugin;
+#     https://github.com/NVIDIA/k8s-device-plugin/blob/v0.16.1/deployments/helm/nvidia-device-plugin/values.yaml
+#     https://github.com/aws/eks-charts/blob/master/stable/aws-efa-k8s-device-plugin/values.yaml
+TRAINING_OPERATOR_IMAGE = "kubeflow/training-operator:v1-855e096"
+NEURON_IMAGE = "public.ecr.aws/neuron/neuron-device-plugin:2.19.16.0"
+NVIDIA_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.16.1"
+# EKS's registry of each Region has it under the same name.
+EFA_REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin"
+# Of a Deployment that has no pods by our values.
+IDLE_REPOSITORY = "nginx"
+
 # Values that turn parts of the chart on, and what for. The namespace of the health-monitoring agent
 # belongs to the part `deep-health-check`.
 ALWAYS_ON: Mapping[str, str] = MappingProxyType(

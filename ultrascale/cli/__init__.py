@@ -77,6 +77,12 @@ COMMANDS: "Mapping[str, Command]" = {
         "Write templates and manifests, validated.",
         stopped="the folders are as they were",
     ),
+    "mirror": Command(
+        "mirror",
+        "mirror",
+        "List, copy or check what a closed cluster pulls.",
+        stopped="mirror.lock has what was copied",
+    ),
     "diff": Command("diff", "diff", "Show what a deployment would replace, delete or roll."),
     "deploy": Command(
         "deploy",
@@ -160,6 +166,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "synth",
         "summary",
         "sbom",
+        "mirror",
         "diff",
         "bootstrap-policy",
         "deploy",

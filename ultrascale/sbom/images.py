@@ -15,6 +15,11 @@ from ultrascale.sbom.model import Component
 
 _DOCKER_HUB = "docker.io"
 _FROM = re.compile(r"^FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE)
+_STAGE = re.compile(r"^FROM\s.*\sAS\s+(\S+)", re.MULTILINE | re.IGNORECASE)
+_COPIED = re.compile(r"^(?:COPY|ADD)\s.*--from=(\S+)", re.MULTILINE | re.IGNORECASE)
+# A frontend of BuildKit, which is an image too.
+# Source: https://docs.docker.com/reference/dockerfile/#syntax
+_SYNTAX = re.compile(r"\A(?:#[^\n]*\n)*#\s*syntax\s*=\s*(\S+)", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*)$", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -66,6 +71,23 @@ def own_images(plan: ClusterPlan) -> Iterator[Component]:
         yield _own_image(build, plan)
 
 
+def base_images(build: ImageBuildPlan, plan: ClusterPlan) -> Iterator[str]:
+    """Yield the images that a Dockerfile builds on or copies from, in every stage.
+
+    Raises:
+        UltrascaleError: The Dockerfile is missing or cannot be read.
+    """
+    dockerfile = _text(_dockerfile(build, plan) / "Dockerfile")
+    stages = {name.lower() for name in _STAGE.findall(dockerfile)}
+    for image in (*_SYNTAX.findall(dockerfile), *_FROM.findall(dockerfile)):
+        if image.lower() not in (*stages, "scratch"):
+            yield image
+    for source in _COPIED.findall(dockerfile):
+        # A stage has a name or a number.
+        if source.lower() not in stages and not source.isdecimal():
+            yield source
+
+
 def is_own(reference: str, plan: ClusterPlan) -> bool:
     """Return whether an image is built from this project."""
     repository, _ = _split(reference.partition("@")[0])
@@ -76,13 +98,12 @@ def is_own(reference: str, plan: ClusterPlan) -> bool:
 
 
 def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
-    path = f"images/{build.dockerfile}"
-    mine = {each.source: each.location for each in plan.ejected}
-    folder = mine[path] if path in mine else resource(path)
+    folder = _dockerfile(build, plan)
     dockerfile = _text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
     # Of an image of your own the packages may come from elsewhere.
-    requirements = _text(listed) if path not in mine or listed.exists() else ""
+    is_product = folder == resource(f"images/{build.dockerfile}")
+    requirements = _text(listed) if is_product or listed.exists() else ""
     name = names.repository(plan.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
         raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")
@@ -96,6 +117,13 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
         used_by=(plan.name,),
         parts=(base, *_packages(requirements, used_by=name)),
     )
+
+
+def _dockerfile(build: ImageBuildPlan, plan: ClusterPlan) -> Path:
+    """Return the folder of the Dockerfile of an image: the product's, or the user's copy."""
+    path = f"images/{build.dockerfile}"
+    mine = {each.source: each.location for each in plan.ejected}
+    return mine[path] if path in mine else resource(path)
 
 
 def _text(file: Path) -> str:

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ultrascale import config
+from ultrascale.catalog import hyperpod_chart as chart
 from ultrascale.catalog import registries
 from ultrascale.catalog.karpenter import CONTROLLER_IMAGE
+from ultrascale.documents import look_up
 from ultrascale.mirror_lock import FILE, MirrorLock
-from ultrascale.plan.model import ClusterPlan, MirrorPlan
+from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, HyperPodChartPlan, MirrorPlan
 
 
 def plan_mirror(cluster: config.Cluster, lock: MirrorLock) -> MirrorPlan | None:
@@ -55,7 +57,37 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             jobset_chart=mirror.chart(kueue.jobset_chart),
             jobset_image=mirror.reference(kueue.jobset_image),
         )
-    return replace(plan, karpenter=karpenter, kueue=kueue)
+    return replace(
+        plan, karpenter=karpenter, kueue=kueue, hyperpod_chart=_hyperpod_chart(plan, mirror)
+    )
+
+
+def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan | None:
+    """Return AWS's chart from the mirror, with the images of the parts that are on."""
+    release = plan.hyperpod_chart
+    if release is None:
+        return None
+    repository = f"oci://{mirror.location}/{chart.ARTEFACT}"
+    images = [chart.TRAINING_OPERATOR_IMAGE]
+    for part, image in (
+        ("neuron-device-plugin", chart.NEURON_IMAGE),
+        ("nvidia-device-plugin", chart.NVIDIA_IMAGE),
+    ):
+        if look_up(release.values, part, "devicePlugin", "enabled"):
+            images.append(image)
+    efa = chart.EFA_REPOSITORY.partition("/")[2]
+    idle = mirror.copy(chart.IDLE_REPOSITORY)
+    copy = ChartCopyPlan(
+        repository=repository,
+        version=chart.ARTEFACT_VERSION,
+        digest=mirror.digests.get(f"oci://{chart.ARTEFACT}:{chart.ARTEFACT_VERSION}"),
+        images={image: mirror.reference(image) for image in images},
+        renamed={
+            chart.EFA_REPOSITORY: f"{registries.eks_registry(plan.region)}/{efa}",
+            chart.IDLE_REPOSITORY: idle,
+        },
+    )
+    return replace(release, copy=copy)
 
 
 def mirror_warnings(mirror: MirrorPlan | None) -> Iterator[config.Mistake]:

@@ -27,6 +27,7 @@ from ultrascale.plan.model.hyperpod import (
     TeamPlan,
 )
 from ultrascale.plan.model.hyperpod_chart import (
+    ChartCopyPlan,
     HyperPodChartPlan,
     IsolationPlan,
     RemoteChartPlan,
@@ -212,6 +213,7 @@ __all__ = [
     "BuildMirrorPlan",
     "CallerRightPlan",
     "CapacityType",
+    "ChartCopyPlan",
     "CheckpointNeeds",
     "ClaimPlan",
     "ClusterAutoscalerPlan",

@@ -22,6 +22,26 @@ class RemoteChartPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChartCopyPlan:
+    """The chart with its dependencies in a mirror, from which it is installed.
+
+    Attributes:
+        repository: Location, ``oci://HOST/PATH``.
+        version: Version of the copy, which names the commit.
+        digest: Digest of the copy; None where none is recorded.
+        images: Images of its pods, as it names them, each with its copy.
+        renamed: Repositories of others that it names, each with the one that stands in for it:
+            of the Region, or of a copy that no pod asks for.
+    """
+
+    repository: str
+    version: str
+    digest: str | None
+    images: Mapping[str, str]
+    renamed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HyperPodChartPlan:
     """The release of AWS's HyperPod chart.
 
@@ -44,6 +64,7 @@ class HyperPodChartPlan:
         build: Build that installs it.
         log_retention_days: How long the logs of builds are kept, in days.
         plugin_taints: Keys of taints that its DaemonSets tolerate beside those of the chart.
+        copy: The chart in a mirror; None: it comes from its publishers.
     """
 
     repository: str
@@ -61,6 +82,7 @@ class HyperPodChartPlan:
     build: BuildEnvironment
     log_retention_days: int
     plugin_taints: tuple[str, ...]
+    copy: ChartCopyPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

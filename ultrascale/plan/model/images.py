@@ -179,9 +179,15 @@ class MirrorPlan:
         """
         if not self.needs_copy(image):
             return image
-        name = f"{self.location}/{self._path(image)}"
+        name = self.copy(image)
         digest = self.digest(image)
         return name if digest is None or "@" in name else f"{name}@{digest}"
+
+    def copy(self, image: str) -> str:
+        """Return the name of the copy of ``image``, without a digest that it has not itself."""
+        host, _, rest = published(image).partition("/")
+        # No host has an underscore, and no repository a colon.
+        return f"{self.location}/{host.replace(':', '_')}/{rest}"
 
     def chart(self, repository: str) -> str:
         """Return where a chart comes from instead of ``repository``, ``oci://HOST/PATH``."""
@@ -213,15 +219,11 @@ class MirrorPlan:
         tagged, _, digest = name.partition("@")
         return tagged if self.digests.get(tagged) == digest else name
 
-    @staticmethod
-    def _path(image: str) -> str:
-        host, _, rest = published(image).partition("/")
-        # No host has an underscore, and no repository a colon.
-        return f"{host.replace(':', '_')}/{rest}"
-
 
 def published(image: str) -> str:
     """Return ``image`` with the host that container runtimes take where it names none.
+
+    What is no reference of an image, such as a chart's, is returned as it is.
 
     Source: https://github.com/distribution/reference/blob/v0.6.0/normalize.go
     """

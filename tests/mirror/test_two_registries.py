@@ -1,0 +1,104 @@
+"""Copies between two registries by skopeo: digests, platforms and charts stay as they are."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.registries import (
+    needs_registries,
+    platforms_of,
+    push_chart,
+    push_image,
+    registry,
+)
+from ultrascale.mirror import Copy, check_copies, copy_all
+from ultrascale.mirror.tools import find_tool
+
+pytestmark = needs_registries
+BOTH = ("linux/amd64", "linux/arm64")
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    folder = tmp_path_factory.mktemp("registries")
+    with registry(folder / "publisher") as publisher, registry(folder / "mirror") as mirror:
+        yield publisher, mirror
+
+
+def copy_of(publisher: str, mirror: str, name: str, *, chart: bool = False) -> Copy:
+    oci = "oci://" if chart else ""
+    return Copy(
+        source=f"{oci}{publisher}/{name}", target=f"{oci}{mirror}/mirror/{name}", used_by=("test",)
+    )
+
+
+def test_an_index_and_a_chart_arrive_with_their_digests_and_platforms(
+    hosts: tuple[str, str],
+) -> None:
+    publisher, mirror = hosts
+    tool = find_tool({})
+    image = push_image(publisher, "team/app", "v1", *BOTH)
+    chart = push_chart(publisher, "charts/app", "1.0.0")
+    copies = [
+        copy_of(publisher, mirror, "team/app:v1"),
+        copy_of(publisher, mirror, f"team/app@{image}"),
+        copy_of(publisher, mirror, "charts/app:1.0.0", chart=True),
+    ]
+
+    outcomes = [*copy_all(copies, {}, tool)]
+    digests = {each.copy.source: str(each.digest) for each in outcomes}
+
+    assert [(each.state, each.why) for each in outcomes] == [("copied", "")] * 3
+    assert list(digests.values()) == [image, image, chart]
+    assert platforms_of(mirror, "mirror/team/app", "v1") == list(BOTH)
+    assert [each.state for each in copy_all(copies, digests, tool)] == ["there"] * 3
+    assert [each.state for each in check_copies(copies, digests, tool)] == ["there"] * 3
+
+
+def test_a_tag_that_was_moved_since_is_copied_as_it_was_recorded(hosts: tuple[str, str]) -> None:
+    publisher, mirror = hosts
+    tool = find_tool({})
+    before = push_image(publisher, "team/moving", "v1", "linux/amd64")
+    after = push_image(publisher, "team/moving", "v1", "linux/amd64", content="patched")
+    copy = copy_of(publisher, mirror, "team/moving:v1")
+
+    (recorded,) = copy_all([copy], {copy.source: before}, tool)
+    (renewed,) = copy_all([copy], {copy.source: before}, tool, renew=True)
+
+    assert (recorded.state, recorded.digest) == ("copied", before)
+    assert (renewed.state, renewed.digest) == ("copied", after)
+    (found,) = check_copies([copy], {copy.source: before}, tool)
+    assert found.state == "different"
+    assert after in found.why
+    assert before in found.why
+
+
+def test_what_is_missing_is_told_of_each_and_stops_no_other(hosts: tuple[str, str]) -> None:
+    publisher, mirror = hosts
+    tool = find_tool({})
+    push_image(publisher, "team/there", "v1", "linux/amd64")
+    missing = copy_of(publisher, mirror, "team/absent:v1")
+    there = copy_of(publisher, mirror, "team/there:v1")
+
+    assert [each.state for each in check_copies([missing, there], {}, tool)] == ["missing"] * 2
+    lost, done = copy_all([missing, there], {}, tool)
+
+    assert (lost.state, done.state) == ("failed", "copied")
+    assert "its registry has no such image" in lost.why
+    (unrecorded,) = check_copies([there], {}, tool)
+    assert unrecorded.state == "unrecorded"
+
+
+def test_a_registry_that_does_not_answer_is_not_taken_for_one_without_the_image(
+    hosts: tuple[str, str],
+) -> None:
+    copy = copy_of("127.0.0.1:1", hosts[1], "team/app:v2")
+    tool = find_tool({})
+
+    (outcome,) = copy_all([copy], {}, tool)
+    dead = copy_of(hosts[0], "127.0.0.1:1", "team/app:v1")
+    (finding,) = check_copies([dead], {}, tool)
+
+    assert outcome.state == "failed"
+    assert "cannot be asked" in outcome.why
+    assert finding.state == "unknown"

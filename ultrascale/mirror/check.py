@@ -1,0 +1,58 @@
+"""Compares a mirror with the list of what a cluster pulls, and with the record of digests."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.errors import UltrascaleError
+from ultrascale.mirror.contents import Copy
+from ultrascale.mirror.tools import CopyTool, tagged
+
+State = Literal["there", "missing", "unrecorded", "different", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the mirror has of one copy.
+
+    Attributes:
+        copy: The image or chart.
+        state: ``there``; ``missing`` in the mirror; ``unrecorded`` there, without a digest in the
+            record; ``different`` from the record; ``unknown``: the registry cannot be asked.
+        why: Reason, with what to do; empty for what is there.
+    """
+
+    copy: Copy
+    state: State
+    why: str = ""
+
+
+def check_copies(
+    copies: Iterable[Copy], digests: Mapping[str, str], tool: CopyTool
+) -> Iterator[Finding]:
+    """Yield what the mirror has of each copy.
+
+    Args:
+        copies: Images and charts.
+        digests: Digest of each source that is recorded.
+        tool: The program that asks the registry.
+    """
+    for copy in copies:
+        try:
+            yield _finding(copy, digests, tool)
+        except UltrascaleError as error:
+            yield Finding(copy=copy, state="unknown", why=str(error))
+
+
+def _finding(copy: Copy, digests: Mapping[str, str], tool: CopyTool) -> Finding:
+    todo = "run `ultrascale mirror FILE copy`"
+    there = tool.digest(tagged(copy.target.removeprefix("oci://")))
+    wanted = copy.source.partition("@")[2] or digests.get(copy.source)
+    if there is None:
+        return Finding(copy=copy, state="missing", why=f"not in the mirror; {todo}")
+    if wanted is None:
+        return Finding(copy=copy, state="unrecorded", why=f"no digest in mirror.lock; {todo}")
+    if there != wanted:
+        why = f"the mirror has {there}, recorded is {wanted}; {todo}, or restore mirror.lock"
+        return Finding(copy=copy, state="different", why=why)
+    return Finding(copy=copy, state="there")

@@ -1,0 +1,179 @@
+"""Images and charts that a mirror has to hold, read from what a synthesis wrote."""
+
+import re
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+from ultrascale.assembly import read_json, read_stacks_of
+from ultrascale.catalog.chart_images import chart_images
+from ultrascale.catalog.versions import IMAGES
+from ultrascale.documents import JsonObject, mapping, text
+from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.jobs.preparation import JobCluster, prepare
+from ultrascale.mirror.tools import untagged
+from ultrascale.plan.model import ClusterPlan, MirrorPlan, published
+from ultrascale.sbom.images import base_images, container_images
+
+_CHART = "Custom::AWSCDK-EKS-HelmChart"
+_OCI = "oci://"
+# Any: of the cluster's own images, which have it in their names, no copy is made.
+_SOME_ACCOUNT = "0" * 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """An image or a chart, and its copy.
+
+    Attributes:
+        source: Whole reference, as its publisher has it; a chart's begins ``oci://``.
+        target: The same in the mirror, without a digest of the record.
+        used_by: Objects, stacks, builds and jobs that pull it.
+    """
+
+    source: str
+    target: str
+    used_by: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What it is: ``chart`` or ``image``."""
+        return "chart" if self.source.startswith(_OCI) else "image"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pull:
+    reference: str
+    used_by: str
+
+
+def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tuple[Copy, ...]:
+    """Return what the mirror of a cluster has to hold, each once, charts last.
+
+    Args:
+        cluster: The cluster; its file names a mirror.
+        assembly: Folder that a synthesis of the file wrote.
+        manifests: Folder of the manifests.
+
+    Raises:
+        UltrascaleError: The file names no mirror; or nothing is synthesized there, it is another
+            cluster, or it names a copy that no list explains.
+        CatalogError: A chart is unknown, whose images nobody has listed.
+    """
+    plan = cluster.plan
+    mirror = mirror_of(plan)
+    deployed = [*_from_manifests(manifests), *_from_templates(plan, assembly, mirror)]
+    pulls = [*deployed, *_from_hyperpod(plan, mirror), *_from_builds(plan), *_from_jobs(cluster)]
+    copies: dict[str, Copy] = {}
+    for pull in pulls:
+        source = mirror.published(published(pull.reference))
+        if not mirror.needs_copy(source.removeprefix(_OCI)):
+            continue
+        chart = source.startswith(_OCI)
+        target = mirror.chart(source) if chart else mirror.copy(source)
+        copy = copies.setdefault(source, Copy(source=source, target=target, used_by=()))
+        copies[source] = replace(copy, used_by=tuple(sorted({*copy.used_by, pull.used_by})))
+    chart = plan.hyperpod_chart
+    copied = chart.copy if chart is not None else None
+    unused = {*copied.renamed.values()} if copied is not None else set[str]()
+    _refuse_unlisted(copies.values(), mirror, [assembly, manifests], unused)
+    return tuple(sorted(copies.values(), key=lambda copy: (copy.kind == "chart", copy.source)))
+
+
+def mirror_of(plan: ClusterPlan) -> MirrorPlan:
+    """Return the mirror of a cluster.
+
+    Raises:
+        UltrascaleError: The file names none.
+    """
+    if plan.mirror is None:
+        raise UltrascaleError(
+            "images.mirror: missing; name the registry and a prefix in it that hold the copies"
+        )
+    return plan.mirror
+
+
+def _from_manifests(folder: Path) -> Iterator[_Pull]:
+    files = sorted(folder.glob("*.k8s.yaml"))
+    if not files:
+        raise UltrascaleError(f"{folder}: no manifests here; run `ultrascale synth FILE`")
+    for file in files:
+        documents = yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        for document in documents:
+            yield from _from_object(mapping(document))
+
+
+def _from_object(document: JsonObject) -> Iterator[_Pull]:
+    metadata = mapping(document, "metadata")
+    namespace = text(metadata, "namespace")
+    name = f"{namespace}/{text(metadata, 'name')}" if namespace else text(metadata, "name")
+    for reference in container_images(document):
+        yield _Pull(reference, f"{text(document, 'kind')} {name}")
+
+
+def _from_templates(plan: ClusterPlan, assembly: Path, mirror: MirrorPlan) -> Iterator[_Pull]:
+    for stack, file in read_stacks_of(plan, assembly).items():
+        for body in mapping(read_json(file), "Resources").values():
+            if text(body, "Type") == _CHART:
+                chart = mirror.published(text(body, "Properties", "Repository"))
+                version = text(body, "Properties", "Version")
+                yield _Pull(f"{chart}:{version}", stack)
+                for image in chart_images(chart, version):
+                    yield _Pull(image, f"chart {chart.rpartition('/')[2]}")
+
+
+def _from_hyperpod(plan: ClusterPlan, mirror: MirrorPlan) -> Iterator[_Pull]:
+    chart = plan.hyperpod_chart
+    if chart is not None and chart.copy is not None:
+        yield _Pull(f"{chart.copy.repository}:{chart.copy.version}", f"release {chart.release}")
+        for image in chart.copy.images:
+            yield _Pull(image, f"chart {chart.copy.repository.rpartition('/')[2]}")
+
+
+def _from_builds(plan: ClusterPlan) -> Iterator[_Pull]:
+    for build in plan.image_builds:
+        for image in base_images(build, plan):
+            yield _Pull(image, f"build of {build.repository}")
+
+
+def _from_jobs(cluster: JobCluster) -> Iterator[_Pull]:
+    for name in cluster.cluster.jobs:
+        for image in _images_of_job(cluster, name):
+            yield _Pull(image, f"job {name}")
+    gpus = [pool for pool in cluster.plan.pools if pool.accelerator == "nvidia.com/gpu"]
+    settings = cluster.cluster.scheduling.preflight
+    for pool in gpus:
+        used_by = f"fabric check of {pool.name}"
+        yield _Pull(settings.image or IMAGES["nccl-tests"].reference, used_by)
+        yield _Pull(settings.device_image or IMAGES["dcgm"].reference, used_by)
+
+
+def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
+    """Yield what the pods of a template pull, and those of the checks before it.
+
+    A template may leave open what a submission adds; then it is what the template names.
+    """
+    try:
+        prepared = prepare(cluster, name, account=_SOME_ACCOUNT)
+    except ConfigError:
+        request = cluster.request(name, cluster.cluster.jobs[name], account=_SOME_ACCOUNT)
+        yield from (part.image for part in (request.roles or (request,)) if part.image)
+        return
+    for objects in (prepared.objects, *(check.job.objects for check in prepared.checks)):
+        yield from container_images(objects)
+
+
+def _refuse_unlisted(
+    copies: Iterable[Copy], mirror: MirrorPlan, folders: Iterable[Path], unused: Set[str]
+) -> None:
+    """Refuse a list that lacks what a file of the synthesis names: the cluster would pull it."""
+    listed = {untagged(copy.target.removeprefix(_OCI)) for copy in copies} | unused
+    pattern = re.compile(re.escape(f"{mirror.location}/") + r"[a-z0-9._/-]*[a-z0-9]")
+    for folder in folders:
+        for file in sorted((*folder.glob("*.template.json"), *folder.glob("*.k8s.yaml"))):
+            for found in pattern.findall(file.read_text(encoding="utf-8")):
+                if found not in listed:
+                    message = f"{file}: names {found}, which no list of the mirror explains"
+                    raise UltrascaleError(f"{message}; please report this")

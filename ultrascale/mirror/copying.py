@@ -1,0 +1,91 @@
+"""Copies images and charts into a mirror, and records the digest of each."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ultrascale.errors import UltrascaleError
+from ultrascale.mirror.contents import Copy
+from ultrascale.mirror.tools import CopyTool, pinned, tagged
+
+State = Literal["copied", "there", "failed"]
+Pusher = Callable[[Copy], None]
+_OCI = "oci://"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The end of one copy.
+
+    Attributes:
+        copy: The image or chart.
+        state: Whether it was copied now, was there already, or failed.
+        digest: Its digest; None where it failed.
+        why: Reason of a failure; empty otherwise.
+    """
+
+    copy: Copy
+    state: State
+    digest: str | None = None
+    why: str = ""
+
+
+def copy_all(
+    copies: Iterable[Copy],
+    digests: Mapping[str, str],
+    tool: CopyTool,
+    *,
+    renew: bool = False,
+    packed: Mapping[str, Pusher] | None = None,
+) -> Iterable[Outcome]:
+    """Yield the outcome of each copy, one after the other.
+
+    What is recorded is copied by its digest, whatever the tag means by now.
+
+    Args:
+        copies: Images and charts.
+        digests: Digest of each source that is recorded.
+        tool: The program that copies.
+        renew: Take what the tags mean now, in place of the recorded digests.
+        packed: What pushes a chart that its publisher has in no registry, by source.
+    """
+    for copy in copies:
+        known = copy.source.partition("@")[2] or (None if renew else digests.get(copy.source))
+        try:
+            push = (packed or {}).get(copy.source)
+            yield _copied(copy, known, tool) if push is None else _packed(copy, known, tool, push)
+        except UltrascaleError as error:
+            yield Outcome(copy=copy, state="failed", why=str(error))
+
+
+def _copied(copy: Copy, known: str | None, tool: CopyTool) -> Outcome:
+    source, target = (name.removeprefix(_OCI) for name in (copy.source, copy.target))
+    there = tool.digest(tagged(target))
+    wanted = known or tool.digest(source)
+    if wanted is None:
+        raise UltrascaleError(f"{source}: its registry has no such {copy.kind}")
+    if there == wanted:
+        return Outcome(copy=copy, state="there", digest=wanted)
+    tool.copy(pinned(source, wanted), tagged(target))
+    return _verified(copy, wanted, tool)
+
+
+def _packed(copy: Copy, known: str | None, tool: CopyTool, push: Pusher) -> Outcome:
+    """Push a chart that is packed here: an archive is another one each time that it is made."""
+    target = copy.target.removeprefix(_OCI)
+    there = tool.digest(target)
+    if there is None:
+        push(copy)
+        return _verified(copy, tool.digest(target) or "", tool)
+    if known not in (None, there):
+        todo = "run it with --renew to record the one that is there"
+        raise UltrascaleError(f"{target}: has {there}, and {known} is recorded; {todo}")
+    return Outcome(copy=copy, state="there", digest=there)
+
+
+def _verified(copy: Copy, wanted: str, tool: CopyTool) -> Outcome:
+    target = tagged(copy.target.removeprefix(_OCI))
+    found = tool.digest(target)
+    if found is None or found != wanted:
+        raise UltrascaleError(f"{target}: has {found or 'nothing'} after the copy of {wanted}")
+    return Outcome(copy=copy, state="copied", digest=wanted)

@@ -1,0 +1,88 @@
+"""AWS's HyperPod chart as an artefact of a registry: packed with all of its dependencies.
+
+Its publisher has it in no registry, only in a Git repository. Git fetches the pinned commit, Helm
+the dependencies; both run where the copies are made, which has a way out.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ultrascale import processes
+from ultrascale.errors import UltrascaleError
+from ultrascale.mirror.contents import Copy
+from ultrascale.mirror.copying import Pusher
+from ultrascale.mirror.tools import is_local
+from ultrascale.plan.model import ClusterPlan, HyperPodChartPlan
+
+
+def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
+    """Return what packs and pushes each chart that comes from no registry, by its source.
+
+    Args:
+        plan: The cluster.
+        environment: Environment variables of the programs beside those of this process.
+    """
+    chart = plan.hyperpod_chart
+    if chart is None or chart.copy is None or plan.mirror is None:
+        return {}
+    source = plan.mirror.published(chart.copy.repository)
+
+    def push(copy: Copy) -> None:
+        assert chart is not None
+        _pack_and_push(chart, copy, {**os.environ, **environment})
+
+    return {f"{source}:{chart.copy.version}": push}
+
+
+def _pack_and_push(chart: HyperPodChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
+    for program in ("git", "helm"):
+        if shutil.which(program) is None:
+            raise UltrascaleError(f"{program}: not on PATH, which packs {copy.source}; install it")
+    target, _, version = copy.target.rpartition(":")
+    with TemporaryDirectory(prefix="ultrascale-") as name:
+        root = Path(name, "source")
+        _fetch(chart, root, environment)
+        folder = root / chart.folder
+        _run(["helm", "dependency", "update", str(folder)], environment)
+        _refuse_other_archives(chart, folder)
+        packed = ["helm", "package", str(folder), "--version", version, "--destination", name]
+        _run(packed, environment)
+        (archive,) = Path(name).glob(f"*-{version}.tgz")
+        push = ["helm", "push", str(archive), target.rpartition("/")[0]]
+        local = is_local(target.removeprefix("oci://"))
+        _run([*push, *(["--plain-http"] if local else [])], environment)
+
+
+def _fetch(chart: HyperPodChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
+    """Fetch the commit: its id is a hash of its content, which Git computes anew."""
+    git = ["git", "-C", str(folder)]
+    folder.mkdir()
+    _run([*git, "init", "--quiet"], environment)
+    _run([*git, "config", "fetch.fsckObjects", "true"], environment)
+    _run([*git, "fetch", "--quiet", "--depth", "1", chart.repository, chart.commit], environment)
+    _run([*git, "checkout", "--quiet", "--detach", chart.commit], environment)
+
+
+def _refuse_other_archives(chart: HyperPodChartPlan, folder: Path) -> None:
+    """Refuse dependencies that are not as pinned."""
+    for remote in chart.remote_charts:
+        version = remote.version.removeprefix("v")
+        names = [f"{remote.name}-{version}.tgz", f"{remote.name}-v{version}.tgz"]
+        archives = [file for name in names if (file := folder / "charts" / name).exists()]
+        if not archives:
+            raise UltrascaleError(f"{remote.name} {remote.version}: Helm fetched no archive of it")
+        found = sha256(archives[0].read_bytes()).hexdigest()
+        if remote.sha256 not in (None, found):
+            wrong = f"sha256 {found}, pinned is {remote.sha256}"
+            raise UltrascaleError(f"{remote.name} {remote.version}: {wrong}")
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    answer = processes.run(command, environment=environment)
+    if answer.returncode:
+        printed = answer.stdout.strip() or f"status {answer.returncode}"
+        raise UltrascaleError(f"`{' '.join(command)}` failed: {printed}")

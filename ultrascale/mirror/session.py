@@ -1,0 +1,80 @@
+"""One run of `copy` or `check`: the login, the program, the record."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ultrascale.mirror.check import Finding, check_copies
+from ultrascale.mirror.contents import Copy, mirror_of
+from ultrascale.mirror.copying import Outcome, copy_all
+from ultrascale.mirror.ecr import ecr_mirror, logged_in
+from ultrascale.mirror.hyperpod_chart import chart_pushers
+from ultrascale.mirror.tools import find_tool, untagged
+from ultrascale.mirror_lock import FILE, lock_text, read_mirror_lock
+from ultrascale.plan.model import ClusterPlan
+
+
+def copy_into(
+    file: Path,
+    plan: ClusterPlan,
+    copies: Iterable[Copy],
+    *,
+    profile: str | None = None,
+    renew: bool = False,
+) -> Iterator[Outcome]:
+    """Copy images and charts into the mirror of a cluster, and yield the outcome of each.
+
+    The record beside the file has each copy that has succeeded, also where others fail or the
+    command is interrupted. Entries of other cluster files in the folder stay.
+
+    Args:
+        file: The cluster file.
+        plan: The cluster.
+        copies: Images and charts.
+        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+        renew: Take what the tags mean now, in place of the recorded digests.
+
+    Raises:
+        UltrascaleError: No program that copies is on PATH; or Amazon ECR cannot be asked.
+    """
+    copies, mirror = [*copies], mirror_of(plan)
+    registry = ecr_mirror(mirror.location, profile)
+    digests = dict(read_mirror_lock(file.parent).digests)
+    with logged_in(registry) as environment:
+        tool = find_tool(environment)
+        if registry is not None:
+            registry.make_repositories(
+                images=map(_repository, (copy for copy in copies if copy.kind == "image")),
+                charts=map(_repository, (copy for copy in copies if copy.kind == "chart")),
+                key=plan.keys.registry,
+            )
+        packed = chart_pushers(plan, environment)
+        try:
+            for outcome in copy_all(copies, digests, tool, renew=renew, packed=packed):
+                if outcome.digest is not None:
+                    digests[outcome.copy.source] = outcome.digest
+                yield outcome
+        finally:
+            (file.parent / FILE).write_text(lock_text(digests), encoding="utf-8")
+
+
+def check_in(
+    plan: ClusterPlan, copies: Iterable[Copy], *, profile: str | None = None
+) -> Iterator[Finding]:
+    """Yield what the mirror of a cluster has of each copy.
+
+    Args:
+        plan: The cluster, with the record beside its file.
+        copies: Images and charts.
+        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+
+    Raises:
+        UltrascaleError: No program that asks a registry is on PATH; or Amazon ECR cannot be asked.
+    """
+    mirror = mirror_of(plan)
+    with logged_in(ecr_mirror(mirror.location, profile)) as environment:
+        yield from check_copies(copies, mirror.digests, find_tool(environment))
+
+
+def _repository(copy: Copy) -> str:
+    """Return the name of a copy's repository within its registry."""
+    return untagged(copy.target.removeprefix("oci://")).partition("/")[2]

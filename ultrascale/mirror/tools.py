@@ -1,0 +1,166 @@
+"""The programs that copy images between registries: crane and skopeo, whichever is on PATH.
+
+Both copy an index with the images of all platforms as they are, so that digests stay, and take
+charts as they take images.
+
+Sources:
+    https://github.com/google/go-containerregistry/blob/main/cmd/crane/doc/crane_copy.md
+    https://github.com/containers/skopeo/blob/main/docs/skopeo-copy.1.md
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ultrascale.errors import UltrascaleError
+
+Program = Literal["crane", "skopeo"]
+PROGRAMS: tuple[Program, ...] = ("crane", "skopeo")
+# Errors of a registry that has no such image, in the words of the specification, of ECR and of
+# answers without a body, such as those to HEAD.
+# Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#error-codes
+_ABSENT = re.compile(
+    r"MANIFEST_UNKNOWN|NAME_UNKNOWN|manifest unknown|name unknown|repository name not known"
+    r"|status code 404|StatusCode: 404|RepositoryNotFoundException|\b404 Not Found",
+    re.IGNORECASE,
+)
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+# As crane and Docker take them.
+_LOCAL = re.compile(r"(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTool:
+    """One of the programs.
+
+    Attributes:
+        program: Its name.
+        path: Where it is.
+        environment: Environment variables that it gets beside those of this process, such as the
+            place of credentials.
+    """
+
+    program: Program
+    path: str
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy an image or a chart with all platforms.
+
+        Args:
+            source: Reference with a tag or a digest.
+            target: Reference with a tag.
+
+        Raises:
+            UltrascaleError: It cannot be copied; what the program printed is in it.
+        """
+        if self.program == "crane":
+            words = ["copy", source, target]
+        else:
+            words = ["copy", "--all", "--preserve-digests"]
+            words += [f"--src-tls-verify={_verifies(source)}"]
+            words += [f"--dest-tls-verify={_verifies(target)}"]
+            words += [f"docker://{source}", f"docker://{target}"]
+        answer = self._run(words)
+        if answer.returncode:
+            raise UltrascaleError(f"{source}: cannot be copied to {target}: {_said(answer)}")
+
+    def digest(self, reference: str) -> str | None:
+        """Return the digest of ``reference``; None where the registry has no such image.
+
+        Raises:
+            UltrascaleError: The registry cannot be asked; what the program printed is in it.
+        """
+        if self.program == "crane":
+            words = ["digest", reference]
+        else:
+            words = ["inspect", "--raw", f"--tls-verify={_verifies(reference)}"]
+            words += [f"docker://{reference}"]
+        answer = self._run(words)
+        if answer.returncode:
+            if _ABSENT.search(_text(answer.stderr)):
+                return None
+            raise UltrascaleError(f"{reference}: the registry cannot be asked: {_said(answer)}")
+        if self.program == "skopeo":
+            # A digest is the hash of the manifest's bytes.
+            return f"sha256:{hashlib.sha256(answer.stdout).hexdigest()}"
+        found = _DIGEST.search(_text(answer.stdout))
+        if found is None:
+            raise UltrascaleError(f"{reference}: {self.path} printed no digest: {_said(answer)}")
+        return found[0]
+
+    def _run(self, words: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return subprocess.run(
+                [self.path, *words],
+                env={**os.environ, **self.environment},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+        except OSError as error:
+            raise UltrascaleError(f"{self.path}: cannot be run: {error.strerror}") from error
+
+
+def find_tool(environment: Mapping[str, str]) -> CopyTool:
+    """Return the first of the programs that is on PATH.
+
+    Args:
+        environment: Environment variables that it gets beside those of this process.
+
+    Raises:
+        UltrascaleError: None is.
+    """
+    for program in PROGRAMS:
+        path = shutil.which(program)
+        if path is not None:
+            return CopyTool(program=program, path=path, environment=environment)
+    raise UltrascaleError(
+        f"neither {' nor '.join(PROGRAMS)} is on PATH, which ask and copy registries; install one: "
+        "https://github.com/google/go-containerregistry/releases or your system's package skopeo"
+    )
+
+
+def pinned(reference: str, digest: str) -> str:
+    """Return ``reference`` by digest alone: skopeo refuses one with a tag as well."""
+    return f"{untagged(reference)}@{digest}"
+
+
+def tagged(reference: str) -> str:
+    """Return ``reference`` by its tag, or by one that stands for its digest.
+
+    An image without a tag is what the rules of a registry clean up.
+    """
+    name, _, digest = reference.partition("@")
+    has_tag = ":" in name.rpartition("/")[2]
+    return name if has_tag or not digest else f"{name}:{digest.replace(':', '-')}"
+
+
+def untagged(reference: str) -> str:
+    """Return the registry and the repository of ``reference``."""
+    head, slash, last = reference.partition("@")[0].rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"
+
+
+def _verifies(reference: str) -> str:
+    return "false" if is_local(reference) else "true"
+
+
+def is_local(reference: str) -> bool:
+    """Return whether ``reference`` is of a registry on this machine, which speaks plain HTTP."""
+    return _LOCAL.match(reference) is not None
+
+
+def _said(answer: "subprocess.CompletedProcess[bytes]") -> str:
+    """Return the last line that a program printed about its error."""
+    lines = [line for line in _text(answer.stderr or answer.stdout).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else f"status {answer.returncode}"
+
+
+def _text(output: bytes) -> str:
+    return output.decode("utf-8", errors="replace")
