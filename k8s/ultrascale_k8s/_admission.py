@@ -5,6 +5,9 @@ Sources:
     https://kubernetes.io/docs/reference/using-api/cel/
 """
 
+import json
+from collections.abc import Sequence
+
 API_VERSION = "admissionregistration.k8s.io/v1"
 # Kubernetes sets it on every namespace.
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
@@ -39,3 +42,24 @@ string(container.resources.limits[name]) != "0" &&
 (has(container.resources.requests) && container.resources.requests.exists(name,
 string(container.resources.requests[name]) != "0" &&
 {wanted}))))"""
+
+
+def asks_for_one_of(resources: Sequence[str]) -> str:
+    """Return the expression that is true of a resource, by its ``name``, that is one of some."""
+    return f"name in {json.dumps(list(resources))}"
+
+
+def jobset_asks_for(jobset: str, wanted: str) -> str:
+    """Return the expression that is true where a pod of a JobSet asks for a resource.
+
+    Args:
+        jobset: Expression of the JobSet.
+        wanted: Expression that is true of a resource by its ``name``.
+    """
+    role = "role.template.spec.template.spec"
+    of_role = containers_ask_for(f"{role}.containers", wanted)
+    of_start = containers_ask_for(f"{role}.initContainers", wanted)
+    return (
+        f"{jobset}.spec.replicatedJobs.exists(role, {of_role} ||\n"
+        f"(has({role}.initContainers) && {of_start}))"
+    )

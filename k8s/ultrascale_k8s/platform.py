@@ -48,6 +48,7 @@ from ultrascale_k8s.node_readers import NodeReadersChart
 from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
 from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
 from ultrascale_k8s.output_access import OutputAccessChart
+from ultrascale_k8s.queue_access import QueueAccessChart
 from ultrascale_k8s.scheduling import PriorityClassesChart, QueueChart
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
@@ -183,6 +184,9 @@ def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access is not None:
         rights = AccessChart(app, "access", roles=plan.access.roles, bindings=plan.access.bindings)
         yield PlatformChart(chart=rights, retained=False)
+        if plan.access.queues is not None:
+            queues = QueueAccessChart(app, "queue-access", plan=plan.access.queues)
+            yield PlatformChart(chart=queues, retained=False)
 
 
 def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:

@@ -31,6 +31,21 @@ def entry(principal: object = ADMIN, policy: str = "ClusterAdmin", **properties:
     return body(ENTRY, {"PrincipalArn": principal, "AccessPolicies": policies, **properties})
 
 
+def level(name: str, *places: str) -> Body:
+    """Return the entry of a level of access, in namespaces, each with its queue, or everywhere."""
+    groups = [
+        ":".join((f"ultrascale:access:ultrascale-jobs-{name}", *each.split(":"))) for each in places
+    ]
+    namespaces = [place.partition(":")[0] for place in places]
+    scope: Body = {"Type": "namespace", "Namespaces": namespaces} if places else {"Type": "cluster"}
+    policy = "View" if name == "view" else "Edit"
+    return entry(
+        policy=policy,
+        scope=scope,
+        KubernetesGroups=groups or [f"ultrascale:access:ultrascale-jobs-{name}"],
+    )
+
+
 def node_entry() -> Body:
     return body(ENTRY, {"PrincipalArn": {"Fn::GetAtt": ["Role", "Arn"]}, "Type": "EC2_LINUX"})
 
@@ -286,6 +301,34 @@ def test_an_administrator_whose_entry_moves_keeps_the_access() -> None:
     assert (
         "people lose access" not in between({"A": entry(policy="View")}, {"B": stronger}).verdicts
     )
+
+
+LEVELS = "ultrascale:access:ultrascale-jobs"
+# By change: what a role had, what it has, and whether that is less.
+LEVEL_CHANGES: dict[str, tuple[Body, Body, bool]] = {
+    "edits instead of views": (level("view", "a"), level("edit", "a"), False),
+    "views instead of edits": (level("edit", "a"), level("view", "a"), True),
+    "another namespace": (level("edit", "a"), level("edit", "b"), True),
+    "a namespace more": (level("edit", "a"), level("edit", "a", "b"), False),
+    "the whole cluster": (level("edit", "a"), level("edit"), False),
+    "one namespace of the cluster": (level("edit"), level("edit", "a"), True),
+    "any queue": (level("queue", "a:q"), level("edit", "a"), False),
+    "one queue": (level("edit", "a"), level("queue", "a:q"), True),
+    "another queue": (level("queue", "a:q"), level("queue", "a:r"), True),
+    "an administrator": (level("edit", "a"), entry(), False),
+}
+
+
+@for_each(LEVEL_CHANGES)
+def test_a_level_of_access_that_gives_less_is_told(before: Body, after: Body, less: bool) -> None:
+    found = between({"A": before}, {"A": after}).verdicts
+
+    assert ("people lose access" in found) == less
+
+
+def test_bindings_of_levels_go_in_silence() -> None:
+    """The entries of the roles in them say who loses what."""
+    assert between({"M": manifest(binding(f"{LEVELS}-view:a"))}, {}).is_safe
 
 
 def test_each_type_is_judged_or_said_to_be_in_no_use() -> None:

@@ -217,6 +217,15 @@ def test_nobody_admits_a_job_past_its_queue() -> None:
     assert not editor.allows(Access("patch", "kueue.x-k8s.io", "clusterqueues", None, "research"))
 
 
+def test_a_role_with_a_queue_sends_no_kind_that_waits_in_none() -> None:
+    document = hyperpod() | {"hyperpod": {}, "scheduling": KUEUE, "jobs": {}, "backend": None}
+    researcher = person(document, "edit", queue="research")
+
+    assert researcher.allows(Access("create", "jobset.x-k8s.io", "jobsets", "training"))
+    assert not researcher.allows(Access("create", "kubeflow.org", "pytorchjobs", "training"))
+    assert researcher.allows(Access("list", "kubeflow.org", "pytorchjobs", "training"))
+
+
 def test_a_level_of_the_whole_cluster_holds_in_each_namespace() -> None:
     auditor = person(job_cluster(), "view")
 

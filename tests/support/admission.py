@@ -1,7 +1,7 @@
 """Judges objects by a ValidatingAdmissionPolicy offline, as an API server would."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -26,24 +26,39 @@ class Policy:
         assert (term["key"], term["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         return namespace not in term["values"]
 
-    def refusals(self, thing: Document, *, old: Document | None = None) -> list[str]:
+    def refusals(
+        self,
+        thing: Document | None,
+        *,
+        old: Document | None = None,
+        groups: Sequence[str] = (),
+        namespace: str = "training",
+    ) -> list[str]:
         """Return the messages with which an object is refused; empty where it is not.
 
         An expression that fails to evaluate refuses it too: the policy says `Fail`.
 
         Args:
-            thing: The object.
-            old: The object before it is updated; None where it is made.
+            thing: The object; None where it is deleted.
+            old: The object before it is updated or deleted; None where it is made.
+            groups: Groups of whoever asks, beside those of everybody.
+            namespace: Namespace of the object.
         """
         assert self._spec["failurePolicy"] == "Fail"
         (rule,) = self._spec["matchConstraints"]["resourceRules"]
-        operation = "CREATE" if old is None else "UPDATE"
+        operation = "DELETE" if thing is None else "CREATE" if old is None else "UPDATE"
         if operation not in rule["operations"]:
             return []
         known = {
-            "object": celpy.json_to_cel({"metadata": {}} | dict(thing)),
+            "object": None if thing is None else celpy.json_to_cel({"metadata": {}} | dict(thing)),
             "oldObject": None if old is None else celpy.json_to_cel(dict(old)),
-            "request": celpy.json_to_cel({"operation": operation}),
+            "request": celpy.json_to_cel(
+                {
+                    "operation": operation,
+                    "namespace": namespace,
+                    "userInfo": {"groups": ["system:authenticated", *groups]},
+                }
+            ),
         }
         conditions = (each["expression"] for each in self._spec["matchConditions"])
         if not all(_evaluate(expression, known) for expression in conditions):

@@ -11,6 +11,8 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 
 from ultrascale import config
@@ -24,9 +26,16 @@ from ultrascale.plan.model import (
     ClusterRolePlan,
     GroupBindingPlan,
     PoolPlan,
+    QueueAccessPlan,
     RightPlan,
 )
-from ultrascale.plan.namespaces import plan_namespaces, team_namespaces, training_namespaces
+from ultrascale.plan.namespaces import (
+    plan_namespaces,
+    queued_namespaces,
+    team_namespaces,
+    training_namespaces,
+)
+from ultrascale.plan.queueing import accelerators_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -41,6 +50,40 @@ _ROLES: Mapping[config.AccessLevel, str] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """A Kubernetes group of people, which has one ClusterRole in one namespace or in all."""
+
+    role: str
+    namespace: str | None
+    queue: str | None = None
+
+    @property
+    def name(self) -> str:
+        return names.access_group(self.role, self.namespace, self.queue)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.role, self.namespace or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of objects of jobs that EKS's access policies leave out.
+
+    Attributes:
+        group: Its API group.
+        resource: Its plural.
+        sent: Whether people send it; controllers make the others, which say why a job waits.
+        queued: Whether it always waits in a queue of the cluster's engine.
+    """
+
+    group: str
+    resource: str
+    sent: bool = False
+    queued: bool = False
+
+
 def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPlan | None:
     """Return the rights of people beside the administrators; None where the file gives none.
 
@@ -51,107 +94,134 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     items = cluster.kubernetes.access
     if not items:
         return None
-    jobs = (*_rights_to_jobs(cluster, pools),)
-    of_items = [(item, [*_groups(cluster, item)] if jobs else []) for item in items]
-    bound = dict.fromkeys(each for _, groups in of_items for each in groups)
-    bindings = [
-        GroupBindingPlan(
-            role=role, namespace=namespace, groups=(names.access_group(role, namespace),)
-        )
-        for role, namespace in sorted(bound, key=lambda each: (each[0], each[1] or ""))
-    ]
-    readers = any(item.policy != "cluster-admin" for item in items)
-    if readers:
-        reader = names.READER_ROLE
-        bindings.append(GroupBindingPlan(role=reader, namespace=None, groups=(names.ACCESS_GROUP,)))
-    used = {each.role for each in bindings}
-    teams = team_namespaces(cluster)
+    kinds = (*_kinds(cluster, pools),)
+    groups = {item: [*_groups(cluster, item)] if kinds else [] for item in items}
+    bindings = [*_bindings([each for own in groups.values() for each in own])]
+    if any(item.policy != "cluster-admin" for item in items):
+        readers = (names.ACCESS_GROUP,)
+        bindings.append(GroupBindingPlan(role=names.READER_ROLE, namespace=None, groups=readers))
+    bound, teams = {each.role for each in bindings}, team_namespaces(cluster)
     return AccessPlan(
-        entries=tuple(_entries(of_items)),
-        roles=tuple(each for each in _cluster_roles(cluster, jobs) if each.name in used),
+        entries=tuple(_entries(cluster, groups)),
+        roles=tuple(each for each in _cluster_roles(cluster, kinds) if each.name in bound),
         bindings=tuple(each for each in bindings if each.namespace not in teams),
         team_bindings=tuple(each for each in bindings if each.namespace in teams),
+        queues=_queues(cluster, pools, [each for own in groups.values() for each in own]),
     )
 
 
-def _groups(cluster: config.Cluster, item: config.Access) -> Iterator[tuple[str, str | None]]:
-    """Yield the ClusterRoles of an item, each with its namespace, or None for the cluster."""
+def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:
+    """Return the namespaces that an item of the file holds in; none: the whole cluster."""
+    if item.team is not None:
+        return (names.team_namespace(item.team),)
+    if item.queue is not None and not item.namespaces:
+        return _namespaces_of_queues(cluster)
+    return item.namespaces
+
+
+def _namespaces_of_queues(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces whose jobs may name queues of the engine."""
+    is_kueue = cluster.scheduling.engine == "kueue"
+    return queued_namespaces(cluster) if is_kueue else training_namespaces(cluster)
+
+
+def _groups(cluster: config.Cluster, item: config.Access) -> Iterator[_Group]:
     role = _ROLES.get(item.policy)
     if role is None:
         return
-    namespaces = scope_of(item)
+    if item.queue is not None:
+        role = names.QUEUE_ROLE
+    namespaces = scope_of(cluster, item)
     if not namespaces:
-        yield role, None
+        yield _Group(role=role, namespace=None)
     # Elsewhere no job runs, and EKS's policy says everything.
     jobs = training_namespaces(cluster)
-    yield from ((role, namespace) for namespace in namespaces if namespace in jobs)
+    yield from (
+        _Group(role=role, namespace=name, queue=item.queue) for name in namespaces if name in jobs
+    )
 
 
-def scope_of(item: config.Access) -> tuple[str, ...]:
-    """Return the namespaces that an item holds in; none: the whole cluster."""
-    return (names.team_namespace(item.team),) if item.team is not None else item.namespaces
-
-
-_Scoped = tuple[config.Access, Sequence[tuple[str, str | None]]]
-
-
-def _entries(items: Sequence[_Scoped]) -> Iterator[AccessEntryPlan]:
-    """Yield an entry for each role: EKS takes one of each, with each policy once."""
-    for role in dict.fromkeys(item.role for item, _ in items):
-        own = [(item, groups) for item, groups in items if item.role == role]
-        scopes: dict[str, list[tuple[str, ...]]] = {}
-        for item, _ in own:
-            scopes.setdefault(eks.ACCESS_POLICIES[item.policy], []).append(scope_of(item))
-        reads = (
-            [names.ACCESS_GROUP] if any(each.policy != "cluster-admin" for each, _ in own) else []
+def _bindings(groups: Sequence[_Group]) -> Iterator[GroupBindingPlan]:
+    """Yield a binding of each ClusterRole in each place, with all of its groups there."""
+    for (role, namespace), each in groupby(
+        sorted(groups, key=lambda group: (group.place, group.name)), key=lambda group: group.place
+    ):
+        yield GroupBindingPlan(
+            role=role,
+            namespace=namespace or None,
+            groups=tuple(dict.fromkeys(group.name for group in each)),
         )
+
+
+def _entries(
+    cluster: config.Cluster, groups: Mapping[config.Access, Sequence[_Group]]
+) -> Iterator[AccessEntryPlan]:
+    """Yield an entry for each role: EKS takes one of each, with each policy once."""
+    for role in dict.fromkeys(item.role for item in groups):
+        own = [item for item in groups if item.role == role]
+        scopes: dict[str, list[tuple[str, ...]]] = {}
+        for item in own:
+            scopes.setdefault(eks.ACCESS_POLICIES[item.policy], []).append(scope_of(cluster, item))
+        member = {group.name for item in own for group in groups[item]}
+        if any(item.policy != "cluster-admin" for item in own):
+            member.add(names.ACCESS_GROUP)
         yield AccessEntryPlan(
             role=role,
             policies=tuple(
-                AccessPolicyPlan(
-                    name=policy,
-                    namespaces=()
-                    if () in each
-                    else tuple(sorted({name for scope in each for name in scope})),
-                )
+                AccessPolicyPlan(name=policy, namespaces=_together(each))
                 for policy, each in scopes.items()
             ),
-            groups=tuple(
-                sorted(
-                    {*reads, *(names.access_group(*each) for _, groups in own for each in groups)}
-                )
-            ),
+            groups=tuple(sorted(member)),
         )
 
 
-def _rights_to_jobs(
-    cluster: config.Cluster, pools: Sequence[PoolPlan]
-) -> Iterator[tuple[str, str, bool]]:
-    """Yield group and plural of each kind that EKS's policies leave out, and whether it is written.
+def _together(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    if () in scopes:
+        return ()
+    return tuple(sorted({name for scope in scopes for name in scope}))
 
-    Controllers make what is only read: it says why a job waits.
-    """
-    yield from ((*each, True) for each in controllers_of_jobs(cluster, pools))
+
+def _queues(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], groups: Sequence[_Group]
+) -> QueueAccessPlan | None:
+    namespaces = {group.namespace for group in groups if group.queue is not None} - {None}
+    engine = cluster.scheduling.engine
+    if not namespaces or engine == "none":
+        return None
+    return QueueAccessPlan(
+        engine=engine,
+        namespaces=tuple(sorted(filter(None, namespaces))),
+        resources=accelerators_of(pools),
+    )
+
+
+def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
+    queued = {"batch.volcano.sh", "jobset.x-k8s.io"}
+    for group, resource in controllers_of_jobs(cluster, pools):
+        yield _Kind(group=group, resource=resource, sent=True, queued=group in queued)
     if cluster.scheduling.engine == "volcano":
-        yield "scheduling.volcano.sh", "podgroups", False
+        yield _Kind(group="scheduling.volcano.sh", resource="podgroups")
     if has_kueue(cluster):
-        yield "kueue.x-k8s.io", "localqueues", False
-        yield "kueue.x-k8s.io", "workloads", False
+        yield _Kind(group="kueue.x-k8s.io", resource="localqueues")
+        yield _Kind(group="kueue.x-k8s.io", resource="workloads")
 
 
-def _cluster_roles(
-    cluster: config.Cluster, jobs: Sequence[tuple[str, str, bool]]
-) -> Iterator[ClusterRolePlan]:
-    reads = tuple(
-        RightPlan(group=group, resources=(resource,), verbs=_READ) for group, resource, _ in jobs
-    )
-    writes = tuple(
-        RightPlan(group=group, resources=(resource,), verbs=(*_READ, *_WRITE) if made else _READ)
-        for group, resource, made in jobs
-    )
-    yield ClusterRolePlan(name=names.VIEW_ROLE, rights=reads)
-    yield ClusterRolePlan(name=names.EDIT_ROLE, rights=writes)
+def _cluster_roles(cluster: config.Cluster, kinds: Sequence[_Kind]) -> Iterator[ClusterRolePlan]:
+    for role in (names.VIEW_ROLE, names.QUEUE_ROLE, names.EDIT_ROLE):
+        yield ClusterRolePlan(
+            name=role, rights=tuple(_right(kind, writes=_writes(role, kind)) for kind in kinds)
+        )
     yield ClusterRolePlan(name=names.READER_ROLE, rights=tuple(_cluster_reads(cluster)))
+
+
+def _writes(role: str, kind: _Kind) -> bool:
+    """Return whether a ClusterRole lets people send a kind; a queue's none that passes it by."""
+    return kind.sent and (role == names.EDIT_ROLE or (role == names.QUEUE_ROLE and kind.queued))
+
+
+def _right(kind: _Kind, *, writes: bool) -> RightPlan:
+    verbs = (*_READ, *_WRITE) if writes else _READ
+    return RightPlan(group=kind.group, resources=(kind.resource,), verbs=verbs)
 
 
 def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
@@ -171,9 +241,6 @@ def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
     jobs = training_namespaces(cluster)
     platform = {*_KUBERNETES_OWN, *(each.name for each in plan_namespaces(cluster))} - {*jobs}
     for index, item in enumerate(cluster.kubernetes.access):
-        if item.queue is not None:
-            key = f"kubernetes.access.{index}.queue"
-            yield config.refuse(key, "not supported yet", "name namespaces", code="unsupported")
         for number, name in enumerate(item.namespaces):
             key = f"kubernetes.access.{index}.namespaces.{number}"
             if name not in platform and name not in jobs:
@@ -187,3 +254,6 @@ def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
                     "service accounts, and rules the cluster"
                 )
                 yield config.refuse(key, wrong, "write policy: view, or cluster-admin")
+            elif item.queue is not None and name not in _namespaces_of_queues(cluster):
+                wrong = f"a namespace whose jobs wait in no queue, beside queue {item.queue}"
+                yield config.refuse(key, wrong, "leave it out, or give it an item without queue")

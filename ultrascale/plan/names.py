@@ -2,7 +2,14 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import eks, kubernetes_names, mountpoint, object_keys, registries
+from ultrascale.catalog import (
+    eks,
+    kubernetes_names,
+    mountpoint,
+    object_keys,
+    registries,
+    volcano,
+)
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
@@ -285,6 +292,8 @@ QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
 QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
+# By them Volcano schedules pods that are of no Volcano Job.
+VOLCANO_QUEUE_ANNOTATION, VOLCANO_SCHEDULER = volcano.QUEUE_ANNOTATION, volcano.SCHEDULER
 
 
 def queue_priority(priority_class: str) -> str:
@@ -320,18 +329,22 @@ def calendar_group(pool: str) -> str:
 # Kubernetes groups of people: of all whom the file lets in, and by what they may do in a namespace.
 ACCESS_GROUP = "ultrascale:access"
 READER_ROLE = "ultrascale-access-reader"
-VIEW_ROLE, EDIT_ROLE = "ultrascale-jobs-view", "ultrascale-jobs-edit"
-_JOB_ROLES = (VIEW_ROLE, EDIT_ROLE)
+VIEW_ROLE, QUEUE_ROLE, EDIT_ROLE = (
+    f"ultrascale-jobs-{level}" for level in ("view", "queue", "edit")
+)
+# The weakest first.
+_JOB_ROLES = (VIEW_ROLE, QUEUE_ROLE, EDIT_ROLE)
 
 
-def access_group(role: str, namespace: str | None) -> str:
+def access_group(role: str, namespace: str | None, queue: str | None = None) -> str:
     """Return the Kubernetes group of those who have a ClusterRole for jobs.
 
     Args:
         role: The ClusterRole.
         namespace: Namespace in which they have it; None: in the whole cluster.
+        queue: The queue that their jobs may name; None: any.
     """
-    return ":".join(filter(None, (ACCESS_GROUP, role, namespace)))
+    return ":".join(filter(None, (ACCESS_GROUP, role, namespace, queue)))
 
 
 def is_access_group(group: str) -> bool:
@@ -341,19 +354,19 @@ def is_access_group(group: str) -> bool:
 
 def group_includes(group: str, other: str) -> bool:
     """Return whether a Kubernetes group has all rights of another one, by their names."""
-    has, wanted = (_of_access(each) for each in (group, other))
-    if has is None or wanted is None:
+    if not all(each.startswith(f"{ACCESS_GROUP}:") for each in (group, other)):
         return group == other
-    return has[0] >= wanted[0] and has[1] in ("", wanted[1])
+    (role, has), (wanted_role, wanted) = _of_access(group), _of_access(other)
+    # Whoever may send to one queue reads all jobs of the namespace.
+    reads = (role, wanted_role) == (QUEUE_ROLE, VIEW_ROLE) and has[:1] == wanted
+    stronger = _JOB_ROLES.index(role) >= _JOB_ROLES.index(wanted_role)
+    return reads or (stronger and wanted[: len(has)] == has)
 
 
-def _of_access(group: str) -> tuple[int, str] | None:
-    """Return the rank of the ClusterRole behind a group, and its namespace or an empty text."""
-    for rank, role in enumerate(_JOB_ROLES):
-        everywhere = access_group(role, None)
-        if group == everywhere or group.startswith(f"{everywhere}:"):
-            return rank, group.removeprefix(everywhere).removeprefix(":")
-    return None
+def _of_access(group: str) -> tuple[str, list[str]]:
+    """Return the ClusterRole behind a group, and the namespace and queue that it is bound to."""
+    role, *bounds = group.removeprefix(f"{ACCESS_GROUP}:").split(":")
+    return role, bounds
 
 
 # Stand for what CloudFormation alone knows of the backend's database, and of the account.

@@ -211,7 +211,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         jobset_manager=size.jobset,
         frameworks=("batch/job", "jobset.x-k8s.io/jobset"),
         namespaces=namespaces,
-        gated_resources=_gated(pools),
+        gated_resources=accelerators_of(pools),
         readiness=ReadinessPlan(
             timeout_seconds=_READY_SECONDS,
             backoff_base_seconds=_BACKOFF_SECONDS,
@@ -402,7 +402,8 @@ def _priorities(scheduling: config.Scheduling) -> tuple[WorkloadPriorityPlan, ..
     return tuple(WorkloadPriorityPlan(name=name, value=value) for name, value in classes)
 
 
-def _gated(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+def accelerators_of(pools: Iterable[PoolPlan]) -> tuple[str, ...]:
+    """Return every resource by which a pod gets an accelerator of the pools."""
     devices = {pool.accelerator for pool in pools if pool.accelerator is not None}
     aliases = {alias for device in devices for alias in _ALIASES.get(device, ())}
     return tuple(sorted(devices | aliases))

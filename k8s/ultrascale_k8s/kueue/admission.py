@@ -18,7 +18,8 @@ from ultrascale_k8s._admission import (
     API_VERSION,
     NAMESPACE_LABEL,
     asks_for,
-    containers_ask_for,
+    asks_for_one_of,
+    jobset_asks_for,
 )
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
@@ -73,7 +74,7 @@ class QueueGateChart(cdk8s.Chart):
 
 def _gates(plan: KueuePlan) -> Sequence[_Gate]:
     resources = plan.gated_resources
-    wanted = f"name in {json.dumps(list(resources))}"
+    wanted = asks_for_one_of(resources)
     admitted = _labelled("object", QUEUED_POD_LABEL)
     is_check = _labelled("object", CHECK_LABEL)
     shown = " or ".join(resources)
@@ -134,13 +135,7 @@ def _job_asks_for(wanted: str) -> str:
 
 
 def _jobset_asks_for(wanted: str) -> str:
-    role = "role.template.spec.template.spec"
-    of_role = containers_ask_for(f"{role}.containers", wanted)
-    of_start = containers_ask_for(f"{role}.initContainers", wanted)
-    return (
-        f"object.spec.replicatedJobs.exists(role, {of_role} ||\n"
-        f"(has({role}.initContainers) && {of_start}))"
-    )
+    return jobset_asks_for("object", wanted)
 
 
 def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:

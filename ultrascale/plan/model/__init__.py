@@ -6,6 +6,7 @@ from ultrascale.plan.model.access import (
     AccessPolicyPlan,
     ClusterRolePlan,
     GroupBindingPlan,
+    QueueAccessPlan,
     RightPlan,
 )
 from ultrascale.plan.model.addons import AddonPlan
@@ -317,6 +318,7 @@ __all__ = [
     "PreferencePlan",
     "PriorityClassPlan",
     "ProxyMode",
+    "QueueAccessPlan",
     "QueueNeeds",
     "QueuePlan",
     "QueueShare",

@@ -1,6 +1,7 @@
 """Rights in the cluster: entries of people in EKS, and what RBAC adds for kinds of jobs."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,21 @@ class GroupBindingPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueAccessPlan:
+    """Bounds of roles that may send jobs to queues of theirs alone.
+
+    Attributes:
+        engine: Whose queues they are.
+        namespaces: Namespaces in which such roles send jobs.
+        resources: Accelerators, by their resources: what asks for one waits in a queue.
+    """
+
+    engine: Literal["kueue", "volcano"]
+    namespaces: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPlan:
     """Rights of people beside the administrators.
 
@@ -85,9 +101,11 @@ class AccessPlan:
         roles: ClusterRoles of their groups.
         bindings: Bindings of these, but those in namespaces of teams.
         team_bindings: Bindings in namespaces of teams, which task governance makes.
+        queues: Bounds of roles with queues of their own; None where no role has.
     """
 
     entries: tuple[AccessEntryPlan, ...]
     roles: tuple[ClusterRolePlan, ...]
     bindings: tuple[GroupBindingPlan, ...]
     team_bindings: tuple[GroupBindingPlan, ...]
+    queues: QueueAccessPlan | None

@@ -1,0 +1,243 @@
+"""Admission policies that keep roles with queues of their own to these queues.
+
+RBAC knows no queues. The groups of such a role name its queues, and the API server hands them to a
+policy with each request.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.documents import Json, JsonObject
+from ultrascale.plan.model import QueueAccessPlan
+from ultrascale.plan.names import (
+    EDIT_ROLE,
+    QUEUE_LABEL,
+    QUEUE_ROLE,
+    VOLCANO_QUEUE_ANNOTATION,
+    VOLCANO_SCHEDULER,
+    access_group,
+)
+from ultrascale_k8s._admission import (
+    API_VERSION,
+    NAMESPACE_LABEL,
+    asks_for,
+    asks_for_one_of,
+    jobset_asks_for,
+)
+from ultrascale_k8s._pods import labels
+from ultrascale_k8s.objects import define_object
+
+_COMPONENT = "access"
+# Begins the groups of the queues that a role has in the namespace of a request.
+_OWN = f'"{access_group(QUEUE_ROLE, None)}:" + request.namespace + ":"'
+_HAS_QUEUES = (
+    f"has(request.userInfo.groups) && request.userInfo.groups.exists(group, "
+    f"group.startsWith({_OWN}))"
+)
+_HAS_ALL = (
+    f'!request.userInfo.groups.exists(group, group == "{access_group(EDIT_ROLE, None)}" || '
+    f'group == "{access_group(EDIT_ROLE, None)}:" + request.namespace)'
+)
+_MESSAGE = (
+    "your role sends jobs to queues of its own alone in this namespace, and accelerators wait in "
+    "queues: name one of them, which the file of the cluster has at kubernetes.access"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """Kinds of objects that are judged alike, by expressions of CEL on ``thing``.
+
+    Attributes:
+        name: End of the name of the policy.
+        group: API group of the kinds; empty for Kubernetes' core.
+        version: Its version.
+        resources: Plurals of the kinds.
+        asks: True where it asks for an accelerator.
+        named: True where it names a queue.
+        queue: The queue that it names.
+        deletes: Whether its deletion is judged: of what waits in a queue of others.
+    """
+
+    name: str
+    group: str
+    version: str
+    resources: tuple[str, ...]
+    asks: str
+    named: str = "false"
+    queue: str = '""'
+    deletes: bool = False
+
+
+class QueueAccessChart(cdk8s.Chart):
+    """Defines the policies, and binds them in the namespaces of jobs.
+
+    Where a role asks for an accelerator, or names a queue, it has to be one of its own; it neither
+    changes nor deletes jobs in others. Pods that controllers make for it are not judged: what they
+    are made of was.
+
+    Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: QueueAccessPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        for judged in (*_kinds(plan), *_others(plan)):
+            name = f"ultrascale-own-queues-{judged.name}"
+            define_object(self, name, _policy(name, judged))
+            define_object(self, f"{name}-binding", _binding(name, plan.namespaces))
+
+
+def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
+    """Yield the kinds by which jobs wait in queues."""
+    wanted = asks_for_one_of(plan.resources)
+    of_job = asks_for("thing.spec.template.spec", wanted)
+    if plan.engine == "volcano":
+        yield _Judged(
+            name="volcano-jobs",
+            group="batch.volcano.sh",
+            version="v1alpha1",
+            resources=("jobs",),
+            # Volcano takes its queue `default` for a job that names none.
+            asks="true",
+            named='has(thing.spec.queue) && thing.spec.queue != ""',
+            queue="thing.spec.queue",
+            deletes=True,
+        )
+        yield _Judged(
+            name="jobs",
+            group="batch",
+            version="v1",
+            resources=("jobs",),
+            asks=of_job,
+            named=_annotated("thing.spec.template"),
+            queue=f'thing.spec.template.metadata.annotations["{VOLCANO_QUEUE_ANNOTATION}"]',
+            deletes=True,
+        )
+        return
+    label = {
+        "named": (
+            f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
+            f'thing.metadata.labels["{QUEUE_LABEL}"] != ""'
+        ),
+        "queue": f'thing.metadata.labels["{QUEUE_LABEL}"]',
+    }
+    yield _Judged(
+        name="jobs",
+        group="batch",
+        version="v1",
+        resources=("jobs",),
+        asks=of_job,
+        deletes=True,
+        **label,
+    )
+    yield _Judged(
+        name="jobsets",
+        group="jobset.x-k8s.io",
+        version="v1alpha2",
+        resources=("jobsets",),
+        asks=jobset_asks_for("thing", wanted),
+        deletes=True,
+        **label,
+    )
+
+
+def _annotated(template: str) -> str:
+    """Return the expression that is true of pods that Volcano schedules from a queue they name."""
+    of_pods = f"{template}.metadata.annotations"
+    return (
+        f"has({template}.metadata) && has({of_pods}) && "
+        f'"{VOLCANO_QUEUE_ANNOTATION}" in {of_pods} && has({template}.spec.schedulerName) && '
+        f'{template}.spec.schedulerName == "{VOLCANO_SCHEDULER}"'
+    )
+
+
+def _others(plan: QueueAccessPlan) -> Iterator[_Judged]:
+    """Yield the kinds that are in no queue: with accelerators they would pass it by."""
+    wanted = asks_for_one_of(plan.resources)
+    of_template = asks_for("thing.spec.template.spec", wanted)
+    yield _Judged(
+        name="pods",
+        group="",
+        version="v1",
+        resources=("pods",),
+        asks=asks_for("thing.spec", wanted),
+    )
+    yield _Judged(
+        name="services",
+        group="apps",
+        version="v1",
+        resources=("deployments", "statefulsets", "daemonsets", "replicasets"),
+        asks=of_template,
+    )
+    yield _Judged(
+        name="controllers",
+        group="",
+        version="v1",
+        resources=("replicationcontrollers",),
+        asks=f"has(thing.spec.template) && {of_template}",
+    )
+    yield _Judged(
+        name="cron-jobs",
+        group="batch",
+        version="v1",
+        resources=("cronjobs",),
+        asks=asks_for("thing.spec.jobTemplate.spec.template.spec", wanted),
+    )
+
+
+def _policy(name: str, judged: _Judged) -> JsonObject:
+    operations: list[Json] = ["CREATE", "UPDATE", *(["DELETE"] if judged.deletes else [])]
+    own = f"({judged.named}) && ({_OWN} + {judged.queue}) in request.userInfo.groups"
+    free = f"!({judged.named}) && !({judged.asks})"
+    new = f'request.operation == "DELETE" || ({_of("object", own)}) || ({_of("object", free)})'
+    # What names no queue of the role's is another's, also where it asks for no accelerator.
+    other = f"({judged.named}) && !(({_OWN} + {judged.queue}) in request.userInfo.groups)"
+    old = f'request.operation == "CREATE" || !({_of("oldObject", other)})'
+    conditions: list[Json] = [
+        {"name": "has-queues", "expression": _HAS_QUEUES},
+        {"name": "has-no-other-right", "expression": _HAS_ALL},
+    ]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name, "labels": labels(_COMPONENT)},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [judged.group],
+                        "apiVersions": [judged.version],
+                        "operations": operations,
+                        "resources": list(judged.resources),
+                    }
+                ]
+            },
+            "matchConditions": conditions,
+            "validations": [
+                {"expression": expression, "message": _MESSAGE, "reason": "Forbidden"}
+                for expression in (new, old)
+            ],
+        },
+    }
+
+
+def _of(thing: str, expression: str) -> str:
+    return expression.replace("thing.", f"{thing}.")
+
+
+def _binding(name: str, namespaces: Sequence[str]) -> JsonObject:
+    here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name, "labels": labels(_COMPONENT)},
+        "spec": {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
+        },
+    }

@@ -1,0 +1,195 @@
+"""A role with queues of its own sends jobs to these alone, and leaves those of others alone."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import cdk8s
+import pytest
+
+from tests.support.admission import Policy
+from tests.support.cases import for_each
+from tests.support.jobs import BATCH, JOB, job_cluster, prepared
+from tests.support.kubernetes_schemas import MINORS, validate_core
+from tests.support.pools import as_text, loads_own
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import AccessPlan
+from ultrascale_k8s.queue_access import QueueAccessChart
+
+Thing = dict[str, Any]
+ROLE = "arn:aws:iam::111122223333:role/"
+QUEUES = [{"name": "research"}, {"name": "ops"}]
+ARRAY = BATCH | {"array": {"size": 20, "parallelism": 4}}
+GPU = {"limits": {"aws.amazon.com/neuron": 16}}
+CPU = {"requests": {"cpu": "8"}}
+
+
+def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
+    bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
+    free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
+    scheduling = {"queueing": engine, "queues": QUEUES}
+    return job_cluster(kubernetes={"access": [bound, free, *more]}, scheduling=scheduling)
+
+
+@cache
+def access(engine: str) -> AccessPlan:
+    found = assemble(loads_own(as_text(cluster(engine)))).access
+    assert found is not None
+    return found
+
+
+@cache
+def manifests(engine: str) -> Sequence[Any]:
+    plan = access(engine).queues
+    assert plan is not None
+    return cdk8s.Testing.synth(QueueAccessChart(cdk8s.Testing.app(), "queue-access", plan=plan))
+
+
+def groups_of(engine: str, role: str) -> Sequence[str]:
+    (found,) = (each for each in access(engine).entries if each.role == f"{ROLE}{role}")
+    return found.groups
+
+
+def refused(
+    engine: str,
+    resource: str,
+    thing: Thing | None,
+    *,
+    group: str = "batch",
+    role: str = "Bound",
+    old: Thing | None = None,
+    namespace: str = "training",
+) -> bool:
+    messages: list[str] = []
+    for each in manifests(engine):
+        if each["kind"] != "ValidatingAdmissionPolicy":
+            continue
+        (rule,) = each["spec"]["matchConstraints"]["resourceRules"]
+        if rule["apiGroups"] == [group] and resource in rule["resources"]:
+            groups = groups_of(engine, role)
+            policy = Policy(each)
+            messages += policy.refusals(thing, old=old, groups=groups, namespace=namespace)
+    assert all("kubernetes.access" in message for message in messages)
+    return bool(messages)
+
+
+def sent(engine: str, job: Mapping[str, Any], queue: str) -> Thing:
+    """Return the workload that `submit` sends for a job."""
+    *_, workload = prepared(cluster(engine), dict(job) | {"queue": queue}).objects
+    return dict(workload)
+
+
+def pods(resources: Mapping[str, Any], **metadata: Any) -> Thing:
+    spec = {"containers": [{"name": "main", "image": "example", "resources": dict(resources)}]}
+    return {"metadata": metadata, "spec": spec}
+
+
+def of_template(resources: Mapping[str, Any], **metadata: Any) -> Thing:
+    return {"metadata": metadata, "spec": {"template": pods(resources)}}
+
+
+JOBS: dict[str, tuple[str, str, str, Mapping[str, Any]]] = {
+    "Volcano Job": ("volcano", "batch.volcano.sh", "jobs", JOB),
+    "array under Volcano": ("volcano", "batch", "jobs", ARRAY),
+    "JobSet": ("kueue", "jobset.x-k8s.io", "jobsets", JOB),
+    "Job under Kueue": ("kueue", "batch", "jobs", BATCH),
+}
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_what_submit_sends_to_another_queue_is_refused(kind: str) -> None:
+    engine, group, resource, job = JOBS[kind]
+    own, other = sent(engine, job, "research"), sent(engine, job, "ops")
+
+    assert not refused(engine, resource, own, group=group)
+    assert refused(engine, resource, other, group=group)
+    assert refused(engine, resource, other, group=group, old=own), "moved to another queue"
+    assert refused(engine, resource, own, group=group, old=other), "taken from another queue"
+    assert not refused(engine, resource, None, group=group, old=own)
+    assert refused(engine, resource, None, group=group, old=other), "a job of others is deleted"
+    assert not refused(engine, resource, other, group=group, role="Free")
+    assert not refused(engine, resource, other, group=group, namespace="jobs-b"), "has no rights"
+
+
+CHECK = {"labels": {"ultrascale.dev/check": "fabric"}}
+VOLCANO = {"annotations": {"scheduling.volcano.sh/queue-name": "research"}}
+PAST: dict[str, tuple[str, str, str, Thing]] = {
+    "pod": ("volcano", "", "pods", pods(GPU)),
+    "pod under Kueue": ("kueue", "", "pods", pods(GPU)),
+    "pod with the label of an admitted one": (
+        "kueue",
+        "",
+        "pods",
+        pods(GPU, labels={"kueue.x-k8s.io/podset": "main"}),
+    ),
+    "Job": ("volcano", "batch", "jobs", of_template(GPU)),
+    "Job that Volcano does not schedule": (
+        "volcano",
+        "batch",
+        "jobs",
+        {"metadata": {}, "spec": {"template": pods(GPU, **VOLCANO)}},
+    ),
+    "Job under Kueue": ("kueue", "batch", "jobs", of_template(GPU)),
+    "Job that says it is a check": ("kueue", "batch", "jobs", of_template(GPU, **CHECK)),
+    "Deployment": ("volcano", "apps", "deployments", of_template(GPU)),
+    "StatefulSet": ("kueue", "apps", "statefulsets", of_template(GPU)),
+    "ReplicationController": ("volcano", "", "replicationcontrollers", of_template(GPU)),
+    "CronJob": (
+        "volcano",
+        "batch",
+        "cronjobs",
+        {"metadata": {}, "spec": {"jobTemplate": of_template(GPU)}},
+    ),
+    "Volcano Job without a queue": (
+        "volcano",
+        "batch.volcano.sh",
+        "jobs",
+        {"metadata": {}, "spec": {"tasks": []}},
+    ),
+}
+
+
+@for_each(PAST)
+def test_accelerators_past_the_queues_are_refused(
+    engine: str, group: str, resource: str, thing: Thing
+) -> None:
+    assert refused(engine, resource, thing, group=group)
+    assert not refused(engine, resource, thing, group=group, role="Free")
+
+
+FREE: dict[str, tuple[str, str, str, Thing]] = {
+    "pod to look around": ("volcano", "", "pods", pods(CPU)),
+    "Deployment of a dashboard": ("kueue", "apps", "deployments", of_template(CPU)),
+    "Job that prepares data": ("kueue", "batch", "jobs", of_template(CPU)),
+    "CronJob": (
+        "kueue",
+        "batch",
+        "cronjobs",
+        {"metadata": {}, "spec": {"jobTemplate": of_template(CPU)}},
+    ),
+}
+
+
+@for_each(FREE)
+def test_what_needs_no_accelerator_is_free(
+    engine: str, group: str, resource: str, thing: Thing
+) -> None:
+    assert not refused(engine, resource, thing, group=group)
+
+
+@pytest.mark.parametrize("engine", ["volcano", "kueue"])
+def test_the_policies_are_bound_where_such_roles_send_jobs(engine: str) -> None:
+    bindings = [each for each in manifests(engine) if each["kind"].endswith("Binding")]
+
+    assert bindings
+    for binding in bindings:
+        selector = binding["spec"]["matchResources"]["namespaceSelector"]
+        assert selector["matchExpressions"][0]["values"] == ["training"]
+        assert binding["spec"]["validationActions"] == ["Deny"]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_api_server_takes_the_policies(minor: str) -> None:
+    every = [manifest for engine in ("volcano", "kueue") for manifest in manifests(engine)]
+
+    assert [found for each in every for found in validate_core(each, minor)] == []
