@@ -124,3 +124,31 @@ def test_an_owner_that_is_the_cluster_s_account_is_no_other() -> None:
     (existing,) = plan_cluster(loads_own(as_text(document))).existing_lustre
 
     assert existing.owner is None
+
+
+def test_owners_are_told_what_to_open_and_whom_to_let_in() -> None:
+    output = CHECKPOINTS | {"owner": "444455556666"}
+    plan = plan_cluster(cluster(lustre=[LUSTRE], buckets=[CORPUS, output]))
+
+    ports, rights = plan_needs(plan).storage
+
+    assert (ports.name, ports.resource, ports.owner) == ("training", FILE_SYSTEM, None)
+    assert ports.need == (
+        f"{GROUP} opens TCP 988 and 1018-1023, in and out, to 10.20.16.0/20, 10.20.32.0/20, "
+        "100.64.0.0/18"
+    )
+    assert (rights.resource, rights.owner) == ("corp-checkpoints", "444455556666")
+    listing, objects = rights.statements
+    assert listing["Principal"] == {"AWS": "arn:aws:iam::ACCOUNT:root"}
+    assert (listing["Action"], listing["Resource"]) == (
+        ["s3:ListBucket"],
+        "arn:aws:s3:::corp-checkpoints",
+    )
+    assert "s3:PutObject" in str(objects["Action"])
+    assert objects["Resource"] == "arn:aws:s3:::corp-checkpoints/*"
+
+
+def test_a_bucket_that_no_pod_uses_asks_nothing_of_its_owner() -> None:
+    unused = {"name": "data", "existing": "corp", "owner": "444455556666"}
+
+    assert plan_needs(plan_cluster(cluster(buckets=[unused]))).storage == ()

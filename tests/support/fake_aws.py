@@ -27,6 +27,13 @@ PREFIXES = {
 }
 """IAM's prefix of each service that boto3 calls by another name."""
 
+IAM_ACTIONS = {
+    "s3:HeadObject": "s3:GetObject",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+}
+"""What IAM calls operations that it has other names for."""
+
 Answer = Mapping[str, Any]
 # One answer for each time, several in turn, what follows from the parameters, or an error.
 Told = Answer | list[Answer | Exception] | Callable[[dict[str, Any]], Answer] | Exception
@@ -216,7 +223,7 @@ def _copied(client: Any, aws: FakeAws) -> Any:
 def action_of(service: str, operation: str) -> str:
     """Return the name that IAM has for an operation."""
     action = f"{PREFIXES.get(service, service)}:{operation}"
-    return "s3:GetObject" if action == "s3:HeadObject" else action
+    return IAM_ACTIONS.get(action, action)
 
 
 def _response(status: int) -> AWSResponse:

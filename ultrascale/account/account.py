@@ -79,8 +79,12 @@ _IAM_PREFIXES = {
     "resourcegroupstaggingapi": "tag",
     "service-quotas": "servicequotas",
 }
-# Source: https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
-_IAM_ACTIONS = {"s3:HeadObject": "s3:GetObject"}
+# Source: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+_IAM_ACTIONS = {
+    "s3:HeadObject": "s3:GetObject",
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+}
 
 
 class Session(Protocol):

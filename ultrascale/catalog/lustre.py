@@ -8,6 +8,7 @@ Sources:
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 from ultrascale.catalog import registries
 from ultrascale.catalog.instance_types import InstanceType
@@ -30,6 +31,13 @@ EFA_CAPACITY_STEP_GIB: Mapping[int, int] = MappingProxyType(
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
 CLIENT_KERNELS = frozenset({"6.1", "6.12"})
 """Lines of Linux that are known to mount a file system, on Amazon Linux 2023."""
+
+# Clients are of 2.15. No page says that they mount the oldest version, and none advises the next.
+# Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/lustre-client-matrix.html
+OLD_VERSIONS: Mapping[str, Literal["fail", "warn"]] = MappingProxyType(
+    {"2.10": "fail", "2.12": "warn"}
+)
+"""Versions of Lustre before `LUSTRE_VERSION`: whether today's clients are kept from them."""
 
 # First and last TCP port between Lustre servers and clients.
 PORT_RANGES = ((988, 988), (1018, 1023))

@@ -23,6 +23,7 @@ from ultrascale.plan.model import (
     QueueNeeds,
     QuotaNeed,
     RepairPlan,
+    StorageNeed,
     SubnetNeeds,
     WindowNeeds,
 )
@@ -141,6 +142,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
         yield "callers", _callers(needs.callers, box)
     if needs.keys:
         yield "keys", _keys(needs.keys, box)
+    if needs.storage:
+        yield "storage", _storage(needs.storage, box)
     yield "money", _money(needs.money, needs.pools, box)
     yield "money", _items(needs.money.items, box)
 
@@ -353,6 +356,14 @@ def _keys(policies: Sequence[KeyPolicyPlan], box: Box) -> Table:
                 _plain(", ".join([*actions, *(["CreateGrant"] if access.grants else [])]), box),
                 access.does,
             )
+    return table
+
+
+def _storage(tasks: Sequence[StorageNeed], box: Box) -> Table:
+    table = _table(box, "existing storage", "is", "its owner", "does", "because")
+    for task in tasks:
+        owner = "this account's" if task.owner is None else task.owner
+        table.add_row(task.name, task.resource, owner, task.need, task.why)
     return table
 
 

@@ -14,6 +14,7 @@ TABLES = (
     "repairs",
     "callers",
     "keys",
+    "storage",
     "money",
     "notes",
 )

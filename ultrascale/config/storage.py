@@ -186,12 +186,10 @@ class Lustre(Model):
     """Zone of the file system, one of `network.zones`."""
 
     capacity_gib: Annotated[int, Field(le=integer_bounds.LUSTRE_GIB)] | None = None
-    """Storage in GiB: 1200, 2400, then steps of 2400; with EFA larger steps. Required without
-    `existing`.
-    """
+    """Storage in GiB: 1200, 2400, then steps of 2400; EFA: larger. Default: none, of `existing`."""
 
     throughput_mbps_per_tib: Annotated[int, one_of(fsx.THROUGHPUT_TIERS_MBPS_PER_TIB)] | None = None
-    """Throughput in MB/s per TiB. Required without `existing`."""
+    """Throughput in MB/s per TiB. Default: none, of `existing`."""
 
     efa: bool = False
     """Let clients reach it over EFA. Not supported yet."""

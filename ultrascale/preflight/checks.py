@@ -5,6 +5,8 @@ from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.bootstrap import BOOTSTRAP
 from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.endpoints import ENDPOINTS
+from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
+from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
 from ultrascale.preflight.iam import ADMINS, BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.keys import KEYS
@@ -44,6 +46,8 @@ CHECKS: tuple[Check, ...] = (
     ADDONS,
     ADDON_CONFIGURATION,
     ADDRESSES,
+    EXISTING_LUSTRE,
+    EXISTING_BUCKETS,
     STACKS,
     PACKAGE,
     NAMES,

@@ -70,7 +70,7 @@ class Check:
             becomes a finding with the state ``unknown``.
         resources: ARN pattern of each action that IAM can limit to some resources, with
             ``{partition}``, ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for
-            the object that the pipeline installs.
+            the object that the pipeline installs, ``{bucket}`` for each bucket that exists.
     """
 
     name: str

@@ -7,7 +7,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check
 
 _ALL = "*"
-_PACKAGE = "{package}"
+_PACKAGE, _BUCKET = "{package}", "{bucket}"
 
 
 def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> Mapping[str, object]:
@@ -25,14 +25,17 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
             pattern = check.resources.get(action, _ALL)
             if _PACKAGE in pattern and not package:
                 continue
-            resource = pattern.format(
-                partition=plan.partition,
-                region=plan.region,
-                account=account,
-                cluster=plan.name,
-                package=package,
-            )
-            by_resource.setdefault(resource, set()).add(action)
+            existing = [each.bucket_name for each in plan.existing_buckets]
+            for bucket in existing if _BUCKET in pattern else ("",):
+                resource = pattern.format(
+                    partition=plan.partition,
+                    region=plan.region,
+                    account=account,
+                    cluster=plan.name,
+                    package=package,
+                    bucket=bucket,
+                )
+                by_resource.setdefault(resource, set()).add(action)
     # An action that one check needs for more resources is not listed again for fewer.
     for resource, actions in by_resource.items():
         for wider, others in by_resource.items():

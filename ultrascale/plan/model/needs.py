@@ -407,6 +407,29 @@ class CheckpointNeeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageNeed:
+    """A task of the owner of a file system or bucket that exists, before a deployment.
+
+    Attributes:
+        name: Name of the storage in the cluster file.
+        resource: Its id, or S3's name of it.
+        owner: Its account; None for the cluster's.
+        need: What has to be so.
+        why: What fails otherwise.
+        statements: Statements that the resource's policy needs.
+        source: Address of the page that says so.
+    """
+
+    name: str
+    resource: str
+    owner: str | None
+    need: str
+    why: str
+    statements: tuple[Mapping[str, object], ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNeeds:
     """What a cluster needs at its full size.
 
@@ -427,6 +450,7 @@ class ClusterNeeds:
         repairs: What a broken node of each pool meets, in file order.
         callers: Callers of the backend, and what each may submit; None without the backend.
         keys: What has to stand in the policies of the user's own KMS keys.
+        storage: Tasks of the owners of file systems and buckets that exist.
         money: What it costs.
         quotas: Those that it needs something of.
         load: What its control plane carries, by origin.
@@ -452,6 +476,7 @@ class ClusterNeeds:
     repairs: tuple[RepairPlan, ...]
     callers: IdentityPlan | None
     keys: tuple[KeyPolicyPlan, ...]
+    storage: tuple[StorageNeed, ...]
     money: MoneyNeeds
     quotas: tuple[QuotaNeed, ...]
     load: tuple[LoadNeed, ...]

@@ -12,6 +12,7 @@ from ultrascale.plan.needs.calendar import plan_calendar
 from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
 from ultrascale.plan.needs.control_plane import plan_control_plane_needs
 from ultrascale.plan.needs.decisions import plan_decisions
+from ultrascale.plan.needs.existing_storage import plan_storage_needs
 from ultrascale.plan.needs.launch import plan_launch
 from ultrascale.plan.needs.load import plan_load
 from ultrascale.plan.needs.money import plan_money
@@ -80,6 +81,7 @@ def plan_needs(
         repairs=plan.repairs,
         callers=plan.backend.identity if plan.backend is not None else None,
         keys=key_policies(plan, plan.account),
+        storage=plan_storage_needs(plan),
         money=money,
         quotas=quotas,
         load=load,

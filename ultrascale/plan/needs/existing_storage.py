@@ -1,0 +1,125 @@
+"""Tasks of the owners of file systems and buckets that exist, before a deployment."""
+
+from collections.abc import Iterator, Mapping
+
+from ultrascale.plan.model import (
+    ClusterPlan,
+    ExistingBucketPlan,
+    ExistingLustrePlan,
+    StorageNeed,
+)
+
+_GROUPS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html"
+_POLICIES = (
+    "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
+    "example-walkthroughs-managing-access-example2.html"
+)
+UNKNOWN_ACCOUNT = "ACCOUNT"
+"""Stands in statements for the account of a cluster whose file names none."""
+
+# Actions of roles by what they do with a bucket, as the constructs give them.
+_MOUNTED = {
+    "none": (),
+    "read": ("s3:ListBucket", "s3:GetObject"),
+    "write": (
+        "s3:ListBucket",
+        "s3:GetObject",
+        "s3:PutObject",
+        "s3:AbortMultipartUpload",
+        "s3:DeleteObject",
+    ),
+}
+_LINKED = ("s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+_ON_THE_BUCKET = frozenset({"s3:ListBucket"})
+
+
+def plan_storage_needs(plan: ClusterPlan) -> tuple[StorageNeed, ...]:
+    """Return what owners of existing storage do before ``plan`` is deployed, in file order."""
+    return (
+        *(_ports(plan, each) for each in plan.existing_lustre),
+        *(need for each in plan.existing_buckets for need in _rights(plan, each)),
+    )
+
+
+def bucket_actions(plan: ClusterPlan, bucket: ExistingBucketPlan) -> tuple[str, ...]:
+    """Return the actions of IAM that a cluster takes on a bucket.
+
+    Args:
+        plan: The cluster.
+        bucket: The bucket.
+    """
+    output = plan.output_access
+    writes = output is not None and output.bucket == bucket.name
+    linked = any(
+        each.repository is not None and each.repository.bucket == bucket.name
+        for each in plan.lustre
+    )
+    actions = (
+        *_MOUNTED[bucket.access],
+        *(_MOUNTED["write"] if writes else ()),
+        *(_LINKED if linked else ()),
+    )
+    return tuple(dict.fromkeys(actions))
+
+
+def bucket_statements(
+    plan: ClusterPlan, bucket: ExistingBucketPlan, account: str | None
+) -> Iterator[Mapping[str, object]]:
+    """Yield the statements that the policy of a bucket of another account needs.
+
+    They let the whole account in, whose own policies say which of its roles use the bucket: names
+    of roles are not known before they are made.
+
+    Args:
+        plan: The cluster.
+        bucket: The bucket.
+        account: Account of the cluster; None where nobody says.
+    """
+    actions = bucket_actions(plan, bucket)
+    root = f"arn:{plan.partition}:iam::{account or UNKNOWN_ACCOUNT}:root"
+    parts = (
+        ("List", bucket.arn, [each for each in actions if each in _ON_THE_BUCKET]),
+        ("Use", f"{bucket.arn}/*", [each for each in actions if each not in _ON_THE_BUCKET]),
+    )
+    for sid, resource, some in parts:
+        if some:
+            yield {
+                "Sid": f"{sid}From{''.join(word.capitalize() for word in plan.name.split('-'))}",
+                "Effect": "Allow",
+                "Principal": {"AWS": root},
+                "Action": some,
+                "Resource": resource,
+            }
+
+
+def _ports(plan: ClusterPlan, lustre: ExistingLustrePlan) -> StorageNeed:
+    kinds = ("private", "accelerated")
+    subnets = (str(each.cidr) for each in plan.network.subnets if each.kind in kinds)
+    ports = " and ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in lustre.port_ranges
+    )
+    return StorageNeed(
+        name=lustre.name,
+        resource=lustre.file_system_id,
+        owner=lustre.owner,
+        need=f"{lustre.security_group} opens TCP {ports}, in and out, to "
+        f"{', '.join(dict.fromkeys(subnets))}",
+        why="servers and clients of Lustre both open connections; a mount hangs otherwise",
+        statements=(),
+        source=_GROUPS,
+    )
+
+
+def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNeed]:
+    actions = bucket_actions(plan, bucket)
+    if not actions or bucket.owner is None:
+        return
+    yield StorageNeed(
+        name=bucket.name,
+        resource=bucket.bucket_name,
+        owner=bucket.owner,
+        need=f"its policy lets our account take {', '.join(actions)}",
+        why="the rights of a role reach a bucket of another account only where its policy agrees",
+        statements=tuple(bucket_statements(plan, bucket, plan.account)),
+        source=_POLICIES,
+    )
