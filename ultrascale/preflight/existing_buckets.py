@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ultrascale.documents import Json, look_up, mapping, sequence, text
+from ultrascale.documents import Json, look_up, mapping, text
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ExistingBucketPlan
 from ultrascale.plan.needs.existing_storage import bucket_actions, bucket_statements
+from ultrascale.preflight.key_policy import as_list
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
     """
     needed = set(bucket_actions(context.plan, plan))
     allowed: set[str] = set()
-    for statement in _listed(look_up(policy, "Statement")):
+    for statement in as_list(look_up(policy, "Statement")):
         actions = {action for action in needed if _has(statement, action)}
         if not actions or not _names(statement, context.account.id, context.plan.partition):
             continue
@@ -224,7 +225,7 @@ def _keys(conditions: Mapping[str, Json]) -> Iterator[str]:
 def _has(statement: Json, action: str) -> bool:
     return any(
         isinstance(each, str) and fnmatchcase(action.lower(), each.lower())
-        for each in _listed(look_up(statement, "Action"))
+        for each in as_list(look_up(statement, "Action"))
     )
 
 
@@ -234,17 +235,8 @@ def _names(statement: Json, account: str, partition: str) -> bool:
     roles = f"arn:{partition}:iam::{account}:"
     return principal == "*" or any(
         isinstance(each, str) and (each in ("*", account) or each.startswith(roles))
-        for each in _listed(look_up(principal, "AWS"))
+        for each in as_list(look_up(principal, "AWS"))
     )
-
-
-def _listed(value: Json) -> tuple[Json, ...]:
-    """Return a value of a policy as a list: one may stand by itself."""
-    if value is None:
-        return ()
-    if isinstance(value, str | Mapping):
-        return (value,)
-    return (*sequence({"list": value}, "list"),)
 
 
 def _fine(context: Context, plan: ExistingBucketPlan) -> str:

@@ -14,6 +14,7 @@ from ultrascale.catalog import lustre as fsx
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, ExistingLustrePlan
 from ultrascale.plan.stacks import stack_of
+from ultrascale.preflight.key_policy import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
 from ultrascale.preflight.security_groups import closed, prefix_lists
 
@@ -92,7 +93,7 @@ def _key(context: Context, key: str) -> Iterator[Issue]:
     """Yield that the key of a file system is of no use; FSx shuts the file system then."""
     kms = context.account.client("kms")
     try:
-        state = context.account.ask(kms.describe_key, KeyId=key)["KeyMetadata"].get("KeyState")
+        described = context.account.ask(kms.describe_key, KeyId=key)["KeyMetadata"]
     except UnansweredError as error:
         if not error.denied:
             raise
@@ -100,9 +101,7 @@ def _key(context: Context, key: str) -> Iterator[Issue]:
         fix = "have the key's owner tell whether it is enabled"
         yield Issue(state="warn", evidence=evidence, fix=fix)
         return
-    if state not in ("Enabled", None):
-        fix = f"have its owner run `aws kms enable-key --key-id {key}`"
-        yield Issue(state="fail", evidence=f"KeyState is {state}, of {key}", fix=fix)
+    yield from key_state_issues(described)
 
 
 def description_issues(plan: ExistingLustrePlan, system: "FileSystem") -> Iterator[Issue]:
