@@ -299,6 +299,34 @@ def test_callers_of_the_backend_are_shown_with_what_each_may_submit(
     assert "refuses all of them, as backend.identity names neither" in shown()
 
 
+def test_owners_of_keys_are_sent_statements_that_name_the_account_and_the_grant(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A security team pastes them: words of ours among them would be refused by KMS."""
+    key = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555501"
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(account="111122223333", keys={"volumes": key})))
+
+    (sent,) = json.loads(ultrascale("plan", file, "keys", "--json").stdout)
+    shown = ultrascale("plan", file, "keys", "notes", "--markdown").stdout
+
+    assert (sent["key"], sent["uses"]) == (key, ["volumes"])
+    allowed = {"Sid", "Effect", "Principal", "Action", "Resource", "Condition"}
+    assert all(each.keys() <= allowed for each in sent["statements"])
+    assert "ACCOUNT" not in json.dumps(sent)
+    (grant,) = sent["grants"]
+    assert grant.startswith(f"aws kms create-grant --region us-west-2 --key-id {key} ")
+    assert "| volumes | AWSServiceRoleForAutoScaling |" in " ".join(shown.split())
+    assert grant in shown
+
+
+def test_json_of_other_tables_is_refused(ultrascale: Ultrascale) -> None:
+    result = ultrascale("plan", HYBRID, "keys", "pools", "--json")
+
+    assert result.returncode == 64
+    assert "pools: --json prints everything, or the table keys alone" in result.stderr
+
+
 def test_the_documented_keys_are_the_ones_that_programs_find(ultrascale: Ultrascale) -> None:
     """A gate reads them: docs/plan.md is what it was written by."""
     document = json.loads(ultrascale("plan", HYBRID, "--json", "--at", "2026-12-02T00:00Z").stdout)

@@ -103,8 +103,10 @@ def _refuse_options(
     if as_json and as_markdown:
         wrong.append("--markdown: --json prints no tables; leave one of them out")
     # The statements are what a security team is sent.
-    if as_json and (every or any(name != _KEYS for name in tables)):
-        wrong.append(f"{tables[0] if tables else '--all'}: --json prints everything; leave it out")
+    others = [name for name in tables if name != _KEYS]
+    if as_json and (every or others):
+        told = others[0] if others else "--all"
+        wrong.append(f"{told}: --json prints everything, or the table keys alone; leave it out")
     for name in tables:
         if name not in TABLES:
             known = ", ".join(TABLES)
