@@ -65,6 +65,18 @@ def dump(value: object, *, compact: bool = False) -> str:
     return _written([value], compact=compact, explicit=False)
 
 
+def dump_flow(value: object) -> str:
+    """Return a mapping or list in YAML on one line, without the line's end."""
+    return yaml.dump(
+        value,
+        Dumper=_Writer,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_WIDTH,
+        default_flow_style=True,
+    ).rstrip("\n")
+
+
 def dump_all(values: Iterable[object], *, compact: bool = False) -> str:
     """Return each of ``values`` as a YAML document of one stream, as `dump` does."""
     return _written(values, compact=compact, explicit=None)

@@ -23,6 +23,7 @@ EVERY: Sequence[tuple[str, ...]] = (
     ("capacity", "find"),
     ("capacity", "buy"),
     ("network", "needs"),
+    ("network", "record"),
 )
 SHOWING: Sequence[tuple[str, ...]] = (
     ("check", TRAINIUM),

@@ -1,7 +1,7 @@
 """`ultrascale network`: a VPC that a network team keeps."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
+from ultrascale.cli import complete
 from ultrascale.cli.output import print_lines, say
 from ultrascale.errors import UsageError
 
 if TYPE_CHECKING:
+    from ultrascale.account.vpcs import SubnetRecord, VpcRecord
     from ultrascale.plan.model import NetworkNeeds
 
 # Named, so that the app stays a group while it has one command.
@@ -124,3 +126,63 @@ def _page(needs: "NetworkNeeds") -> Iterator[str]:
             links = " ".join(f"[{number}]({url})" for number, url in enumerate(need.sources, 1))
             cells = (need.subject, need.need, _STATES[need.state], need.why, need.formula, links)
             yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+@app.command("record")
+def record_command(
+    vpc: Annotated[str, typer.Argument(metavar="VPC", help="Id of the VPC.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="The cluster file that gets the facts."),
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", autocompletion=complete.regions, help="AWS Region, without FILE."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
+    ] = None,
+) -> None:
+    """Record subnets, free addresses, routes and endpoints of a VPC as keys of the cluster file.
+
+    Without FILE it prints a `network` section. With FILE it replaces the recorded facts of the
+    file's subnets and endpoints, and nothing else; addresses that the cluster holds count as free.
+    Changes nothing in the account.
+    """
+    from ultrascale import record
+    from ultrascale.account import connect
+    from ultrascale.account.vpcs import require_vpc
+
+    if file is None:
+        if region is None:
+            raise UsageError(["--region: which Region the VPC is in; add it, or name a FILE"])
+        found = require_vpc(connect(region, profile), vpc)
+        print_lines(record.network_section(found).splitlines())
+        _caution(found, found.subnets)
+        return
+    if region is not None:
+        raise UsageError(["--region: the file names its Region; leave it out"])
+    from ultrascale import config
+    from ultrascale.new_files import write_new_files
+
+    reading = config.read(file)
+    cluster = reading.cluster
+    if cluster is None or cluster.network.vpc is None:
+        missing = config.Mistake(("network",), "no vpc", "leave FILE out to get its keys", "")
+        raise reading.refusal(reading.mistakes or [missing])
+    found = require_vpc(connect(cluster.region, profile), vpc, cluster=cluster.name)
+    update = record.updated(file.read_text("utf-8-sig"), found, file=str(file))
+    if not update.changes:
+        say(f"{file}: every recorded fact is as it was")
+    else:
+        content = update.text.encode()
+        write_new_files(file.absolute().parent, {}, replaced={file.name: content})
+        print_lines([f"{file}: recorded", *(f"  {line}" for line in update.changes)])
+    _caution(found, update.subnets)
+
+
+def _caution(vpc: "VpcRecord", subnets: "Sequence[SubnetRecord]") -> None:
+    from ultrascale import record
+
+    for line in record.cautions(vpc, subnets):
+        say(line, err=True)

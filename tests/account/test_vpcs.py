@@ -1,0 +1,176 @@
+"""What is free in a subnet: a plan on addresses that others hold leaves paid nodes unused."""
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.account import fake_account
+from tests.support.described_vpcs import (
+    INTERNET,
+    LOCAL,
+    NAT,
+    TRANSIT,
+    answers,
+    endpoint,
+    interface,
+)
+from tests.support.existing_vpc import OWNER, VPC, subnet
+from tests.support.fake_aws import ID
+from ultrascale.account.vpcs import SubnetRecord, VpcRecord, free_blocks, read_vpc, require_vpc
+from ultrascale.errors import UltrascaleError
+
+SMALL = subnet(21, "us-east-1a", "10.20.16.0/24", "nodes")
+SUBNET: str = SMALL["id"]
+CLUSTER = "eks-cluster-sg-estate-1234567"
+
+
+def recorded(cluster: str | None = "estate", *, owner: str = ID, **told: Any) -> VpcRecord:
+    account, _ = fake_account(answers(owner=owner, **told), region="us-east-1")
+    return require_vpc(account, VPC, cluster=cluster)
+
+
+def small(available: int, **told: Any) -> SubnetRecord:
+    record = recorded(subnets=[SMALL], available={SUBNET: available}, **told)
+    return record.subnets[0]
+
+
+def free(record: SubnetRecord) -> tuple[int, int, int]:
+    return record.free_addresses, record.free_prefixes, record.most_free_prefixes
+
+
+def test_an_empty_subnet_has_all_but_what_aws_keeps() -> None:
+    assert free(small(251)) == (251, 14, 14)
+
+
+def test_an_address_spoils_its_block_of_sixteen() -> None:
+    there = [interface(SUBNET, "10.20.16.20", "10.20.16.21"), interface(SUBNET, "10.20.16.100")]
+
+    assert free(small(248, interfaces=there)) == (248, 12, 12)
+
+
+def test_a_prefix_is_one_block() -> None:
+    there = [interface(SUBNET, "10.20.16.5", prefixes=["10.20.16.32/28"])]
+
+    assert free(small(234, interfaces=there)) == (234, 13, 13)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"group": CLUSTER},
+        {"tags": {"cluster.k8s.amazonaws.com/name": "estate"}},
+    ],
+)
+def test_what_the_cluster_holds_itself_is_free_for_it(own: dict[str, Any]) -> None:
+    there = [interface(SUBNET, "10.20.16.20", prefixes=["10.20.16.32/28"], **own)]
+
+    assert free(small(234, interfaces=there)) == (251, 14, 14)
+
+
+@pytest.mark.parametrize("group", ["eks-cluster-sg-estate-two-1234567", "eks-cluster-sg-est-1"])
+def test_what_a_cluster_of_a_similar_name_holds_is_not(group: str) -> None:
+    there = [interface(SUBNET, "10.20.16.20", group=group)]
+
+    assert free(small(250, interfaces=there)) == (250, 13, 13)
+
+
+def test_interfaces_that_nobody_sees_may_spoil_a_block_each() -> None:
+    """The interfaces of other participants of a shared VPC are in no answer."""
+    there = [interface(SUBNET, "10.20.16.20")]
+
+    assert free(small(246, interfaces=there)) == (246, 9, 13)
+
+
+def test_more_hidden_addresses_than_blocks_leave_none_that_is_certain() -> None:
+    assert free(small(100)) == (100, 0, 6)
+
+
+@pytest.mark.parametrize(("kind", "blocks"), [("explicit", 10), ("prefix", 14)])
+def test_a_reservation_for_single_addresses_gives_no_prefix(kind: str, blocks: int) -> None:
+    reserved = [{"Cidr": "10.20.16.64/26", "ReservationType": kind}]
+
+    assert small(251, reservations={SUBNET: reserved}).free_prefixes == blocks
+
+
+@given(st.integers(24, 28), st.sets(st.integers(0, 255), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_free_blocks_are_those_of_which_no_address_is_taken(mask: int, taken: set[int]) -> None:
+    cidr = IPv4Network(f"10.20.16.0/{mask}")
+    addresses = [*cidr]
+    held = {addresses[each] for each in taken if each < len(addresses)}
+    of_aws = {*addresses[:4], addresses[-1]}
+    blocks = [addresses[at : at + 16] for at in range(0, len(addresses), 16)]
+
+    expected = sum(not {*block} & (held | of_aws) for block in blocks)
+
+    assert free_blocks(cidr, [IPv4Network(each) for each in held]) == expected
+    assert IPv4Address("10.20.16.0") in of_aws
+
+
+TABLES = {
+    "a NAT gateway": ([LOCAL, NAT], "nat-gateway"),
+    "a transit gateway": ([LOCAL, TRANSIT], "transit-gateway"),
+    "an internet gateway": ([LOCAL, INTERNET], "internet-gateway"),
+    "nowhere": ([LOCAL], "none"),
+    "a target that is gone": ([LOCAL, NAT | {"State": "blackhole"}], "other"),
+    "a firewall": ([LOCAL, {"DestinationCidrBlock": "0.0.0.0/0", "GatewayId": "vpce-1"}], "other"),
+    "one network alone": ([LOCAL, NAT | {"DestinationCidrBlock": "10.0.0.0/8"}], "none"),
+}
+
+
+@pytest.mark.parametrize(("routes", "route"), TABLES.values(), ids=TABLES)
+def test_the_route_is_that_of_the_subnets_own_table(routes: list[Any], route: str) -> None:
+    tables = [
+        {"RouteTableId": "rtb-m", "Associations": [{"Main": True}], "Routes": [LOCAL]},
+        {"RouteTableId": "rtb-1", "Associations": [{"SubnetId": SUBNET}], "Routes": routes},
+    ]
+
+    record = small(251, tables=tables)
+
+    assert (record.route, record.route_table) == (route, "rtb-1")
+
+
+def test_a_subnet_without_a_table_has_the_routes_of_the_vpc() -> None:
+    assert small(251).route_table == "rtb-main"
+
+
+def test_endpoints_have_their_short_names() -> None:
+    there = [endpoint("ecr.api"), endpoint("s3", kind="Gateway")]
+    global_one = endpoint("x", ServiceName="com.amazonaws.route53")
+
+    found = recorded(endpoints=[*there, global_one]).endpoints
+
+    assert [(each.service, each.kind, each.private_dns) for each in found] == [
+        ("ecr.api", "interface", True),
+        ("route53", "interface", True),
+        ("s3", "gateway", False),
+    ]
+
+
+def test_an_endpoint_that_works_comes_before_one_that_waits() -> None:
+    waiting = endpoint("sts", State="pendingAcceptance", VpcEndpointId="vpce-0")
+
+    found = recorded(endpoints=[waiting, endpoint("sts")]).endpoint("sts")
+
+    assert found is not None
+    assert (found.id, found.available) == ("vpce-sts", True)
+
+
+@pytest.mark.parametrize(("owner", "shared"), [(ID, False), (OWNER, True)])
+def test_a_vpc_of_another_account_is_shared(owner: str, shared: bool) -> None:
+    record = recorded(owner=owner)
+
+    assert (record.owner, record.shared) == (owner, shared)
+    assert record.cidrs == (IPv4Network("10.20.0.0/16"), IPv4Network("100.64.0.0/16"))
+
+
+def test_a_vpc_that_the_account_does_not_see_is_none() -> None:
+    told = answers(owner=ID) | {"ec2:DescribeVpcs": {"Vpcs": []}}
+    account, _ = fake_account(told, region="us-east-1")
+
+    assert read_vpc(account, VPC) is None
+    with pytest.raises(UltrascaleError, match=f"{VPC}: account {ID} sees no such VPC"):
+        require_vpc(account, VPC)

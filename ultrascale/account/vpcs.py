@@ -1,0 +1,360 @@
+"""A VPC as the account sees it: subnets with what is free in them, routes, endpoints.
+
+Sources:
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Subnet.html
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_NetworkInterface.html
+    https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing-share-subnet-working-with.html
+        (what a participant of a shared VPC sees)
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING, Literal
+
+from ultrascale.account.account import Account
+from ultrascale.catalog import eks, vpc
+from ultrascale.errors import UltrascaleError
+
+if TYPE_CHECKING:
+    from mypy_boto3_ec2.type_defs import (
+        NetworkInterfaceTypeDef,
+        RouteTableTypeDef,
+        RouteTypeDef,
+        SubnetCidrReservationTypeDef,
+        SubnetTypeDef,
+        TagTypeDef,
+        VpcEndpointTypeDef,
+    )
+
+Route = Literal["nat-gateway", "transit-gateway", "internet-gateway", "none", "other"]
+EndpointKind = Literal["interface", "gateway", "other"]
+
+ACTIONS = (
+    "ec2:DescribeVpcs",
+    "ec2:DescribeVpcAttribute",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:GetSubnetCidrReservations",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeVpcEndpoints",
+)
+"""The IAM actions that `read_vpc` needs."""
+
+_EVERYWHERE = "0.0.0.0/0"
+# Both by the EKS control plane and the VPC CNI.
+# Sources:
+#     https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html (the group's name)
+#     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go (the tag)
+_CLUSTER_GROUP = "eks-cluster-sg-{cluster}-"
+_CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubnetRecord:
+    """A subnet, and what is free in it for a cluster.
+
+    Attributes:
+        id: Its id.
+        zone: Name of its zone in this account.
+        zone_id: Id of its zone.
+        cidr: Its IPv4 range.
+        free_addresses: Addresses that are free, or held by the cluster itself.
+        free_prefixes: Aligned /28 blocks of which the same is certain.
+        most_free_prefixes: The same if the interfaces that the account cannot see, those of other
+            accounts, spoil none of the blocks.
+        route: Target of 0.0.0.0/0 in its route table.
+        route_table: Id of that route table; None where the account sees none.
+        tags: Its tags that this account sees.
+    """
+
+    id: str
+    zone: str
+    zone_id: str
+    cidr: IPv4Network
+    free_addresses: int
+    free_prefixes: int
+    most_free_prefixes: int
+    route: Route
+    route_table: str | None
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointRecord:
+    """An endpoint of an AWS service.
+
+    Attributes:
+        id: Its id.
+        service: Short name of the service, such as ``ecr.api``.
+        kind: Its type.
+        available: Whether it works.
+        private_dns: Whether the service's own name leads to it.
+        route_tables: Route tables of a gateway endpoint.
+        subnets: Subnets of an interface endpoint.
+        groups: Security groups of an interface endpoint.
+    """
+
+    id: str
+    service: str
+    kind: EndpointKind
+    available: bool
+    private_dns: bool
+    route_tables: tuple[str, ...]
+    subnets: tuple[str, ...]
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VpcRecord:
+    """A VPC.
+
+    Attributes:
+        id: Its id.
+        owner: Account that owns it.
+        shared: Whether that is another account than the one that was asked.
+        cidrs: Its IPv4 ranges, the primary one first.
+        dns_support: Whether the VPC's resolver answers.
+        dns_hostnames: Whether instances get names.
+        dhcp_options: Id of its DHCP options; ``default`` where it has none.
+        subnets: Its subnets that the account sees, by zone and range.
+        endpoints: Its endpoints that the account sees, by service.
+    """
+
+    id: str
+    owner: str
+    shared: bool
+    cidrs: tuple[IPv4Network, ...]
+    dns_support: bool
+    dns_hostnames: bool
+    dhcp_options: str
+    subnets: tuple[SubnetRecord, ...]
+    endpoints: tuple[EndpointRecord, ...]
+
+    def subnet(self, id: str) -> SubnetRecord | None:
+        """Return the subnet of an id; None where the account sees none of it."""
+        return next((subnet for subnet in self.subnets if subnet.id == id), None)
+
+    def endpoint(self, service: str) -> EndpointRecord | None:
+        """Return an endpoint of a service by its short name, one that works before others."""
+        of_service = [each for each in self.endpoints if each.service == service]
+        return max(of_service, key=lambda each: each.available, default=None)
+
+
+def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord | None:
+    """Return a VPC; None where the account sees none of this id.
+
+    Args:
+        account: The account.
+        vpc_id: Id of the VPC.
+        cluster: Name of a cluster whose own addresses count as free; None: nobody's do.
+
+    Raises:
+        UnansweredError: EC2 did not answer.
+    """
+    ec2 = account.client("ec2")
+    of_vpc = {"Name": "vpc-id", "Values": [vpc_id]}
+    # An id that is unknown is an error of its own; a filter passes over it.
+    found = account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"], Filters=[of_vpc])
+    if not found:
+        return None
+    answer = found[0]
+    owner = answer["OwnerId"]
+    support = account.ask(ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsSupport")
+    hostnames = account.ask(
+        ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsHostnames"
+    )
+    subnets = account.ask_all(
+        ec2.describe_subnets, lambda page: page["Subnets"], Filters=[of_vpc]
+    )
+    interfaces = account.ask_all(
+        ec2.describe_network_interfaces, lambda page: page["NetworkInterfaces"], Filters=[of_vpc]
+    )
+    tables = account.ask_all(
+        ec2.describe_route_tables, lambda page: page["RouteTables"], Filters=[of_vpc]
+    )
+    endpoints = account.ask_all(
+        ec2.describe_vpc_endpoints, lambda page: page["VpcEndpoints"], Filters=[of_vpc]
+    )
+    by_subnet: dict[str, list[NetworkInterfaceTypeDef]] = defaultdict(list)
+    for interface in interfaces:
+        by_subnet[interface["SubnetId"]].append(interface)
+    records = [
+        _subnet(
+            subnet,
+            by_subnet[subnet["SubnetId"]],
+            account.ask(ec2.get_subnet_cidr_reservations, SubnetId=subnet["SubnetId"])[
+                "SubnetIpv4CidrReservations"
+            ],
+            tables,
+            cluster,
+        )
+        for subnet in subnets
+    ]
+    return VpcRecord(
+        id=vpc_id,
+        owner=owner,
+        shared=owner != account.id,
+        cidrs=tuple(
+            IPv4Network(association["CidrBlock"])
+            for association in answer["CidrBlockAssociationSet"]
+            if association["CidrBlockState"]["State"] in ("associating", "associated")
+        ),
+        dns_support=support["EnableDnsSupport"].get("Value", False),
+        dns_hostnames=hostnames["EnableDnsHostnames"].get("Value", False),
+        dhcp_options=answer["DhcpOptionsId"],
+        subnets=tuple(sorted(records, key=lambda each: (each.zone, each.cidr))),
+        endpoints=tuple(
+            sorted(
+                (_endpoint(each, account.region) for each in endpoints),
+                key=lambda each: (each.service, each.id),
+            )
+        ),
+    )
+
+
+def require_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord:
+    """Return a VPC that has to be there, as `read_vpc` does.
+
+    Raises:
+        UltrascaleError: The account sees none of this id.
+        UnansweredError: EC2 did not answer.
+    """
+    record = read_vpc(account, vpc_id, cluster=cluster)
+    if record is None:
+        raise UltrascaleError(
+            f"{vpc_id}: account {account.id} sees no such VPC in {account.region}; name another "
+            "Region with --region, or ask its owner to share subnets of it by RAM"
+        )
+    return record
+
+
+def free_blocks(cidr: IPv4Network, taken: Iterable[IPv4Network]) -> int:
+    """Return the aligned /28 blocks of a subnet of which nothing is taken.
+
+    Args:
+        cidr: Range of the subnet.
+        taken: Addresses and ranges in it that are taken. AWS's own five count by themselves.
+    """
+    size, first = eks.ADDRESSES_PER_PREFIX, int(cidr.network_address)
+    blocks = cidr.num_addresses // size
+    spoiled = {0, blocks - 1}
+    for block in taken:
+        lowest = (int(block.network_address) - first) // size
+        highest = (int(block.broadcast_address) - first) // size
+        spoiled.update(range(lowest, highest + 1))
+    return max(blocks - len(spoiled), 0)
+
+
+def _subnet(
+    subnet: "SubnetTypeDef",
+    interfaces: "Sequence[NetworkInterfaceTypeDef]",
+    reservations: "Sequence[SubnetCidrReservationTypeDef]",
+    tables: "Sequence[RouteTableTypeDef]",
+    cluster: str | None,
+) -> SubnetRecord:
+    cidr = IPv4Network(subnet["CidrBlock"])
+    # From those of the other kind EC2 takes prefixes.
+    others = [
+        IPv4Network(each["Cidr"]) for each in reservations if each["ReservationType"] == "explicit"
+    ]
+    own: list[IPv4Network] = []
+    for interface in interfaces:
+        held = own if _is_of(interface, cluster) else others
+        held += _held(interface)
+    own_addresses = _addresses(own)
+    seen = own_addresses + _addresses(others)
+    available = subnet["AvailableIpAddressCount"]
+    # Whether EC2 counts reserved addresses as free, no page says: then fewer are hidden.
+    hidden = max(vpc.free_addresses(cidr) - available - seen, 0)
+    most = free_blocks(cidr, others)
+    route, table = _route(subnet["SubnetId"], tables)
+    return SubnetRecord(
+        id=subnet["SubnetId"],
+        zone=subnet["AvailabilityZone"],
+        zone_id=subnet["AvailabilityZoneId"],
+        cidr=cidr,
+        free_addresses=min(available + own_addresses, vpc.free_addresses(cidr)),
+        free_prefixes=max(most - hidden, 0),
+        most_free_prefixes=most if hidden == 0 else min(most, _whole(available + own_addresses)),
+        route=route,
+        route_table=table,
+        tags=_tags(subnet.get("Tags", ())),
+    )
+
+
+def _whole(addresses: int) -> int:
+    return addresses // eks.ADDRESSES_PER_PREFIX
+
+
+def _held(interface: "NetworkInterfaceTypeDef") -> Iterator[IPv4Network]:
+    for address in interface["PrivateIpAddresses"]:
+        yield IPv4Network(IPv4Address(address["PrivateIpAddress"]))
+    for prefix in interface.get("Ipv4Prefixes", ()):
+        yield IPv4Network(prefix["Ipv4Prefix"])
+
+
+def _addresses(blocks: Iterable[IPv4Network]) -> int:
+    return sum(block.num_addresses for block in blocks)
+
+
+def _is_of(interface: "NetworkInterfaceTypeDef", cluster: str | None) -> bool:
+    """Return whether an interface goes with a cluster: its control plane's, its nodes' or pods'."""
+    if cluster is None:
+        return False
+    prefix = _CLUSTER_GROUP.format(cluster=cluster)
+    groups = [group.get("GroupName", "") for group in interface["Groups"]]
+    tags = _tags(interface.get("TagSet", ()))
+    # A cluster may have the beginning of another one's name: EKS puts digits behind it.
+    return tags.get(_CLUSTER_TAG) == cluster or any(
+        name.startswith(prefix) and name.removeprefix(prefix).isdecimal() for name in groups
+    )
+
+
+def _route(subnet: str, tables: "Sequence[RouteTableTypeDef]") -> tuple[Route, str | None]:
+    """Return the target of 0.0.0.0/0 for a subnet, by its own route table or the VPC's."""
+    main = None
+    for table in tables:
+        for association in table["Associations"]:
+            if association.get("SubnetId") == subnet:
+                return _target(table["Routes"]), table["RouteTableId"]
+            if association.get("Main"):
+                main = table
+    if main is None:
+        return "other", None
+    return _target(main["Routes"]), main["RouteTableId"]
+
+
+def _target(routes: "Sequence[RouteTypeDef]") -> Route:
+    for route in routes:
+        if route.get("DestinationCidrBlock") != _EVERYWHERE:
+            continue
+        if route.get("State") == "blackhole":
+            return "other"
+        if "NatGatewayId" in route:
+            return "nat-gateway"
+        if "TransitGatewayId" in route:
+            return "transit-gateway"
+        return "internet-gateway" if route.get("GatewayId", "").startswith("igw-") else "other"
+    return "none"
+
+
+def _endpoint(answer: "VpcEndpointTypeDef", region: str) -> EndpointRecord:
+    kinds: Mapping[str, EndpointKind] = {"Interface": "interface", "Gateway": "gateway"}
+    # Route 53's has no Region in its name.
+    service = answer["ServiceName"].removeprefix("com.amazonaws.").removeprefix(f"{region}.")
+    return EndpointRecord(
+        id=answer["VpcEndpointId"],
+        service=service,
+        kind=kinds.get(answer["VpcEndpointType"], "other"),
+        available=answer["State"].lower() == "available",
+        private_dns=answer.get("PrivateDnsEnabled", False),
+        route_tables=tuple(answer.get("RouteTableIds", ())),
+        subnets=tuple(answer.get("SubnetIds", ())),
+        groups=tuple(group["GroupId"] for group in answer.get("Groups", ()) if "GroupId" in group),
+    )
+
+
+def _tags(tags: "Iterable[TagTypeDef]") -> Mapping[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags if "Key" in tag and "Value" in tag}

@@ -1,0 +1,84 @@
+"""The `network` section of a cluster file for a VPC that exists."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.account.vpcs import Route, SubnetRecord, VpcRecord
+from ultrascale.yaml_writer import dump_flow
+
+_WAYS_OUT = {"transit-gateway": "transit-gateway", "none": "none"}
+
+
+def network_section(vpc: VpcRecord) -> str:
+    """Return the section as YAML, with what a person has to decide in comments.
+
+    The use of a subnet is a guess: subnets with a route to an internet gateway are public, all
+    others are for nodes.
+
+    Args:
+        vpc: The VPC.
+    """
+    return "".join(f"{line}\n" for line in _lines(vpc))
+
+
+def facts_of(subnet: SubnetRecord) -> dict[str, object]:
+    """Return the recorded facts of a subnet, by their keys of the cluster file."""
+    return {
+        "free_addresses": subnet.free_addresses,
+        "free_prefixes": subnet.free_prefixes,
+        "route": subnet.route,
+    }
+
+
+def services_of(vpc: VpcRecord) -> list[str]:
+    """Return the services that have an endpoint that works."""
+    return sorted({each.service for each in vpc.endpoints if each.available})
+
+
+def cautions(vpc: VpcRecord, subnets: Sequence[SubnetRecord]) -> Iterator[str]:
+    """Yield what the account could not see, a line each.
+
+    Args:
+        vpc: The VPC.
+        subnets: Those of its subnets that are recorded.
+    """
+    for subnet in subnets:
+        if subnet.most_free_prefixes > subnet.free_prefixes:
+            yield (
+                f"{subnet.id}: {subnet.free_prefixes:,} free /28 blocks are certain, and there may "
+                f"be {subnet.most_free_prefixes:,}: interfaces of other accounts are not visible; "
+                f"record it with credentials of account {vpc.owner} to know"
+            )
+    if vpc.shared and not vpc.endpoints:
+        yield (
+            f"{vpc.id}: no endpoint is visible, and those of account {vpc.owner} may not be: ask "
+            "its owner which there are, and write them into network.endpoints.present"
+        )
+
+
+def _lines(vpc: VpcRecord) -> Iterator[str]:
+    yield "network:"
+    yield "  vpc:"
+    yield f"    id: {vpc.id}"
+    if vpc.shared:
+        yield f'    owner: "{vpc.owner}"'
+    yield f"    cidrs: {dump_flow([str(cidr) for cidr in vpc.cidrs])}"
+    yield "  subnets:  # decide on use: control-plane, nodes, accelerated, public"
+    for subnet in vpc.subnets:
+        entry = {
+            "id": subnet.id,
+            "zone": subnet.zone,
+            "cidr": str(subnet.cidr),
+            "use": ["public" if subnet.route == "internet-gateway" else "nodes"],
+            **facts_of(subnet),
+        }
+        yield f"    - {dump_flow(entry)}"
+    yield f"  egress: {_egress([subnet.route for subnet in vpc.subnets])}"
+    yield "  endpoints:"
+    yield "    create: none"
+    yield f"    present: {dump_flow(services_of(vpc))}"
+
+
+def _egress(routes: Sequence[Route]) -> str:
+    """Return the way out that subnets of nodes have."""
+    ways = {_WAYS_OUT.get(route, "nat") for route in routes if route != "internet-gateway"}
+    return ways.pop() if len(ways) == 1 else "nat  # subnets differ: decide on nat, transit-gateway"
