@@ -18,7 +18,7 @@ from tests.support.described_vpcs import (
     interface,
 )
 from tests.support.existing_vpc import OWNER, VPC, subnet
-from tests.support.fake_aws import ID
+from tests.support.fake_aws import ID, Told
 from ultrascale.account.vpcs import SubnetRecord, VpcRecord, free_blocks, read_vpc, require_vpc
 from ultrascale.errors import UltrascaleError
 
@@ -168,7 +168,7 @@ def test_a_vpc_of_another_account_is_shared(owner: str, shared: bool) -> None:
 
 
 def test_a_vpc_that_the_account_does_not_see_is_none() -> None:
-    told = answers(owner=ID) | {"ec2:DescribeVpcs": {"Vpcs": []}}
+    told: dict[str, Told] = {**answers(owner=ID), "ec2:DescribeVpcs": {"Vpcs": []}}
     account, _ = fake_account(told, region="us-east-1")
 
     assert read_vpc(account, VPC) is None

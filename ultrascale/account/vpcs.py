@@ -19,6 +19,7 @@ from ultrascale.errors import UltrascaleError
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import (
+        FilterTypeDef,
         NetworkInterfaceTypeDef,
         RouteTableTypeDef,
         RouteTypeDef,
@@ -154,7 +155,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
         UnansweredError: EC2 did not answer.
     """
     ec2 = account.client("ec2")
-    of_vpc = {"Name": "vpc-id", "Values": [vpc_id]}
+    of_vpc: FilterTypeDef = {"Name": "vpc-id", "Values": [vpc_id]}
     # An id that is unknown is an error of its own; a filter passes over it.
     found = account.ask_all(ec2.describe_vpcs, lambda page: page["Vpcs"], Filters=[of_vpc])
     if not found:
@@ -165,9 +166,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     hostnames = account.ask(
         ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsHostnames"
     )
-    subnets = account.ask_all(
-        ec2.describe_subnets, lambda page: page["Subnets"], Filters=[of_vpc]
-    )
+    subnets = account.ask_all(ec2.describe_subnets, lambda page: page["Subnets"], Filters=[of_vpc])
     interfaces = account.ask_all(
         ec2.describe_network_interfaces, lambda page: page["NetworkInterfaces"], Filters=[of_vpc]
     )

@@ -57,11 +57,12 @@ def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
     """
     document = cast("dict[str, object]", yaml_reader.load(text))
     _, root = yaml_reader.compose(text)
-    stated = cast("dict[str, object]", document.get("network"))
-    if not isinstance(stated, dict) or not isinstance(stated.get("subnets"), list):
+    section = document.get("network")
+    if not (isinstance(section, dict) and isinstance(section.get("subnets"), list)):
         raise _unwritable(file)
-    network = _mapping_at(root, "network")
+    stated = cast("dict[str, object]", section)
     entries = cast("list[dict[str, object]]", stated["subnets"])
+    network = _mapping_at(root, "network")
     if mistakes := [*_contradictions(stated, entries, vpc, file)]:
         raise QuestionError(mistakes)
     edits: list[_Edit] = []
