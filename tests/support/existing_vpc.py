@@ -7,6 +7,7 @@ from tests.support.pools import POOL, SYSTEM_POOL, make_document
 VPC = "vpc-0a1b2c3d4e5f60001"
 OWNER = "444455556666"
 GROUP = "sg-0a1b2c3d4e5f60009"
+MIRROR = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror"
 
 
 def subnet(number: int, zone: str, cidr: str, *use: str, **facts: Any) -> dict[str, Any]:
@@ -46,5 +47,6 @@ def existing_document(*pools: dict[str, Any], **network: Any) -> dict[str, Any]:
     return make_document(
         region="us-east-1",
         network=existing_network(**network),
+        images={"mirror": MIRROR} if network.get("egress") == "none" else None,
         pools=[*pools] or [SYSTEM_POOL, POOL | {"zones": ["us-east-1a"]}],
     )

@@ -15,8 +15,12 @@ KEPT_BY_EC2 = 5
 def cluster_of(zones: int = 2, **network: Any) -> config.Cluster:
     """Return a cluster whose ranges are ``network``'s; its pools stay in the first two zones."""
     document = {"vpc_cidr": "10.0.0.0/16", "zones": ZONES[:zones]} | network
+    closed = document.get("egress") == "none"
     return make_cluster(
-        region="us-east-1", network=document, pools=[SYSTEM_POOL, POOL | {"zones": ZONES[1:2]}]
+        region="us-east-1",
+        network=document,
+        images={"mirror": "registry.example.com/mirror"} if closed else None,
+        pools=[SYSTEM_POOL, POOL | {"zones": ZONES[1:2]}],
     )
 
 

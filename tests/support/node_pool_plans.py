@@ -102,6 +102,8 @@ def planned(
         document["karpenter"] = {"version": "1.15.2"}
     if network is not None:
         document["network"] = network
+        if network.get("egress") == "none":
+            document["images"] = {"mirror": "registry.example.com/mirror"}
     if storage is not None:
         document["storage"] = storage
     return planned_cluster(make_cluster(**document))

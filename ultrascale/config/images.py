@@ -11,6 +11,7 @@ from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, WrongValueError, matching
 from ultrascale.config.identity import Identity
+from ultrascale.config.network import Network
 
 RepositoryName = Annotated[
     str,
@@ -147,6 +148,14 @@ def code_artifact_is_whole(packages: Packages) -> Mistakes:
     if is_there and registries.parse_code_artifact(packages.pip) is None:
         todo = "write https://DOMAIN-OWNER.d.codeartifact.REGION.amazonaws.com/pypi/NAME/simple/"
         yield refuse("pip", "not the whole URL of a repository of AWS CodeArtifact", todo)
+
+
+@rule
+def closed_network_has_a_mirror(network: Network, images: Images) -> Mistakes:
+    if network.egress == "none" and images.mirror is None:
+        wrong = "no way out without images.mirror: nodes reach no registry but Amazon ECR's"
+        todo = "name in images.mirror a registry and a prefix in it that hold every image and chart"
+        yield refuse("egress", wrong, todo)
 
 
 @rule

@@ -8,6 +8,7 @@ from ultrascale.catalog import (
     image_references,
     kueue,
     recipes,
+    registries,
     runtime_environment,
     volcano,
 )
@@ -15,6 +16,7 @@ from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import TaskGovernance, Team
+from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import (
     BatchJob,
@@ -25,6 +27,7 @@ from ultrascale.config.jobs import (
     TopologyLayer,
     TrainingJob,
 )
+from ultrascale.config.network import Network
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
@@ -226,6 +229,21 @@ def job_image_is_known(job: Job, images: Images) -> Mistakes:
         todo = near(reference.repository, images.repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
+
+
+@rule
+def closed_network_pulls_no_public_image(
+    job: Job, images: Images, network: Network, identity: Identity
+) -> Mistakes:
+    if job.image is None or network.egress != "none" or images.mirror is not None:
+        return
+    reference = image_references.parse(job.image)
+    if reference is None or reference.host is None:
+        return
+    if not reference.host.endswith(registries.ecr_registry("", identity.region)):
+        wrong = f"of {reference.host}, which a network without a way out does not reach"
+        todo = "name images.mirror, or push it to one of images.repositories"
+        yield refuse("image", wrong, todo)
 
 
 @rule

@@ -8,8 +8,10 @@ from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import TaskGovernance
+from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.job_rules import (
+    closed_network_pulls_no_public_image,
     job_fits_its_nodes,
     job_has_the_nodes,
     job_image_is_known,
@@ -20,6 +22,7 @@ from ultrascale.config.job_rules import (
     variables_do_no_harm,
 )
 from ultrascale.config.jobs import RoleSpec, TrainingJob
+from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
@@ -158,6 +161,15 @@ def role_fits_its_pool(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
 @rule
 def role_image_is_known(job: TrainingJob, images: Images) -> Mistakes:
     yield from _beyond(job, lambda part: job_image_is_known(part, images))
+
+
+@rule
+def role_pulls_no_public_image(
+    job: TrainingJob, images: Images, network: Network, identity: Identity
+) -> Mistakes:
+    yield from _beyond(
+        job, lambda part: closed_network_pulls_no_public_image(part, images, network, identity)
+    )
 
 
 @rule

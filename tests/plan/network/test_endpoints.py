@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.existing_vpc import OWNER, VPC, existing_document
+from tests.support.existing_vpc import MIRROR, OWNER, VPC, existing_document
 from tests.support.pools import (
     HYPERPOD_POOL,
     ODCR,
@@ -213,7 +213,9 @@ class TestWithoutWayOut:
             "jobs": {"train": {"pool": "train", "durable": False}},
         }
 
-        made = plan(network=network, **backend).network.interface_endpoints
+        made = plan(
+            network=network, images={"mirror": MIRROR}, **backend
+        ).network.interface_endpoints
 
         assert {"lambda", "secretsmanager", *PLAIN.network.interface_endpoints} <= {*made}
 
