@@ -21,9 +21,6 @@ _SUFFIX = "amazonaws.com"
 _AUTO_SCALING = f"autoscaling.{_SUFFIX}"
 _SPOT = f"spot.{_SUFFIX}"
 _FSX_S3 = f"s3.data-source.lustre.fsx.{_SUFFIX}"
-# CloudFormation cuts what it makes names of roles from: the 64 characters hold a suffix of its own
-# and the logical id besides. How much of the stack's name is left AWS does not say.
-_KEPT_OF_STACK = 24
 
 
 def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan, ...]:
@@ -92,8 +89,8 @@ class _Target:
     def roles(self, layer: LayerId) -> tuple[str, ...]:
         """ARNs of all roles of a layer's stacks."""
         return tuple(
-            f"{self._arns}:role/{stack[:_KEPT_OF_STACK]}*"
-            if len(stack) > _KEPT_OF_STACK
+            f"{self._arns}:role/{stack[: names.KEPT_OF_STACK]}*"
+            if len(stack) > names.KEPT_OF_STACK
             else f"{self._arns}:role/{stack}-*"
             for stack in self._layers.get(layer, ())
         )

@@ -117,6 +117,12 @@ def bucket_config(bucket: str) -> str:
     return f"ultrascale-bucket-{bucket}"
 
 
+KEPT_OF_STACK = 20
+"""Characters of a stack's name that names made by CloudFormation surely begin with.
+
+It cuts what is too long. How much it leaves, no page says; names in the field keep 24 characters.
+"""
+
 CDK_QUALIFIER = "cdk-hnb659fds"
 """Beginning of the names of what the CDK's bootstrap makes in an account.
 

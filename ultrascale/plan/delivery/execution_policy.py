@@ -14,6 +14,7 @@ from typing import Literal
 
 from ultrascale.catalog.handlers import permissions_of
 from ultrascale.errors import CatalogError
+from ultrascale.plan import names
 
 Document = Mapping[str, object]
 
@@ -23,9 +24,6 @@ POLICY_SIZE = 6_144
 POLICIES_PER_ROLE = 10
 """Managed policies of a role, by default."""
 
-# CloudFormation makes names of the stack's name, of which it cuts what is too long. How much it
-# leaves, no page says; names in the field keep 24 characters.
-_KEPT = 20
 _CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 # Nothing is called for it.
 _METADATA = "AWS::CDK::Metadata"
@@ -124,7 +122,7 @@ class ExecutionScope:
     @property
     def prefix(self) -> str:
         """What the names of everything in the stacks begin with, followed by anything."""
-        return f"{self.cluster}-"[:_KEPT] + "*"
+        return f"{self.cluster}-"[: names.KEPT_OF_STACK] + "*"
 
     def policy_name(self, number: int) -> str:
         """Return the name of the execution policy of a number, from 1."""
