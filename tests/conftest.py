@@ -134,3 +134,11 @@ def llm(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
     from tests.support.assembly import synthesize
 
     return synthesize(ROOT / "clusters" / "llm-kueue.yaml", tmp_path_factory.mktemp("llm"))
+
+
+@pytest.fixture(scope="session")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> "Assembly":
+    """Everything that clusters/existing-estate.yaml becomes."""
+    from tests.support.assembly import synthesize
+
+    return synthesize(ROOT / "clusters" / "existing-estate.yaml", tmp_path_factory.mktemp("estate"))

@@ -18,6 +18,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "hybrid-hyperpod",
         "llm-kueue",
         "ultra-100k",
+        "existing-estate",
     )
 }
 # Where a file states a default, another value must make the difference; by the last keys.
@@ -40,6 +41,12 @@ OTHER_VALUES: dict[Keys, object] = {
     ("reward", "nodes"): 2,
     ("tokenize", "pool"): "burst",
     ("builds", "trainer"): "cpu",
+    ("images", "builds"): {"trainer": "cpu"},
+    ("endpoints", "create"): "missing",
+    ("connected_cidrs",): ["172.16.0.0/12"],
+    ("pools", 1, "zones"): ["us-east-1b"],
+    ("pools", 2, "zones"): ["us-east-1b"],
+    ("jobs",): {"train": {"pool": "nowhere"}},
     ("rendezvous", "replicas"): 3,
     ("pools", 3, "zones"): ["us-east-1a"],
     ("resources", "gpu"): 4,
@@ -74,4 +81,11 @@ def changed(document: dict[str, Any], path: Keys, *value: object) -> dict[str, A
     return document
 
 
-CASES = [(name, path) for name, document in DOCUMENTS.items() for path in paths(document)]
+# The other keys of this file are those of others, and each case is another plan.
+_OWN = {"existing-estate": ("network", "keys", "storage", "images", "kubernetes")}
+CASES = [
+    (name, path)
+    for name, document in DOCUMENTS.items()
+    for path in paths(document)
+    if path[0] in _OWN.get(name, document)
+]

@@ -17,6 +17,7 @@ from ultrascale.cli import main
 AT = "2026-12-15T00:00Z"
 STATUSES: Mapping[str, int] = {
     "auto-mode": 1,
+    "existing-estate": 0,
     "hybrid-hyperpod": 0,
     "llm-kueue": 0,
     "mixed-capacity": 1,

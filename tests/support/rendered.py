@@ -17,6 +17,7 @@ from ultrascale.deploy.assembly import read_assembly
 
 FILES = (
     "auto-mode",
+    "existing-estate",
     "hybrid-hyperpod",
     "llm-kueue",
     "mixed-capacity",

@@ -12,6 +12,14 @@ ADMINS = "kubernetes.admins.0"
 # Every key of the files that a user has to fill in.
 IN_THE_FILES = {
     "auto-mode": [ADMINS, "pools.2.purchase.reservation"],
+    "existing-estate": [
+        *("network.vpc.id", "network.vpc.owner"),
+        *(f"network.subnets.{number}.id" for number in range(5)),
+        *(ADMINS, "kubernetes.access.0.role", "kubernetes.access.1.role"),
+        *("keys.volumes", "keys.secrets", "keys.storage", "pools.1.purchase.reservation"),
+        *("storage.lustre.0.existing.id", "storage.lustre.0.existing.security_group"),
+        *("storage.buckets.0.key", "images.mirror"),
+    ],
     "hybrid-hyperpod": [ADMINS, "pools.1.purchase.plan", "observability.alarms.email"],
     "llm-kueue": [ADMINS, "pools.1.purchase.reservation"],
     "mixed-capacity": [
@@ -55,6 +63,7 @@ def test_each_example_names_the_keys_that_are_to_be_filled_in(name: str) -> None
         "cr-0123456789abcdef0",
         "cr-0aaaaaaaaaaaaaaa1",
         "vpc-1a2b3c4d",
+        "subnet-0a1b2c3d4e5f60011",
         "cr-0abcdef1234567890",
         "AKIAIOSFODNN7EXAMPLE",
         "amzn-s3-demo-bucket",

@@ -26,7 +26,7 @@ _MADE_UP_ACCOUNT = re.compile(r"(\d)\1{11}|(\d)\2{3}(\d)\3{3}(\d)\4{3}")
 _IN_ORDER = ("123456789012", "012345678901", "210987654321", "098765432109")
 _ID = re.compile(r"\b[a-z]{1,12}-([0-9a-f]{17}|[0-9a-f]{8})\b")
 # Of real ids, which are random, fewer than one in ten million looks like this.
-_MADE_UP_ID = re.compile(r"([0-9a-f])\1{7}|12345678|abcdef12345|1a2b3c4d")
+_MADE_UP_ID = re.compile(r"([0-9a-f])\1{7}|12345678|abcdef12345|1a2b3c4d|a1b2c3d4")
 _MARKED = re.compile(r"\b[\w-]*EXAMPLE\b|\bamzn-s3-demo-\w+")
 
 

@@ -61,9 +61,9 @@ def _in_partition(text: str, region: str) -> str:
 
 def _zones(own: config.Cluster, region: str) -> tuple[str, ...]:
     if region == own.region:
-        return own.network.zones
+        return own.network.zone_names
     letters = regions.lookup_region(region).zone_letters or "abc"
-    return tuple(f"{region}{letter}" for letter in letters[: len(own.network.zones)])
+    return tuple(f"{region}{letter}" for letter in letters[: len(own.network.zone_names)])
 
 
 def cluster_text(start: Start, answers: Answers) -> str:
@@ -99,18 +99,21 @@ def _in_zones(text: str, own: config.Cluster, answers: Answers) -> str:
 
     A pool in the second zone of its own stays in the second; where there are fewer, in the first.
     """
-    if (answers.region, answers.zones) == (own.region, own.network.zones):
+    own_zones = own.network.zone_names
+    if (answers.region, answers.zones) == (own.region, own_zones):
         return text
     zones = answers.zones or (answers.region,)
-    moved = {old: zones[n % len(zones)] for n, old in enumerate(own.network.zones)}
+    moved = {old: zones[n % len(zones)] for n, old in enumerate(own_zones)}
     parts = re.compile(rf"\b{own.region}[a-z]?\b")
-    listed = f"  zones: {_flow(answers.zones)}"
-    before, own_list, after = re.split(r"^(  zones: \[.*?\])", text, maxsplit=1, flags=re.M)
-    assert own_list
 
     def move(found: re.Match[str]) -> str:
         return _word(moved.get(found[0], answers.region))
 
+    if own.network.vpc is not None:
+        return parts.sub(move, text)
+    listed = f"  zones: {_flow(answers.zones)}"
+    before, own_list, after = re.split(r"^(  zones: \[.*?\])", text, maxsplit=1, flags=re.M)
+    assert own_list
     return f"{parts.sub(move, before)}{listed}{parts.sub(move, after)}"
 
 

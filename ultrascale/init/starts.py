@@ -59,6 +59,10 @@ STARTS: Mapping[str, Start] = MappingProxyType(
             file="clusters/llm-kueue.yaml",
             summary="teams in queues of Kueue: reserved nodes, bursts, services",
         ),
+        "existing": Start(
+            file="clusters/existing-estate.yaml",
+            summary="a VPC, keys and a file system that exist, without internet",
+        ),
         "auto-mode": Start(file="clusters/auto-mode.yaml", summary="EKS Auto Mode"),
         "ultra": Start(
             file="clusters/ultra-100k.yaml",

@@ -1,0 +1,79 @@
+"""The estate of others: no template makes, changes or retains any part of their network."""
+
+import json
+import re
+from itertools import chain
+
+import pytest
+
+from tests.support.assembly import Assembly
+
+NETWORK = {
+    f"AWS::EC2::{name}"
+    for name in (
+        *("VPC", "VPCCidrBlock", "Subnet", "SubnetCidrReservation", "SubnetNetworkAclAssociation"),
+        *("Route", "RouteTable", "SubnetRouteTableAssociation", "NetworkAcl", "NetworkAclEntry"),
+        *("NatGateway", "InternetGateway", "VPCGatewayAttachment", "EIP", "FlowLog"),
+        *("VPCEndpoint", "DHCPOptions", "VPCDHCPOptionsAssociation", "TransitGatewayAttachment"),
+    )
+}
+_FOREIGN = re.compile(r"\b(?:vpc|subnet)-[0-9a-f]{17}\b")
+
+
+@pytest.fixture
+def stated(estate: Assembly) -> set[str]:
+    """Return the ids of the VPC and its subnets that the file states."""
+    existing = estate.plan.network.existing
+    assert existing is not None
+    return {existing.vpc_id, *(subnet.id or "" for subnet in estate.plan.network.subnets)}
+
+
+def test_no_template_holds_a_resource_of_the_network(estate: Assembly) -> None:
+    held = chain.from_iterable(
+        template.get("Resources", {}).values() for template in estate.templates.values()
+    )
+    assert not {body["Type"] for body in held} & NETWORK
+    assert "network" not in estate.templates
+
+
+def test_every_id_of_a_network_is_one_that_the_file_states(
+    estate: Assembly, stated: set[str]
+) -> None:
+    text = json.dumps([estate.templates, estate.charts])
+    assert {*_FOREIGN.findall(text)} == stated
+
+
+def test_nothing_is_looked_up_in_the_account(estate: Assembly) -> None:
+    manifest = json.loads((estate.folder / "cdk.out" / "manifest.json").read_text())
+    assert "missing" not in manifest
+
+
+def test_nodes_find_their_subnets_by_id_alone(estate: Assembly) -> None:
+    classes = [each for each in estate.documents if each["kind"] == "EC2NodeClass"]
+    assert len(classes) == 2
+    for each in classes:
+        assert each["spec"]["subnetSelectorTerms"] == [{"id": "subnet-0a1b2c3d4e5f60031"}]
+
+
+def test_no_policy_lets_anybody_change_or_tag_a_network(estate: Assembly) -> None:
+    forbidden = re.compile(
+        r"ec2:(?:\*|(?:Create|Delete|Modify|Associate|Disassociate|Replace)(?:Vpc|Subnet|Route|"
+        r"NatGateway|InternetGateway|FlowLogs|NetworkAcl)\w*)"
+    )
+    statements = (
+        statement
+        for template in estate.templates.values()
+        for body in template.get("Resources", {}).values()
+        if body["Type"] in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+        for statement in body["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    )
+    granted = [
+        action
+        for statement in statements
+        for action in (
+            [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        )
+    ]
+    assert granted
+    assert [action for action in granted if forbidden.fullmatch(action)] == []
