@@ -38,9 +38,11 @@ def test_recorded_addresses_count_and_not_the_size_of_the_subnet() -> None:
     figures = row(needs(crowded, ROOMY, pools=(SYSTEM, TRAIN)), "private", A).figures
 
     assert figures["addresses"].value == 300
-    assert figures["addresses_needed"].value == 4 * 33 + 2
-    assert figures["addresses_needed"].formula == "4 x 33 of train + 2 for functions"
-    assert figures["nodes_most"].value == (300 - 2) // 33
+    assert figures["addresses_needed"].value == 4 * 33 + 1
+    assert (
+        figures["addresses_needed"].formula == "132 for 4 nodes of train, 33 each + 1 for functions"
+    )
+    assert figures["nodes_most"].value == (300 - 1) // 33
     assert "prefixes" not in figures
 
 
@@ -50,8 +52,8 @@ def test_prefixes_are_held_against_the_blocks_that_are_free() -> None:
     figures = row(needs(few, ROOMY, pools=(SYSTEM, TRAIN)), "private", A).figures
 
     assert (figures["prefixes"].value, figures["prefixes_needed"].value) == (60, 8)
-    # Each node's own address may break a block beside its two, those of functions two.
-    assert figures["nodes_most"].value == 4 + (60 - 2 - 4 * 3) // 3
+    # Each node's own address may break a block beside its two, that of functions one.
+    assert figures["nodes_most"].value == 4 + (60 - 1 - 4 * 3) // 3
 
 
 def test_a_subnet_of_two_uses_is_told_with_all_that_lies_in_it() -> None:
@@ -63,16 +65,19 @@ def test_a_subnet_of_two_uses_is_told_with_all_that_lies_in_it() -> None:
     needed = [
         row(found, kind, B).figures["addresses_needed"] for kind in ("private", "accelerated")
     ]
-    assert needed[0].value == needed[1].value == 8 * 33 + 2
+    assert needed[0].value == needed[1].value == (4 + 2 + 4) * 33 + 1
     assert row(found, "accelerated", B).figures["nodes"].formula == "4 of train"
 
 
-@pytest.mark.parametrize(("mask", "held"), [(25, False), (24, True)])
+@pytest.mark.parametrize(("free", "held"), [(4 * 35 + 1, False), (6 * 35 + 1, True)])
 def test_a_zone_that_does_not_hold_a_pool_of_two_zones_alone_is_named(
-    mask: int, held: bool
+    free: int, held: bool
 ) -> None:
-    """Four nodes of 35 addresses: two in each zone fit into 123, all four do not."""
-    own = [subnet(20 + n, zone, f"10.20.{n}.0/{mask}", "nodes") for n, zone in ((1, A), (2, B))]
+    """Two of four nodes in each zone, and two while they are updated: four fit, six do not."""
+    own = [
+        subnet(20 + n, zone, f"10.20.{n}.0/24", "nodes", free_addresses=free, free_prefixes=0)
+        for n, zone in ((1, A), (2, B))
+    ]
 
     found = needs(*own, pools=(SYSTEM | {"zones": [A, B], "nodes": {"static": 4}},))
 

@@ -90,7 +90,7 @@ class TestModes:
 
     def test_what_nobody_has_recorded_counts_as_lying_in_the_worst_places(self) -> None:
         """100 addresses that somebody has may have broken 100 of the 254 blocks, not 6."""
-        most = (254 - 100 - 2) // 3
+        most = (254 - 100 - 1) // 3
         room = nodes(free_addresses=4091 - 100)
 
         holding, short = (
@@ -109,6 +109,14 @@ class TestModes:
         assert [each.max_pods for each in planned(few, pools=[pool]).node_classes] == [31 + 4]
         assert [each.max_pods for each in planned(plenty, pools=[pool]).node_classes] == [250]
 
+    def test_a_group_has_addresses_for_the_nodes_that_an_update_adds(self) -> None:
+        """EKS launches two in a zone before it ends two: four of them at a time."""
+        pool = SYSTEM | {"name": "plain", "zones": [A], "nodes": {"static": 2}}
+        refused = refusal(nodes("10.20.16.0/26"), pools=[pool])
+
+        assert "72 for 2 nodes of plain and 2 while it is updated, 18 each" in refused
+        assert planned(nodes("10.20.16.0/25"), pools=[pool])
+
     def test_hyperpod_takes_its_many_single_addresses(self) -> None:
         """81 for each p5.48xlarge: 8 of them fit into 3 of a /22's four /24, not into two."""
         pool = HYPERPOD_POOL | {
@@ -118,7 +126,7 @@ class TestModes:
         }
 
         assert cni(planned(nodes("10.20.16.0/22"), pools=[pool]))["MINIMUM_IP_TARGET"] == "31"
-        assert "8 x 81 of hp" in refusal(nodes("10.20.16.0/23"), pools=[pool])
+        assert "648 for 8 nodes of hp, 81 each" in refusal(nodes("10.20.16.0/23"), pools=[pool])
 
 
 class TestSubnets:
@@ -161,7 +169,7 @@ class TestSubnets:
         assert before["train"] == after["train"]
 
     def test_a_subnet_of_all_uses_leaves_the_control_plane_its_addresses(self) -> None:
-        """59 addresses: 6 of EKS, 2 of functions, and 17 for each of three nodes."""
+        """59 addresses: 6 of EKS, 1 of functions, and 17 for each of three nodes."""
         shared = subnet(11, A, "10.20.1.0/26", "control-plane", "nodes", "accelerated")
         two = [shared, CONTROL[1], subnet(41, B, "10.20.64.0/20", "nodes")]
 
@@ -171,7 +179,7 @@ class TestSubnets:
             return plan_cluster(loads_own(as_json(made)))
 
         assert plan(3).network.assigned["train"] == (shared["id"],)
-        with pytest.raises(ConfigError, match="4 x 17 of train"):
+        with pytest.raises(ConfigError, match="68 for 4 nodes of train, 17 each"):
             plan(4)
 
     @pytest.mark.parametrize(("free", "held"), [(6, True), (5, False)])
@@ -253,6 +261,10 @@ def test_the_subnet_that_a_refusal_names_would_do_and_nothing_smaller(made: dict
     assert int(named[1]) == 28 or not left(int(named[1]) + 1)
 
 
+# EKS adds two nodes in a zone before it ends those that it replaces; not with accelerators.
+_SURGE = {("managed-node-group", "m7i.48xlarge"): 2, ("managed-node-group", "m7g.2xlarge"): 2}
+
+
 def _addresses(cluster: config.Cluster) -> AddressesOfSubnets:
     return AddressesOfSubnets(
         cluster.network, cluster.pools, storage=cluster.storage, database=False
@@ -277,7 +289,8 @@ def _nodes(cluster: config.Cluster, zone: str, mode: Any) -> Any:
                     for each in cluster.network.subnets
                     if each.zone == zone and use in each.use
                 ),
-                count=pool.nodes.highest,
+                count=pool.nodes.highest
+                + _SURGE.get((pool.provisioner, pool.instance_types[0]), 0),
                 each=node_draw(pool, mode),
                 spreads=pool.provisioner == "karpenter",
             )

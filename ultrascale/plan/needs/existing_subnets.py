@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale.catalog import eks
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
-from ultrascale.plan.network.existing_addresses import room_of
+from ultrascale.plan.network.existing_addresses import room_of, surge
 from ultrascale.plan.network.vpc import node_draw, node_subnet_kind, pods_on_host_network
 
 _SIZING = "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html"
@@ -87,7 +87,7 @@ class _Zone:
         return self._figure("addresses", value, "addresses", words, _SIZING)
 
     def _needed(self) -> Figure:
-        terms = [f"{each.count:,} x {each.each.total} of {each.name}" for each in self._nodes]
+        terms = [each.words for each in self._nodes]
         beside: Counter[str] = Counter()
         for id in self._rooms:
             beside.update(self._plan.network.standing.get(id, {}))
@@ -107,7 +107,7 @@ class _Zone:
             words = "free blocks of 16 addresses"
             yield self._figure("prefixes", blocks, "/28 prefixes", words, _PREFIXES)
             taken = sum(each.all.prefixes for each in self._nodes)
-            terms = [f"{each.count:,} x {each.each.prefixes}" for each in self._nodes]
+            terms = [f"{each.count + each.surge:,} x {each.each.prefixes}" for each in self._nodes]
             words = " + ".join(terms) or "none"
             yield self._figure("prefixes_needed", taken, "/28 prefixes", words)
         yield from self._share(own, count)
@@ -166,7 +166,7 @@ class _Zone:
         for nodes in self._nodes:
             if room.id in nodes.subnets:
                 parts = len(nodes.subnets)
-                taken += nodes.each * -(-nodes.count // parts)
+                taken += nodes.each * (-(-nodes.count // parts) + nodes.surge)
         return taken
 
 
@@ -190,6 +190,7 @@ def _nodes(plan: ClusterPlan, zone: str, *, whole: bool = False) -> Iterator[Nod
             name=pool.name,
             subnets=tuple(id for id in assigned if id in there),
             count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
+            surge=surge(pool),
             each=node_draw(plan.network, pool),
             spreads=pool.is_node_pool,
         )

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 from ultrascale.catalog import eks
 
-# States of the search; beyond them nodes count as too many. Files of people need a few dozen.
-_MOST_STATES = 20_000
+# Steps of the search, in all and for one way to spread NodePools; beyond them nodes count as too
+# many. Files of people need a few dozen.
+_MOST_STEPS = 8_000
+_STEPS_OF_A_WAY = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,8 @@ class Nodes:
     Attributes:
         name: Name of the shard.
         subnets: Ids of the subnets that they may lie in.
-        count: Most nodes at a time.
+        count: Most nodes at a time, but for updates.
+        surge: Nodes that an update adds before it ends as many.
         each: Addresses of a node.
         spreads: Whether their provisioner takes the subnet with the most free addresses for each
             node, so that several can be counted on. EC2 Auto Scaling and HyperPod document no
@@ -89,13 +92,21 @@ class Nodes:
     name: str
     subnets: tuple[str, ...]
     count: int
+    surge: int = 0
     each: Draw
     spreads: bool
 
     @property
     def all(self) -> Draw:
         """Addresses of all of the nodes."""
-        return self.each * self.count
+        return self.each * (self.count + self.surge)
+
+    @property
+    def words(self) -> str:
+        """How the addresses add up."""
+        added = f" and {self.surge} while it is updated" if self.surge else ""
+        nodes = f"{self.count:,} nodes of {self.name}{added}"
+        return f"{self.all.total:,} for {nodes}, {self.each.total} each"
 
 
 Assigned = Mapping[str, tuple[str, ...]]
@@ -169,7 +180,7 @@ class _Part:
         self._nodes = [each for each in nodes if each.count]
         self._idle = [each for each in nodes if not each.count]
         self._standing = {room.id: standing.get(room.id, NOTHING) for room in rooms}
-        self._left = _MOST_STATES
+        self._left = _MOST_STEPS
 
     def assign(self) -> Assigned | None:
         if not all(room.holds(self._standing[room.id]) for room in self._rooms):
@@ -208,7 +219,10 @@ class _Part:
 
     def _found(self) -> Iterator[Assigned]:
         """Yield assignments, those that spread nothing first."""
-        for spreads in ((), *self._spreads()):
+        for spreads in itertools.chain([()], self._spreads()):
+            self._left -= 1
+            if self._left <= 0:
+                return
             names = frozenset[str]().union(*(spread.names for spread in spreads))
             rest = [each for each in self._nodes if each.name not in names]
 
@@ -216,22 +230,32 @@ class _Part:
                 return all(_is_held(self._rooms, spread, loads) for spread in spreads)
 
             chosen = self._single(rest, self._standing, suits)
+            if chosen is None:
+                # Large ones first find a way sooner, and move what is there.
+                largest = sorted(rest, key=lambda each: -each.all.total)
+                chosen = self._single(largest, self._standing, suits)
             if chosen is not None:
                 yield {
                     **chosen,
                     **{name: each.subnets for each in spreads for name in each.names},
                 }
-            if self._left <= 0:
-                return
 
     def _spreads(self) -> Iterator[tuple[_Spread, ...]]:
         """Yield shards to spread: most of them, over most subnets, first."""
-        single = [*self._sharing()]
-        yield from ((spread,) for spread in single)
+        single: list[_Spread] = []
+        for spread in self._sharing():
+            self._left -= 1
+            if self._left <= 0:
+                return
+            if _is_held(self._rooms, spread, self._standing):
+                single.append(spread)
+                yield (spread,)
         for one, other in itertools.combinations(single, 2):
-            if one.names & other.names or {*one.subnets} & {*other.subnets}:
-                continue
-            yield one, other
+            self._left -= 1
+            if self._left <= 0:
+                return
+            if not one.names & other.names and not {*one.subnets} & {*other.subnets}:
+                yield one, other
 
     def _sharing(self) -> Iterator[_Spread]:
         alike: dict[tuple[tuple[str, ...], int, Draw], list[Nodes]] = {}
@@ -277,14 +301,18 @@ class _Part:
         """
         rooms = {room.id: room for room in self._rooms}
         failed: set[tuple[int, tuple[Draw, ...]]] = set()
+        last = max(self._left - _STEPS_OF_A_WAY, 0)
 
         def rest(at: int, loads: Mapping[str, Draw]) -> dict[str, tuple[str, ...]] | None:
-            if at == len(nodes):
-                return {} if suits(loads) else None
             state = (at, tuple(loads[id] for id in rooms))
-            if state in failed or self._left <= 0:
+            if state in failed or self._left <= last:
                 return None
             self._left -= 1
+            if at == len(nodes):
+                if suits(loads):
+                    return {}
+                failed.add(state)
+                return None
             for id in nodes[at].subnets:
                 after = loads[id] + nodes[at].all
                 if not rooms[id].holds(after):

@@ -18,10 +18,10 @@ from ultrascale.plan.network.subnets import WARM_PREFIXES
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 CONTROL_PLANE_ADDRESSES = 6
 CONTROL_PLANE_ADDRESSES_ADVISED = 16
-# Lambda has an interface for each subnet and security group of functions: those of ours, and those
-# that apply manifests.
+# Lambda has an interface for each pair of a subnet and a security group. All functions have that of
+# the cluster.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
-LAMBDA_ADDRESSES = 2
+LAMBDA_ADDRESSES = 1
 # Writer and reader of the backend's database, either of which may lie in any of its subnets.
 DATABASE_ADDRESSES = 2
 # A build of HyperPod's chart.
@@ -38,6 +38,7 @@ Standing = Mapping[str, Mapping[str, int]]
 
 _FEWER = "ask for fewer nodes, or spread them over more zones"
 _WARM = 1
+_SURGE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,19 @@ class ExistingAddresses:
 def own_pods(spec: catalog.InstanceType, pods: int, *, efa_on_card_0: int = 0) -> int:
     """Return the pods that get an address each on a node, of ``pods``, without prefixes."""
     return min(pods, _slots(spec, efa_on_card_0))
+
+
+def surge(pool: config.Pool | PoolPlan) -> int:
+    """Return the nodes that an update adds in each zone before it ends as many.
+
+    EKS launches up to two in each zone of a group, unless the group ends a node first: one with
+    accelerators or reserved capacity has no place for more. Karpenter's stay within their limit.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+    """
+    accelerated = any(catalog.lookup(name).accelerator for name in pool.instance_types)
+    ends_first = accelerated or pool.role == "reserved"
+    return _SURGE if pool.is_managed and not ends_first else 0
 
 
 def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
@@ -234,6 +248,7 @@ class AddressesOfSubnets:
                     name=name,
                     subnets=(*subnets, *([more.id] if more else [])),
                     count=most if whole else -(-most // len(zones)),
+                    surge=surge(pool),
                     each=node_draw(pool, mode),
                     spreads=pool.is_node_pool,
                 )
@@ -257,7 +272,7 @@ class AddressesOfSubnets:
         used = {id for each in nodes for id in each.subnets}
         subnets = [each for each in self._network.subnets if each.id in used]
         beside = sum(self.standing[each.id].addresses for each in subnets)
-        terms = [f"{each.count:,} x {each.each.total} of {each.name}" for each in nodes]
+        terms = [each.words for each in nodes]
         needed = " + ".join((*terms, f"{beside} beside nodes"))
         total = beside + sum(each.all.total for each in nodes)
         has = " + ".join(f"{self._rooms[each.id].addresses:,} in {each.id}" for each in subnets)
@@ -349,10 +364,13 @@ def standing_addresses(
 
 def _endpoints(network: config.Network) -> int:
     """Return the most interface endpoints that we make: each has an address in every zone."""
-    create = network.endpoints.create
+    create, present = network.endpoints.create, {*network.endpoints.present}
+    if create in (None, "none"):
+        return 0
     if create == "missing":
-        return len(endpoints.CALLED_BY_INTERFACE - {*network.endpoints.present})
-    return 0 if create in (None, "none") else len(create)
+        return len(endpoints.CALLED_BY_INTERFACE - present)
+    known = [endpoints.SERVICES.get(name) for name in create if name not in present]
+    return sum(service is None or service.kind == "interface" for service in known)
 
 
 def _lustre(file_system: config.Lustre, zone: str) -> int:
