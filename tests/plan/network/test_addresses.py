@@ -29,6 +29,7 @@ def demand(
 
 def check_of(zones: int, **network: Any) -> AddressCheck:
     read = cluster_of(zones, **network).network
+    assert read.vpc_cidr is not None
     return AddressCheck(vpc_cidr=read.vpc_cidr, pod_cidrs=read.pod_cidrs, zones=read.zones)
 
 
