@@ -58,7 +58,8 @@ VOLUME_LEAST = (
     "kms:ReEncryptFrom",
     "kms:ReEncryptTo",
 )
-HYPERPOD_USE = ("kms:DescribeKey",)
+# CloudFormation's schema of a HyperPod cluster names both for who makes it as well.
+HYPERPOD_USE = (CREATE_GRANT, "kms:DescribeKey")
 EKS_USE = (CREATE_GRANT, "kms:DescribeKey")
 FSX_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*")
 # Of data keys AWS names another one for each service of FSx.

@@ -164,9 +164,16 @@ def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
             kind="role",
             principals=target.roles("hyperpod-groups"),
             actions=kms.HYPERPOD_USE,
-            grants=True,
-            via=target.host("sagemaker"),
             source=kms.HYPERPOD_SOURCE,
+        )
+        yield _deployment(
+            target,
+            "HyperPod",
+            "SageMaker may refuse to make the HyperPod cluster",
+            kms.HYPERPOD_USE,
+            None,
+            kms.HYPERPOD_SOURCE,
+            certain=False,
         )
 
 
@@ -414,6 +421,7 @@ def _deployment(
     source: str,
     *,
     least: tuple[str, ...] = (),
+    certain: bool = True,
 ) -> KeyAccess:
     return KeyAccess(
         sid=f"DeploymentOf{sid}",
@@ -424,6 +432,7 @@ def _deployment(
         actions=actions,
         least=least,
         via=None if via is None else target.host(via),
+        certain=certain,
         source=source,
     )
 
