@@ -18,7 +18,7 @@ from ultrascale.plan.network.endpoints import calls_of
 Resource = Mapping[str, Any]
 POLICY = re.compile(r":policy/(?:[a-z-]+/)?(\w+)")
 TAKEN_INSIDE = {"pods.eks.amazonaws.com", "ec2.amazonaws.com"}
-"""Who takes roles in the VPC: pods and nodes."""
+"""Principals of roles in the VPC: pods and nodes."""
 NOT_CALLED: Mapping[str, str] = {
     "kms": "S3, Secrets Manager and EBS call it, from their own side",
     "iam": "PassRole is judged by EC2; the rest is left out where there is no way to IAM",

@@ -28,7 +28,7 @@ _USES: dict[SubnetKind, str] = {
     "private": "nodes",
     "accelerated": "accelerated",
 }
-"""What a file's `use` says of each kind of subnet that somebody else has to give."""
+"""Word of a file's `use` for each kind of subnet that somebody else has to give."""
 
 
 def plan_network_needs(plan: ClusterPlan) -> NetworkNeeds:
