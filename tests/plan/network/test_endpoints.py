@@ -184,6 +184,12 @@ class TestWithoutWayOut:
         assert told in line
         assert any(catalog.NAMES[feature] in line for feature in catalog.FEATURES)
 
+    def test_a_misspelt_service_is_told_by_its_right_name(self) -> None:
+        present = [{"ecr.api": "ecr-api"}.get(name, name) for name in PRESENT]
+
+        with pytest.raises(ConfigError, match="present has ecr-api: write ecr.api"):
+            closed(endpoints={"present": present})
+
     def test_all_that_are_missing_are_told_at_once(self) -> None:
         with pytest.raises(ConfigError) as refused:
             closed()

@@ -1,5 +1,6 @@
 """VPC endpoints: services that are called from within the VPC, by what is deployed."""
 
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale import config
@@ -101,6 +102,9 @@ def endpoint_mistakes(plan: ClusterPlan) -> Iterator[config.Mistake]:
 
 def _remedy(network: NetworkPlan, endpoint: EndpointPlan) -> str:
     name = endpoint.service
+    unknown = [each.service for each in network.endpoints if each.service not in catalog.SERVICES]
+    if spelt := difflib.get_close_matches(name, unknown, n=1):
+        return f"present has {spelt[0]}: write {name} where that is meant"
     if network.existing is None:
         return f"add {name} to create, or leave create out"
     if network.existing.shared:
