@@ -187,7 +187,7 @@ class TestWithoutWayOut:
     def test_a_misspelt_service_is_told_by_its_right_name(self) -> None:
         present = [{"ecr.api": "ecr-api"}.get(name, name) for name in PRESENT]
 
-        with pytest.raises(ConfigError, match="present has ecr-api: write ecr.api"):
+        with pytest.raises(ConfigError, match=r"present has ecr-api: write ecr\.api"):
             closed(endpoints={"present": present})
 
     def test_all_that_are_missing_are_told_at_once(self) -> None:
