@@ -101,6 +101,9 @@ def autoscaler_arguments(plan: ClusterAutoscalerPlan) -> list[str]:
     Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca
     """
     tags = ",".join(f"{key}={value}" for key, value in plan.discovery_tags.items())
+    # Never the static list of instance types, which lacks those that are newer than the release:
+    # the live one comes from EC2, which has a VPC endpoint.
+    # Source: https://github.com/kubernetes/autoscaler/pull/4468
     return [
         "--cloud-provider=aws",
         f"--node-group-auto-discovery=asg:tag={tags}",
