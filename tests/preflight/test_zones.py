@@ -4,10 +4,10 @@ import pytest
 
 from tests.support.fake_aws import denied
 from tests.support.preflight_context import found, make_context, pools_plan, states, zone
-from ultrascale.account.zones import ACTION, zones_of
+from ultrascale.account.zones import ACTION, Zone, zones_of
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.zones import ZONES
+from ultrascale.preflight.zones import ZONES, zone_finding
 
 ALL = [
     zone("us-east-1a", "use1-az6"),
@@ -61,3 +61,18 @@ def test_zones_that_nobody_opted_in_to_are_asked_for() -> None:
 def test_a_denied_question_is_no_pass() -> None:
     with pytest.raises(UnansweredError, match="ec2:DescribeAvailabilityZones"):
         found(ZONES, in_zones("us-east-1a", "us-east-1b"), {ACTION: denied(ACTION)})
+
+
+@pytest.mark.parametrize(("controls", "state"), [(True, "fail"), (False, "pass")])
+def test_a_zone_of_nodes_alone_need_not_take_a_control_plane(controls: bool, state: str) -> None:
+    name = "us-east-1e"
+    there = Zone(
+        name=name,
+        id="use1-az3",
+        kind="availability-zone",
+        opted_in=True,
+        state="available",
+        group="us-east-1",
+    )
+
+    assert zone_finding(name, {name: there}, "us-east-1", controls=controls).state == state

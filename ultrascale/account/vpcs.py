@@ -95,6 +95,7 @@ class EndpointRecord:
         route_tables: Route tables of a gateway endpoint.
         subnets: Subnets of an interface endpoint.
         groups: Security groups of an interface endpoint.
+        tags: Its tags that this account sees.
     """
 
     id: str
@@ -105,6 +106,7 @@ class EndpointRecord:
     route_tables: tuple[str, ...]
     subnets: tuple[str, ...]
     groups: tuple[str, ...]
+    tags: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,6 +354,7 @@ def _endpoint(answer: "VpcEndpointTypeDef", region: str) -> EndpointRecord:
         route_tables=tuple(answer.get("RouteTableIds", ())),
         subnets=tuple(answer.get("SubnetIds", ())),
         groups=tuple(group["GroupId"] for group in answer.get("Groups", ()) if "GroupId" in group),
+        tags=_tags(answer.get("Tags", ())),
     )
 
 

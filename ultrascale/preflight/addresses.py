@@ -41,6 +41,11 @@ def _run(context: Context) -> Iterator[Finding]:
     vpcs = context.account.ask_all(
         context.account.client("ec2").describe_vpcs, lambda page: page["Vpcs"]
     )
+    existing = plan.network.existing
+    if existing is not None:
+        others = [answer for answer in vpcs if answer["VpcId"] != existing.vpc_id]
+        yield overlap_finding(plan.network, others)
+        return
     own = [answer for answer in vpcs if is_own(answer, plan)]
     yield overlap_finding(plan.network, [answer for answer in vpcs if answer not in own])
     for cluster_vpc in own:
@@ -88,7 +93,9 @@ def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
         subject="ranges",
         state="warn",
         evidence=f"overlapping: {'; '.join(overlaps)}",
-        fix="choose other ranges in network, unless the two are never to be connected",
+        fix="choose other ranges in network, unless the two are never to be connected"
+        if network.existing is None
+        else "ask the network team, unless the two are never to be connected",
     )
 
 

@@ -7,6 +7,7 @@ from ultrascale.preflight.cluster import CLUSTER
 from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
+from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.iam import ADMINS, BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.keys import KEYS
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     ADDONS,
     ADDON_CONFIGURATION,
     ADDRESSES,
+    EXISTING_VPC,
     EXISTING_LUSTRE,
     EXISTING_BUCKETS,
     STACKS,

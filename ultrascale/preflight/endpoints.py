@@ -20,6 +20,8 @@ _NAME = "endpoints"
 def _run(context: Context) -> Iterator[Finding]:
     network, region = context.plan.network, context.plan.region
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
+    if not services:
+        return
     # EC2 refuses the name of a service that the Region lacks; a filter passes over it.
     details = context.account.ask_all(
         context.account.client("ec2").describe_vpc_endpoint_services,

@@ -15,27 +15,29 @@ _ZONE = "availability-zone"
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    zones = zones_of(context.account)
-    for name in context.plan.network.zones:
-        yield zone_finding(name, zones, context.plan.region)
+    zones, network = zones_of(context.account), context.plan.network
+    for name in dict.fromkeys(subnet.zone for subnet in network.subnets):
+        controls = any(subnet.zone == name for subnet in network.of_kind("control-plane"))
+        yield zone_finding(name, zones, context.plan.region, controls=controls)
 
 
-def zone_finding(name: str, zones: Zones, region: str) -> Finding:
+def zone_finding(name: str, zones: Zones, region: str, *, controls: bool = True) -> Finding:
     """Return whether a zone takes subnets, the control plane's included.
 
     Args:
         name: Name or id of the zone in the cluster file.
         zones: Zones of the account, by name and by id.
         region: The Region.
+        controls: Whether the control plane has a subnet there.
     """
     zone = zones.get(name)
     if zone is None:
         there = sorted({str(other) for other in zones.values() if other.kind == _ZONE})
         fix = f"name a zone of this account: {', '.join(there)}"
         return _finding(name, "fail", f"the account has no zone {name} in {region}", fix)
-    if zone.id in regions.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE:
+    if controls and (zone.id in regions.ZONES_WITHOUT_CONTROL_PLANE or zone.kind != _ZONE):
         why = "EKS takes no subnet of it for a control plane"
-        fix = "leave it out of network.zones: every zone there gets a control-plane subnet"
+        fix = "put no control-plane subnet there; each of network.zones gets one"
         return _finding(name, "fail", f"{zone}, of kind {zone.kind}: {why}", fix)
     if not zone.opted_in:
         command = (
