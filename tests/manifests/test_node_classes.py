@@ -197,6 +197,21 @@ class TestInterfaces:
         assert first["secondaryIPv4PrefixCount"] == 2
         assert not [each for each in others if "secondaryIPv4PrefixCount" in each]
 
+    @for_each(
+        {
+            "interfaces listed": (EFA, "secondaryIPv4Count': 31"),
+            "none listed": (CPU, "ipv4PrefixSize': '32'"),
+        }
+    )
+    def test_auto_mode_takes_single_addresses_where_subnets_have_no_blocks(
+        self, changes: Mapping[str, Any], asked: str
+    ) -> None:
+        plan = replace(planned("auto-mode", **changes).node_class, ip_prefixes=0, pod_addresses=31)
+
+        assert asked in str(node_class_spec(plan))
+        assert "secondaryIPv4PrefixCount" not in str(node_class_spec(plan))
+        assert refused_by_auto_mode(plan) == []
+
     def test_an_accelerated_karpenter_node_launches_with_one_prefix(self) -> None:
         assert spec(**EFA)["ipPrefixCount"] == 1
 

@@ -14,10 +14,6 @@ from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign
 from ultrascale.plan.network.subnets import WARM_PREFIXES
 
-# EKS's own interfaces: 2 to 4, and as many again while a version is upgraded.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
-CONTROL_PLANE_ADDRESSES = 6
-CONTROL_PLANE_ADDRESSES_ADVISED = 16
 # Lambda has an interface for each pair of a subnet and a security group. All functions have that of
 # the cluster.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
@@ -347,7 +343,7 @@ def standing_addresses(
     for subnet in network.subnets:
         parts = standing[subnet.id] = {}
         if "control-plane" in subnet.use:
-            parts["EKS's own interfaces"] = CONTROL_PLANE_ADDRESSES
+            parts["EKS's own interfaces"] = eks.LEAST_CONTROL_PLANE_ADDRESSES
         if "nodes" in subnet.use:
             parts["functions"] = LAMBDA_ADDRESSES
             parts["builds"] = BUILD_ADDRESSES if builds else 0

@@ -12,7 +12,6 @@ from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.demand import demands, may_move, single_addresses
 from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.existing_addresses import (
-    CONTROL_PLANE_ADDRESSES_ADVISED,
     MODES,
     AddressesOfSubnets,
     AddressMode,
@@ -114,7 +113,7 @@ def _existing_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
         )
         yield config.refuse("network.subnets", wrong, "add subnets for more", got="")
     for subnet in network.of_kind("control-plane"):
-        free, advised = room_of(subnet).addresses, CONTROL_PLANE_ADDRESSES_ADVISED
+        free, advised = room_of(subnet).addresses, eks.ADVISED_CONTROL_PLANE_ADDRESSES
         if free < advised:
             wrong = f"{subnet.id} has {free} free addresses for the control plane's interfaces"
             todo = f"EKS advises {advised}: each upgrade makes them anew beside the others"
