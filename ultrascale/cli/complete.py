@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from ultrascale.cli.table_names import TABLES
-from ultrascale.documents import mapping, objects, sequence, text
+from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
@@ -93,13 +93,14 @@ def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
 
 
 def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
-    """Return the file systems, buckets and repositories of the cluster file."""
+    """Return the file systems, buckets and repositories that the cluster file makes."""
     document = _document(ctx)
-    found = [text(each, "name") for each in objects(document, "storage", "lustre")]
-    for keys in (("storage", "buckets"), ("images", "repositories")):
+    found: list[str] = []
+    for keys in (("storage", "lustre"), ("storage", "buckets"), ("images", "repositories")):
         found += [
             each if isinstance(each, str) else text(each, "name")
             for each in sequence(document, *keys)
+            if look_up(each, "existing") is None
         ]
     return _beginning(incomplete, found)
 

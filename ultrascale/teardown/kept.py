@@ -12,7 +12,7 @@ from ultrascale.teardown import prices
 from ultrascale.teardown.ec2 import SECURITY_GROUP, in_vpc
 from ultrascale.teardown.inventory import INVENTORY, ResourceTarget, command, is_paid
 from ultrascale.teardown.model import Left, Target, Thing
-from ultrascale.teardown.retained import LOG_GROUP, REPOSITORY, Retained, plain
+from ultrascale.teardown.retained import LOG_GROUP, REPOSITORY, Retained, existing_storage, plain
 from ultrascale.teardown.stacks import STACK, Stack
 from ultrascale.teardown.storage import BUCKET, FILE_SYSTEM
 
@@ -51,6 +51,8 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     Raises:
         QuestionError: No storage has the name, or two have it; one line for each.
     """
+    named = [each.name for each in (*plan.existing_lustre, *plan.existing_buckets)]
+    existing = existing_storage(plan).union(named)
     known = [*(system.name for system in plan.lustre), *(bucket.name for bucket in plan.buckets)]
     known += plan.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
@@ -59,8 +61,13 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
         f" {there}"
-        for name in sorted(asked.storage - repositories - set(known))
+        for name in sorted(asked.storage - repositories - set(known) - existing)
         if not _ID.fullmatch(name) and not name.startswith(of_bucket)
+    ]
+    wrong += [
+        f"--delete-storage: {name!r} exists by the cluster file, which therefore deletes it never; "
+        "leave it out"
+        for name in sorted(asked.storage & existing - set(known))
     ]
     wrong += [
         f"--delete-storage: {name!r} is the name of two things; name the one by its id, which "

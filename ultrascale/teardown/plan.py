@@ -37,6 +37,7 @@ from ultrascale.teardown.retained import (
     DATABASE_INSTANCE,
     Retained,
     described,
+    existing_storage,
     left_by_stack,
     left_by_tags,
     left_file_systems,
@@ -166,7 +167,7 @@ def _retained(
     account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
 ) -> tuple[Retained, ...]:
     """Return the resources that the stacks of a cluster keep, and those that deleted ones left."""
-    systems = file_systems(account)
+    systems, existing = file_systems(account), existing_storage(plan)
     found: dict[str, Retained] = {}
     held: set[str] = set()
     functions: set[str] = set()
@@ -199,7 +200,9 @@ def _retained(
     return tuple(
         described(plan, resource, systems)
         for resource in found.values()
-        if resource.type not in PARTS and (resource.type != FILE_SYSTEM or resource.id in systems)
+        if resource.id not in existing
+        and resource.type not in PARTS
+        and (resource.type != FILE_SYSTEM or resource.id in systems)
     )
 
 

@@ -94,6 +94,19 @@ class Retained:
         return Thing(kind=self.type, id=self.id, note=note)
 
 
+def existing_storage(plan: ClusterPlan) -> frozenset[str]:
+    """Return the ids of storage that the cluster file says exists, and that a teardown never names.
+
+    A former deployment of the cluster may have made it: it has the tags of its stack then.
+    """
+    systems = plan.existing_lustre
+    return frozenset(
+        [each.file_system_id for each in systems]
+        + [each.security_group for each in systems]
+        + [each.bucket_name for each in plan.existing_buckets]
+    )
+
+
 def described(
     plan: ClusterPlan, resource: Retained, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Retained:
@@ -123,10 +136,10 @@ def left_file_systems(
     plan: ClusterPlan, systems: "Mapping[str, FileSystemTypeDef]"
 ) -> Iterator[Retained]:
     """Yield the file systems with the tag of a cluster's stack, replaced ones among them."""
-    stack = stack_of(plan.name, "storage")
+    stack, existing = stack_of(plan.name, "storage"), existing_storage(plan)
     for id, system in systems.items():
         own = tags(system.get("Tags", []))
-        if own.get(STACK_TAG) == stack:
+        if own.get(STACK_TAG) == stack and id not in existing:
             logical_id = own.get(LOGICAL_ID_TAG, "")
             yield Retained(stack=stack, type=FILE_SYSTEM, logical_id=logical_id, id=id)
 
@@ -227,9 +240,10 @@ def by_service(scope: Scope) -> Iterator[Found]:
 
 
 def _resources(scope: Scope, resources: Iterable[Retained]) -> Iterator[Found]:
+    existing = existing_storage(scope.plan)
     for resource in resources:
         # File systems are found by their own tags, with their sizes.
-        if resource.type != FILE_SYSTEM:
+        if resource.type != FILE_SYSTEM and resource.id not in existing:
             yield _outlives(described(scope.plan, resource, {}), certain=False)
 
 
