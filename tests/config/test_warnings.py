@@ -47,6 +47,15 @@ def test_what_is_meant_is_not_warned_of(changes: dict[str, Any]) -> None:
     assert config.warnings(cluster) == ()
 
 
+def test_an_existing_file_system_beside_a_vpc_that_is_made_is_told() -> None:
+    ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abc", "security_group": "sg-0a1b2c3d"}
+    lustre = [{"name": "data", "zone": "us-west-2b", "existing": ids}]
+
+    (line,) = config.warnings(make_cluster(storage={"lustre": lustre}))
+
+    assert line.startswith("storage.lustre[data].existing.id: the VPC of this cluster is made")
+
+
 def test_pools_with_and_without_efa_get_along_where_their_types_or_taints_differ() -> None:
     efa = pool_document()
     other = pool_document(name="g", instance_types=["g5.xlarge"], efa="none")

@@ -50,6 +50,10 @@ _ALSO: Mapping[Place, object] = {
     ("nodes", "max"): 1200,
     ("database", "version"): "16",
     ("karpenter", "version"): "1.14.3",
+    ("existing",): "corp-other",
+    ("existing", "id"): "fs-0f9e8d7c6b5a43210",
+    ("existing", "mount_name"): "zyxwvuts",
+    ("existing", "security_group"): "sg-0f9e8d7c6b5a43210",
 }
 # Values of one place that are tried: each is another assembly to synthesize.
 _MOST = 2

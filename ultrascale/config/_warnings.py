@@ -343,6 +343,16 @@ def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Netw
 
 
 @warning
+def file_system_is_of_another_vpc(file_system: Lustre, network: Network) -> Mistakes:
+    if file_system.existing is not None and network.vpc is None:
+        text = (
+            "the VPC of this cluster is made with it, and nothing lies there before its first "
+            "deployment; name the file system's VPC in network.vpc"
+        )
+        yield note("existing.id", text)
+
+
+@warning
 def nobody_hears_of_the_end(
     pool: Pool, identity: Identity, observability: Observability | None
 ) -> Mistakes:

@@ -99,7 +99,7 @@ def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> in
 
 def storage_fits(storage: config.Storage) -> Mistakes:
     """Yield file systems and buckets that one stack has no room for."""
-    systems, buckets = len(storage.lustre), len(storage.buckets)
+    systems, buckets = len(storage.lustre), len(storage.made_bucket_names)
     yield from _too_many("buckets", buckets, most(item="bucket"), "buckets")
     if systems > (room := most(("bucket", buckets), item="file system")):
         beside = f" beside {buckets} buckets" if buckets else ""

@@ -168,3 +168,27 @@ def test_an_interval_of_the_users_is_left_alone() -> None:
 )
 def test_times_are_told_in_the_unit_in_which_they_are_read(seconds: float, text: str) -> None:
     assert span(seconds) == text
+
+
+class TestExistingStorage:
+    """Of storage that others keep, the file says neither size nor rules of its objects."""
+
+    def test_the_owner_of_a_bucket_decides_how_long_deleted_checkpoints_are_kept(self) -> None:
+        corp = {"name": "checkpoints", "existing": "corp"}
+
+        job = sent({"buckets": [corp]})
+
+        assert "TB a day at that interval are deleted from checkpoints, whose owner" in str(
+            job.notes
+        )
+        assert "keeps what is deleted" not in str(job.notes)
+
+    def test_no_rate_is_reckoned_for_a_file_system_of_unknown_size(self) -> None:
+        ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abc", "security_group": "sg-0a1b2c3d"}
+        sized = ("capacity_gib", "throughput_mbps_per_tib")
+        lustre = {key: value for key, value in LUSTRE["lustre"][0].items() if key not in sized}
+
+        job = sent({"lustre": [lustre | {"existing": ids}]})
+
+        assert not [each for each in job.notes if each.startswith("A checkpoint")]
+        assert "/data/output/tune" in str(container(job)["env"])

@@ -5,7 +5,7 @@ optimum checkpoint interval for restart dumps"; its first term is Young's of 197
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ultrascale import config
 from ultrascale.catalog.failures import PUBLISHED
@@ -148,7 +148,11 @@ def with_interval(
 
 
 def notes_of(
-    plan: CheckpointPlan | None, job: config.TrainingJob, output: OutputPlan | None
+    plan: CheckpointPlan | None,
+    job: config.TrainingJob,
+    output: OutputPlan | None,
+    *,
+    existing_buckets: Collection[str] = (),
 ) -> Iterator[str]:
     """Yield what checkpoints of a job cost, how often they pay, and whether a last one succeeds.
 
@@ -156,6 +160,7 @@ def notes_of(
         plan: Its checkpoints.
         job: The job.
         output: Place of its output.
+        existing_buckets: Buckets that are not ours, by their names in the cluster file.
     """
     if plan is None:
         return
@@ -173,12 +178,18 @@ def notes_of(
         f"({rate}). With a failure each {hours:,.0f} node-hours {fleet} {often}: one checkpoint "
         f"each {span(plan.interval_seconds)} costs least (Daly), {share}."
     )
-    deleted = OBJECT_VERSION_DAYS * _DAY / plan.interval_seconds * plan.size
-    if output is not None and output.source == "s3" and output.bucket is not None:
+    bucket = output.bucket if output is not None and output.source == "s3" else None
+    deleted = _DAY / plan.interval_seconds * plan.size / 1e12
+    if bucket in existing_buckets:
+        yield (
+            f"Each checkpoint replaces one: up to {deleted:,.1f} TB a day at that interval are "
+            f"deleted from {bucket}, whose owner decides how long it keeps and pays for them."
+        )
+    elif bucket is not None:
         yield (
             f"Its bucket keeps what is deleted for {OBJECT_VERSION_DAYS} days, and each checkpoint "
-            f"replaces one: up to {deleted / 1e12:,.0f} TB at that interval are paid for beside "
-            "those that the program keeps."
+            f"replaces one: up to {OBJECT_VERSION_DAYS * deleted:,.0f} TB at that interval are "
+            "paid for beside those that the program keeps."
         )
     given = shutdown_seconds(job)
     if job.script in PROGRAMS and plan.save_seconds > given:

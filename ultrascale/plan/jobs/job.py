@@ -331,7 +331,9 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
             *(division.notes if request.gang else ()),
             *notes,
             *recipes.notes_of(recipe),
-            *checkpoints.notes_of(saves, job, place),
+            *checkpoints.notes_of(
+                saves, job, place, existing_buckets=request.cluster.storage.existing_buckets
+            ),
         ),
         recipe=recipe,
         output=place,
