@@ -8,6 +8,7 @@ from tests.support.existing_vpc import existing_document
 from tests.support.pools import as_text, loads_own
 from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
+from ultrascale.plan.needs.network import plan_network_needs
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.plan.stacks import LAYERS
 
@@ -138,6 +139,7 @@ def test_owners_are_told_what_to_open_and_whom_to_let_in() -> None:
         "100.64.0.0/18"
     )
     assert (rights.resource, rights.owner) == ("corp-checkpoints", "444455556666")
+    assert ports.need in [each.need for each in plan_network_needs(plan).needs]
     listing, objects = rights.statements
     assert listing["Principal"] == {"AWS": "arn:aws:iam::ACCOUNT:root"}
     assert (listing["Action"], listing["Resource"]) == (

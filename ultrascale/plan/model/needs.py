@@ -414,6 +414,7 @@ class StorageNeed:
         name: Name of the storage in the cluster file.
         resource: Its id, or S3's name of it.
         owner: Its account; None for the cluster's.
+        security_group: Security group that the task is about; None for others.
         need: What has to be so.
         why: What fails otherwise.
         statements: Statements that the resource's policy needs.
@@ -423,6 +424,7 @@ class StorageNeed:
     name: str
     resource: str
     owner: str | None
+    security_group: str | None
     need: str
     why: str
     statements: tuple[Mapping[str, object], ...]

@@ -102,6 +102,7 @@ def _ports(plan: ClusterPlan, lustre: ExistingLustrePlan) -> StorageNeed:
         name=lustre.name,
         resource=lustre.file_system_id,
         owner=lustre.owner,
+        security_group=lustre.security_group,
         need=f"{lustre.security_group} opens TCP {ports}, in and out, to "
         f"{', '.join(dict.fromkeys(subnets))}",
         why="servers and clients of Lustre both open connections; a mount hangs otherwise",
@@ -118,6 +119,7 @@ def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNe
         name=bucket.name,
         resource=bucket.bucket_name,
         owner=bucket.owner,
+        security_group=None,
         need=f"its policy lets our account take {', '.join(actions)}",
         why="the rights of a role reach a bucket of another account only where its policy agrees",
         statements=tuple(bucket_statements(plan, bucket, plan.account)),

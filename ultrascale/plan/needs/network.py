@@ -13,6 +13,7 @@ from ultrascale.plan.model import (
     SubnetKind,
     SubnetNeeds,
 )
+from ultrascale.plan.needs.existing_storage import plan_storage_needs
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
 from ultrascale.plan.needs.subnets import plan_subnet_needs
 
@@ -285,6 +286,16 @@ def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
             why="nodes, pods and functions call services from any of these subnets",
             sources=(_PRIVATE_DNS,),
         )
+    for task in plan_storage_needs(plan):
+        if task.security_group is not None:
+            yield NetworkNeed(
+                topic="security-groups",
+                subject=f"{task.security_group} of file system {task.name} ({task.resource})",
+                need=task.need,
+                state="to-check",
+                why=task.why,
+                sources=(task.source,),
+            )
     yield NetworkNeed(
         topic="security-groups",
         subject="the cluster's own groups",
