@@ -39,7 +39,7 @@ def fleets(draw: st.DrawFn) -> tuple[list[Room], list[Nodes], Mapping[str, Draw]
     return rooms, nodes, standing
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(fleet=fleets())
 def test_what_is_planned_fits_and_what_fits_is_planned(
     fleet: tuple[list[Room], list[Nodes], Mapping[str, Draw]],
@@ -54,7 +54,7 @@ def test_what_is_planned_fits_and_what_fits_is_planned(
         assert not any(survives(rooms, nodes, standing, each) for each in every_assignment(nodes))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(
     blocks=st.lists(st.sampled_from([0, 1, 2, 15, BLOCK]), min_size=1, max_size=4).map(tuple),
     addresses=st.integers(0, 4),

@@ -20,6 +20,7 @@ from ultrascale.plan.network.existing_addresses import (
     AddressesOfSubnets,
     node_draw,
     room_of,
+    standing_addresses,
 )
 
 A, B = "us-east-1a", "us-east-1b"
@@ -182,6 +183,28 @@ class TestSubnets:
         with pytest.raises(ConfigError, match="68 for 4 nodes of train, 17 each"):
             plan(4)
 
+    @pytest.mark.parametrize(
+        ("create", "count"),
+        [(["ec2", "sts"], 2), ("none", 0)],
+    )
+    def test_endpoints_and_file_systems_stand_in_the_first_subnet_of_a_zone(
+        self, create: Any, count: int
+    ) -> None:
+        made = document(nodes(), nodes("10.20.32.0/20", 23), pools=[TRAIN])
+        made["network"] |= {"endpoints": {"create": create}}
+        lustre = {"name": "data", "zone": A, "capacity_gib": 4800, "throughput_mbps_per_tib": 250}
+        made["storage"] = {"lustre": [lustre]}
+        cluster = loads_own(as_json(made))
+
+        standing = standing_addresses(
+            cluster.network, cluster.pools, cluster.storage, database=True
+        )
+
+        # Four file servers and a metadata server.
+        first = {"functions": 1, "the database": 2, "endpoints": count, "file systems": 5}
+        assert standing[nodes()["id"]] == {key: value for key, value in first.items() if value}
+        assert standing[nodes("10.20.32.0/20", 23)["id"]] == {"functions": 1, "the database": 2}
+
     @pytest.mark.parametrize(("free", "held"), [(6, True), (5, False)])
     def test_the_control_plane_needs_six_addresses_in_each_of_its_subnets(
         self, free: int, held: bool
@@ -221,7 +244,7 @@ def files(draw: st.DrawFn) -> dict[str, Any]:
     return document(*subnets, pools=pools)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(made=files())
 def test_a_file_is_planned_where_its_nodes_fit_and_refused_where_they_do_not(
     made: dict[str, Any],
@@ -242,7 +265,7 @@ def test_a_file_is_planned_where_its_nodes_fit_and_refused_where_they_do_not(
                 assert not any(survives(rooms, nodes, addresses.standing, way) for way in ways)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(made=files())
 def test_the_subnet_that_a_refusal_names_would_do_and_nothing_smaller(made: dict[str, Any]) -> None:
     cluster = loads_own(as_json(made))
