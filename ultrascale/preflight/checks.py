@@ -1,5 +1,6 @@
 """All checks of an account, in the order of the report."""
 
+from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS
 from ultrascale.preflight.addons import ADDON_CONFIGURATION, ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
 from ultrascale.preflight.bootstrap import BOOTSTRAP
@@ -8,7 +9,7 @@ from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
-from ultrascale.preflight.iam import ADMINS, BOUNDARY, ROLES
+from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.keys import KEYS
 from ultrascale.preflight.mirror import MIRROR
@@ -31,6 +32,7 @@ CHECKS: tuple[Check, ...] = (
     ROLES,
     BOUNDARY,
     ADMINS,
+    ACCESS_ENTRIES,
     VOLUME_KEY,
     KEYS,
     QUOTAS,

@@ -1,11 +1,6 @@
-"""IAM: service-linked roles, the permissions boundary, and the roles of administrators.
+"""IAM: service-linked roles, and the permissions boundary.
 
-EKS takes only administrators' roles that exist. One that is missing, or whose path is left out,
-fails the stack of access entries once the cluster is created.
-
-Sources:
-    https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundaries.html
 """
 
 from collections.abc import Callable, Iterator
@@ -183,54 +178,6 @@ BOUNDARY = Check(
     actions=(_GET_POLICY,),
     run=_run_boundary,
     resources={_GET_POLICY: "arn:{partition}:iam::{account}:policy/*"},
-)
-
-
-def _run_admins(context: Context) -> Iterator[Finding]:
-    for arn in context.plan.control_plane.admins:
-        if arn.split(":")[4] == context.account.id:
-            yield _look_for_admin(context, arn)
-            continue
-        evidence = f"of another account than {context.account.id}, whose roles nobody can see here"
-        yield _finding(
-            ADMINS, arn, "warn", evidence, f"run `{_command(arn)}` with credentials of its own"
-        )
-
-
-def _look_for_admin(context: Context, arn: str) -> Finding:
-    try:
-        answer = context.account.ask(
-            context.account.client("iam").get_role, RoleName=_role_name(arn)
-        )
-    except UnansweredError as error:
-        if error.code != _ABSENT:
-            return unknown(ADMINS.name, arn, error)
-        evidence = "there is no such role: EKS would refuse its access entry"
-        return _finding(ADMINS, arn, "fail", evidence, "write one that `aws iam list-roles` lists")
-    there = answer["Role"]["Arn"]
-    if there != arn:
-        # IAM finds a role by its name alone. Those of IAM Identity Center have a path.
-        evidence = (
-            f"its ARN is {there} in the account: EKS would refuse an access entry with another ARN"
-        )
-        return _finding(ADMINS, arn, "fail", evidence, f"write {there} in kubernetes.admins")
-    return _finding(ADMINS, arn, "pass", "it is there")
-
-
-def _role_name(arn: str) -> str:
-    return arn.rpartition("/")[2]
-
-
-def _command(arn: str) -> str:
-    return f"aws iam get-role --role-name {_role_name(arn)}"
-
-
-ADMINS = Check(
-    name="admins",
-    title="roles of the cluster's administrators",
-    actions=(_GET_ROLE,),
-    run=_run_admins,
-    resources={_GET_ROLE: "arn:{partition}:iam::{account}:role/*"},
 )
 
 

@@ -1,0 +1,236 @@
+"""People's access: their IAM roles exist, and their access entries are the cluster's own.
+
+EKS takes only roles that exist. One that is missing, or whose path is left out, fails the stack of
+access entries once the cluster is created; so does one that has an entry already. An entry is of
+the role's unique id: a role that is deleted and made anew is locked out, under the same ARN.
+
+Sources:
+    https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
+    https://docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from ultrascale.errors import UnansweredError
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import stack_of
+from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+
+_ADMINS, _ENTRIES = "admins", "access-entries"
+_GET_ROLE, _LIST_ROLES = "iam:GetRole", "iam:ListRoles"
+_LIST, _DESCRIBE = "eks:ListAccessEntries", "eks:DescribeAccessEntry"
+_RESOURCES = "cloudformation:ListStackResources"
+# IAM's code of a role that does not exist, EKS's of a cluster, CloudFormation's of a stack.
+_NO_ROLE, _NO_CLUSTER, _NO_STACK = "NoSuchEntity", "ResourceNotFoundException", "ValidationError"
+_SSO_PATH = "/aws-reserved/sso.amazonaws.com/"
+# Of the hexadecimal digits at the end of the name of a permission set's role.
+_SSO_SUFFIX = 16
+
+
+def _roles(plan: ClusterPlan) -> Mapping[str, str]:
+    """Return the key of each role that the file lets in, by its ARN."""
+    entries = plan.access.entries if plan.access is not None else ()
+    return {
+        **dict.fromkeys(plan.control_plane.admins, "kubernetes.admins"),
+        **dict.fromkeys((entry.role for entry in entries), "kubernetes.access"),
+    }
+
+
+def _run_admins(context: Context) -> Iterator[Finding]:
+    for arn, key in _roles(context.plan).items():
+        if arn.split(":")[4] == context.account.id:
+            yield _look_for_role(context, arn, key)
+            continue
+        yield Finding(
+            check=_ADMINS,
+            subject=arn,
+            state="warn",
+            evidence=f"of another account than {context.account.id}, whose roles nobody can see "
+            "here",
+            fix=f"run `aws iam get-role --role-name {_name(arn)}` with credentials of its own",
+        )
+
+
+def _look_for_role(context: Context, arn: str, key: str) -> Finding:
+    try:
+        there = context.account.ask(context.account.client("iam").get_role, RoleName=_name(arn))
+    except UnansweredError as error:
+        if error.code != _NO_ROLE:
+            return unknown(_ADMINS, arn, error)
+        return finding(_ADMINS, arn, [_missing(context, arn, key)], fine="")
+    found = there["Role"]["Arn"]
+    issues = []
+    if found != arn:
+        # IAM finds a role by its name alone. Those of IAM Identity Center have a path.
+        evidence = (
+            f"its ARN is {found} in the account: EKS would refuse an access entry with another ARN"
+        )
+        issues = [Issue(state="fail", evidence=evidence, fix=f"write {found} in {key}")]
+    return finding(_ADMINS, arn, issues, fine="it is there")
+
+
+def _missing(context: Context, arn: str, key: str) -> Issue:
+    evidence = "there is no such role: EKS would refuse its access entry"
+    fix = "write one that `aws iam list-roles` lists"
+    if _SSO_PATH in arn:
+        try:
+            others = [*_of_permission_set(context, arn)]
+        except UnansweredError as error:
+            return Issue(state="fail", evidence=f"{evidence}; {error}", fix=fix)
+        evidence += ". IAM Identity Center makes it anew, under another name, once its permission "
+        evidence += "set is assigned again"
+        fix = "assign the permission set in this account"
+        if others:
+            fix = f"write {' or '.join(others)} in {key}"
+    return Issue(state="fail", evidence=evidence, fix=fix)
+
+
+def _of_permission_set(context: Context, arn: str) -> Iterator[str]:
+    """Yield the ARNs that roles of the same permission set have today."""
+    begin = _name(arn)[:-_SSO_SUFFIX]
+    roles = context.account.ask_all(
+        context.account.client("iam").list_roles,
+        lambda page: page["Roles"],
+        PathPrefix=_SSO_PATH,
+    )
+    for role in roles:
+        name = role["RoleName"]
+        if name.startswith(begin) and len(name) == len(begin) + _SSO_SUFFIX:
+            yield role["Arn"]
+
+
+def _name(arn: str) -> str:
+    return arn.rpartition("/")[2]
+
+
+ADMINS = Check(
+    name=_ADMINS,
+    title="roles of administrators, and of others with access, exist",
+    actions=(_GET_ROLE, _LIST_ROLES),
+    run=_run_admins,
+    resources={
+        _GET_ROLE: "arn:{partition}:iam::{account}:role/*",
+    },
+)
+
+
+def _run_entries(context: Context) -> Iterator[Finding]:
+    cluster, roles = context.plan.name, _roles(context.plan)
+    try:
+        there = context.account.ask_all(
+            context.account.client("eks").list_access_entries,
+            lambda page: page["accessEntries"],
+            clusterName=cluster,
+        )
+        known = {*there}
+    except UnansweredError as error:
+        if error.code != _NO_CLUSTER:
+            raise
+        evidence = "the cluster does not exist yet, and has no entry"
+        yield Finding(check=_ENTRIES, subject=cluster, state="pass", evidence=evidence)
+        return
+    own = _held(context) if known & roles.keys() else frozenset[str]()
+    for arn in roles:
+        if arn in known:
+            yield finding(
+                _ENTRIES, arn, _entry_issues(context, arn, own), fine="its entry is the stack's own"
+            )
+    yield _beyond_the_file(cluster, sorted(arn for arn in known if _is_unknown(context.plan, arn)))
+
+
+def _entry_issues(context: Context, arn: str, own: frozenset[str]) -> Iterator[Issue]:
+    cluster, region = context.plan.name, context.plan.region
+    entry = f"--cluster-name {cluster} --principal-arn {arn} --region {region}"
+    if arn not in own:
+        yield Issue(
+            state="fail",
+            evidence="it has an access entry that this cluster's stacks did not make: EKS takes "
+            "one of each role, and would answer ResourceInUseException",
+            fix=f"delete it, if nobody else needs it: `aws eks delete-access-entry {entry}`",
+        )
+        return
+    made, since = _made(context, arn), _entered(context, arn)
+    if made is not None and made > since:
+        yield Issue(
+            state="fail",
+            evidence=f"the role was made anew at {made:%Y-%m-%d %H:%M} UTC, after its access "
+            "entry: EKS knows it by its unique id, and keeps the new one out",
+            fix="take it out of the file and deploy, then put it in again and deploy",
+        )
+
+
+def _made(context: Context, arn: str) -> datetime | None:
+    """Return the time at which a role was made; None where it cannot be known here."""
+    if arn.split(":")[4] != context.account.id:
+        return None
+    try:
+        answer = context.account.ask(context.account.client("iam").get_role, RoleName=_name(arn))
+    except UnansweredError as error:
+        if error.code != _NO_ROLE:
+            raise
+        return None  # told by the check of roles
+    return answer["Role"]["CreateDate"]
+
+
+def _entered(context: Context, arn: str) -> datetime:
+    answer = context.account.ask(
+        context.account.client("eks").describe_access_entry,
+        clusterName=context.plan.name,
+        principalArn=arn,
+    )
+    return answer["accessEntry"]["createdAt"]
+
+
+def _held(context: Context) -> frozenset[str]:
+    """Return the roles whose entries the cluster's own stack has made.
+
+    CloudFormation names an entry by its role and its cluster, with a bar between them.
+    """
+    try:
+        resources = context.account.ask_all(
+            context.account.client("cloudformation").list_stack_resources,
+            lambda page: page["StackResourceSummaries"],
+            StackName=stack_of(context.plan.name, "access"),
+        )
+        held = [resource.get("PhysicalResourceId", "") for resource in resources]
+    except UnansweredError as error:
+        if error.code != _NO_STACK:
+            raise
+        return frozenset()
+    return frozenset(id.partition("|")[0] for id in held)
+
+
+def _is_unknown(plan: ClusterPlan, arn: str) -> bool:
+    """Return whether an entry is neither of the file, nor of our stacks, nor of an AWS service."""
+    # CloudFormation begins the name of a role with that of its stack, which it may shorten.
+    is_own = _name(arn).startswith(f"{plan.name}-")
+    return not (arn in _roles(plan) or is_own or ":role/aws-service-role/" in arn)
+
+
+def _beyond_the_file(cluster: str, unknown_roles: list[str]) -> Finding:
+    if not unknown_roles:
+        evidence = "nobody has an access entry that neither the file nor its stacks state"
+        return Finding(check=_ENTRIES, subject=cluster, state="pass", evidence=evidence)
+    return Finding(
+        check=_ENTRIES,
+        subject=cluster,
+        state="warn",
+        evidence=f"others than the file states have access entries: {', '.join(unknown_roles)}",
+        fix="`aws eks list-associated-access-policies` shows their rights; write them in "
+        "kubernetes.access once their entries are deleted, or leave them to their owner",
+    )
+
+
+ACCESS_ENTRIES = Check(
+    name=_ENTRIES,
+    title="access entries of the cluster are those of the file",
+    actions=(_LIST, _DESCRIBE, _RESOURCES, _GET_ROLE),
+    run=_run_entries,
+    resources={
+        _LIST: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}",
+        _DESCRIBE: "arn:{partition}:eks:{region}:{account}:access-entry/{cluster}/*",
+        _RESOURCES: "arn:{partition}:cloudformation:{region}:{account}:stack/{cluster}-*/*",
+        _GET_ROLE: "arn:{partition}:iam::{account}:role/*",
+    },
+)
