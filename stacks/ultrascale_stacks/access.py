@@ -4,8 +4,8 @@ from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan import names
-from ultrascale.plan.model import AccessEntryPlan, AccessPolicyPlan, ClusterPlan
+from ultrascale.plan.access import access_entries
+from ultrascale.plan.model import AccessPolicyPlan, ClusterPlan
 from ultrascale_stacks.deployment import stack_properties
 
 
@@ -14,12 +14,7 @@ class AccessStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        everything = AccessPolicyPlan(name=names.CLUSTER_ADMIN_POLICY, namespaces=())
-        admins = [
-            AccessEntryPlan(role=arn, policies=(everything,), groups=())
-            for arn in plan.control_plane.admins
-        ]
-        for entry in (*admins, *(plan.access.entries if plan.access is not None else ())):
+        for entry in access_entries(plan):
             eks.CfnAccessEntry(
                 # Below a scope of its own the logical id ends in a hash of the whole id, and tells
                 # `role/a/b` and `role/a-b` apart.

@@ -270,6 +270,33 @@ def test_programs_read_times_as_iso_8601(ultrascale: Ultrascale) -> None:
     assert json.loads(ultrascale("plan", MIXED, "--json").stdout)["at"] is None
 
 
+def test_who_is_let_in_is_shown_with_what_each_may_do(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """Who reviews the file sees who reads Secrets, and whose jobs may take which nodes."""
+    role = "arn:aws:iam::111122223333:role/"
+    access = [
+        {"role": f"{role}R", "policy": "edit", "queue": "research"},
+        {"role": f"{role}R", "policy": "view"},
+        {"role": f"{role}T", "policy": "admin", "namespaces": ["training"]},
+    ]
+    kubernetes = {"admins": [f"{role}A"], "access": access}
+    scheduling = {"queueing": "kueue", "queues": [{"name": "research"}]}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(make_document(kubernetes=kubernetes, scheduling=scheduling)))
+
+    told = ultrascale("plan", file, "access", "--markdown").stdout
+
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()]
+    everywhere = "the whole cluster"
+    assert [each for each in rows if each and each[0].startswith(role)] == [
+        [f"{role}A", "AmazonEKSClusterAdminPolicy", everywhere, "any"],
+        [f"{role}R", "AmazonEKSEditPolicy", "training", "research"],
+        [f"{role}R", "AmazonEKSViewPolicy", everywhere, "sends none"],
+        [f"{role}T", "AmazonEKSAdminPolicy", "training", "any"],
+    ]
+
+
 def test_callers_of_the_backend_are_shown_with_what_each_may_submit(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import (
+    AccessEntryPlan,
     CheckpointNeeds,
     ClusterNeeds,
     ControlPlaneNeeds,
@@ -138,6 +139,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
     if needs.calendar:
         yield "windows", _calendar(needs.calendar, box)
     yield "repairs", _repairs(needs.repairs, box)
+    if needs.access:
+        yield "access", _access(needs.access, box)
     if needs.callers is not None and (needs.callers.admins or needs.callers.rights):
         yield "callers", _callers(needs.callers, box)
     if needs.keys:
@@ -326,6 +329,19 @@ def _repairs(repairs: Sequence[RepairPlan], box: Box) -> Table:
     table = _table(box, "broken nodes", "repair", "decided by", "what one meets", "reserved slot")
     for each in repairs:
         table.add_row(each.pool, each.action, each.decided_by or "nobody", each.meets, each.slot)
+    return table
+
+
+def _access(entries: Sequence[AccessEntryPlan], box: Box) -> Table:
+    table = _table(box, "role with access", "policy of EKS", "in", "queues of its jobs")
+    for entry in entries:
+        for policy in entry.policies:
+            table.add_row(
+                entry.role,
+                policy.name,
+                ", ".join(policy.namespaces) or "the whole cluster",
+                ", ".join(policy.sends_to) or "sends none",
+            )
     return table
 
 

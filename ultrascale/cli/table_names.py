@@ -12,6 +12,7 @@ TABLES = (
     "queues",
     "windows",
     "repairs",
+    "access",
     "callers",
     "keys",
     "storage",

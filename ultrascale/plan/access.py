@@ -23,6 +23,7 @@ from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,
     AccessPolicyPlan,
+    ClusterPlan,
     ClusterRolePlan,
     GroupBindingPlan,
     PoolPlan,
@@ -44,6 +45,7 @@ _READ = ("get", "list", "watch")
 _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 # Namespaces of every cluster.
 _KUBERNETES_OWN = ("default", names.SYSTEM_NAMESPACE)
+_ANY_QUEUE = "any"
 # An admin's further rights are EKS's alone.
 _ROLES: Mapping[config.AccessLevel, str] = MappingProxyType(
     {"view": names.VIEW_ROLE, "edit": names.EDIT_ROLE, "admin": names.EDIT_ROLE}
@@ -110,6 +112,20 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     )
 
 
+def access_entries(plan: ClusterPlan) -> tuple[AccessEntryPlan, ...]:
+    """Return the access entry of each role that the file lets in, the administrators first."""
+    everything = (
+        AccessPolicyPlan(name=eks.CLUSTER_ADMIN_POLICY, namespaces=(), sends_to=(_ANY_QUEUE,)),
+    )
+    return (
+        *(
+            AccessEntryPlan(role=role, policies=everything, groups=())
+            for role in plan.control_plane.admins
+        ),
+        *(plan.access.entries if plan.access is not None else ()),
+    )
+
+
 def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:
     """Return the namespaces that an item of the file holds in; none: the whole cluster."""
     if item.team is not None:
@@ -159,17 +175,23 @@ def _entries(
     """Yield an entry for each role: EKS takes one of each, with each policy once."""
     for role in dict.fromkeys(item.role for item in groups):
         own = [item for item in groups if item.role == role]
-        scopes: dict[str, list[tuple[str, ...]]] = {}
+        levels: dict[config.AccessLevel, list[config.Access]] = {}
         for item in own:
-            scopes.setdefault(eks.ACCESS_POLICIES[item.policy], []).append(scope_of(cluster, item))
+            levels.setdefault(item.policy, []).append(item)
         member = {group.name for item in own for group in groups[item]}
         if any(item.policy != "cluster-admin" for item in own):
             member.add(names.ACCESS_GROUP)
         yield AccessEntryPlan(
             role=role,
             policies=tuple(
-                AccessPolicyPlan(name=policy, namespaces=_together(each))
-                for policy, each in scopes.items()
+                AccessPolicyPlan(
+                    name=eks.ACCESS_POLICIES[level],
+                    namespaces=_together([scope_of(cluster, item) for item in items]),
+                    sends_to=()
+                    if level == "view"
+                    else tuple(dict.fromkeys(item.queue or _ANY_QUEUE for item in items)),
+                )
+                for level, items in levels.items()
             ),
             groups=tuple(sorted(member)),
         )

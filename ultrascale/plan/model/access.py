@@ -28,10 +28,12 @@ class AccessPolicyPlan:
     Attributes:
         name: EKS's name of the policy.
         namespaces: Namespaces that it holds in; empty: in the whole cluster.
+        sends_to: Queues that jobs may name, ``any`` for all of them; empty: it sends no jobs.
     """
 
     name: str
     namespaces: tuple[str, ...]
+    sends_to: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
+from ultrascale.plan.model.access import AccessEntryPlan
 from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.keys import KeyPolicyPlan
@@ -450,6 +451,7 @@ class ClusterNeeds:
         queues: Who is guaranteed which nodes; None without Kueue.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
+        access: Roles that the file lets into the cluster, and what EKS allows each.
         callers: Callers of the backend, and what each may submit; None without the backend.
         keys: What has to stand in the policies of the user's own KMS keys.
         storage: Tasks of the owners of file systems and buckets that exist.
@@ -476,6 +478,7 @@ class ClusterNeeds:
     queues: QueueNeeds | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]
+    access: tuple[AccessEntryPlan, ...]
     callers: IdentityPlan | None
     keys: tuple[KeyPolicyPlan, ...]
     storage: tuple[StorageNeed, ...]
