@@ -181,12 +181,12 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
 
 
 def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    if plan.access is not None:
+    if plan.access.roles:
         rights = AccessChart(app, "access", roles=plan.access.roles, bindings=plan.access.bindings)
         yield PlatformChart(chart=rights, retained=False)
-        if plan.access.queues is not None:
-            queues = QueueAccessChart(app, "queue-access", plan=plan.access.queues)
-            yield PlatformChart(chart=queues, retained=False)
+    if plan.access.queues is not None:
+        queues = QueueAccessChart(app, "queue-access", plan=plan.access.queues)
+        yield PlatformChart(chart=queues, retained=False)
 
 
 def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -201,7 +201,7 @@ def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         policies_of_jobs=plan.network_policies.of_jobs,
     )
     yield PlatformChart(chart=namespaces, retained=True)
-    if plan.access is not None and plan.access.team_bindings:
+    if plan.access.team_bindings:
         rights = AccessChart(app, "team-access", roles=(), bindings=plan.access.team_bindings)
         yield PlatformChart(chart=rights, retained=False)
     names = {namespace.name for namespace in plan.team_namespaces}

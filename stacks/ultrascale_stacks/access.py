@@ -4,7 +4,6 @@ from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan.access import access_entries
 from ultrascale.plan.model import AccessPolicyPlan, ClusterPlan
 from ultrascale_stacks.deployment import stack_properties
 
@@ -14,7 +13,7 @@ class AccessStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        for entry in access_entries(plan):
+        for entry in plan.access.entries:
             eks.CfnAccessEntry(
                 # Below a scope of its own the logical id ends in a hash of the whole id, and tells
                 # `role/a/b` and `role/a-b` apart.

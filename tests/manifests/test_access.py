@@ -74,8 +74,7 @@ def person(cluster: Document, policy: str, **scope: Any) -> Person:
 @cache
 def _person(text: str) -> Person:
     access = assemble(loads_own(text)).access
-    assert access is not None
-    (entry,) = access.entries
+    entry = access.entries[-1]
     bindings = (*access.bindings, *access.team_bindings)
     chart = AccessChart(cdk8s.Testing.app(), "access", roles=access.roles, bindings=bindings)
     return Person(entry, cdk8s.Testing.synth(chart))

@@ -33,9 +33,7 @@ def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def access(engine: str) -> AccessPlan:
-    found = assemble(loads_own(as_text(cluster(engine)))).access
-    assert found is not None
-    return found
+    return assemble(loads_own(as_text(cluster(engine)))).access
 
 
 @cache

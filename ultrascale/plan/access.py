@@ -23,7 +23,6 @@ from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,
     AccessPolicyPlan,
-    ClusterPlan,
     ClusterRolePlan,
     GroupBindingPlan,
     PoolPlan,
@@ -86,16 +85,14 @@ class _Kind:
     queued: bool = False
 
 
-def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPlan | None:
-    """Return the rights of people beside the administrators; None where the file gives none.
+def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPlan:
+    """Return the rights of people in the cluster.
 
     Args:
         cluster: The cluster file.
         pools: Plans of its pools.
     """
     items = cluster.kubernetes.access
-    if not items:
-        return None
     kinds = (*_kinds(cluster, pools),)
     groups = {item: [*_groups(cluster, item)] if kinds else [] for item in items}
     bindings = [*_bindings([each for own in groups.values() for each in own])]
@@ -104,7 +101,7 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
         bindings.append(GroupBindingPlan(role=names.READER_ROLE, namespace=None, groups=readers))
     bound, teams = {each.role for each in bindings}, team_namespaces(cluster)
     return AccessPlan(
-        entries=tuple(_entries(cluster, groups)),
+        entries=(*_administrators(cluster), *_entries(cluster, groups)),
         roles=tuple(each for each in _cluster_roles(cluster, kinds) if each.name in bound),
         bindings=tuple(each for each in bindings if each.namespace not in teams),
         team_bindings=tuple(each for each in bindings if each.namespace in teams),
@@ -112,18 +109,12 @@ def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPla
     )
 
 
-def access_entries(plan: ClusterPlan) -> tuple[AccessEntryPlan, ...]:
-    """Return the access entry of each role that the file lets in, the administrators first."""
-    everything = (
-        AccessPolicyPlan(name=eks.CLUSTER_ADMIN_POLICY, namespaces=(), sends_to=(_ANY_QUEUE,)),
+def _administrators(cluster: config.Cluster) -> Iterator[AccessEntryPlan]:
+    everything = AccessPolicyPlan(
+        name=eks.CLUSTER_ADMIN_POLICY, namespaces=(), sends_to=(_ANY_QUEUE,)
     )
-    return (
-        *(
-            AccessEntryPlan(role=role, policies=everything, groups=())
-            for role in plan.control_plane.admins
-        ),
-        *(plan.access.entries if plan.access is not None else ()),
-    )
+    for role in cluster.kubernetes.admins:
+        yield AccessEntryPlan(role=role, policies=(everything,), groups=())
 
 
 def scope_of(cluster: config.Cluster, item: config.Access) -> tuple[str, ...]:

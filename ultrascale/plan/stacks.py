@@ -127,7 +127,7 @@ LAYERS: Mapping[LayerId, Layer] = {
     ),
     "cluster": Layer(after=("network",), taken_down_in="cluster"),
     "access": Layer(
-        exists=lambda plan: bool(plan.control_plane.admins or plan.access),
+        exists=lambda plan: bool(plan.access.entries),
         after=("cluster",),
         taken_down_in="add-ons",
         # The administrators lose the cluster with it.

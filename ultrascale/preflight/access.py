@@ -30,10 +30,10 @@ _SSO_SUFFIX = 16
 
 def _roles(plan: ClusterPlan) -> Mapping[str, str]:
     """Return the key of each role that the file lets in, by its ARN."""
-    entries = plan.access.entries if plan.access is not None else ()
+    admins = plan.control_plane.admins
     return {
-        **dict.fromkeys(plan.control_plane.admins, "kubernetes.admins"),
-        **dict.fromkeys((entry.role for entry in entries), "kubernetes.access"),
+        entry.role: "kubernetes.admins" if entry.role in admins else "kubernetes.access"
+        for entry in plan.access.entries
     }
 
 

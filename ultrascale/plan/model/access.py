@@ -96,10 +96,10 @@ class QueueAccessPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPlan:
-    """Rights of people beside the administrators.
+    """Rights of people in the cluster.
 
     Attributes:
-        entries: Access entries, one for each role, in the order of the file.
+        entries: Access entries, one for each role in the order of the file, administrators first.
         roles: ClusterRoles of their groups.
         bindings: Bindings of these, but those in namespaces of teams.
         team_bindings: Bindings in namespaces of teams, which task governance makes.

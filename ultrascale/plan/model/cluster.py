@@ -123,7 +123,7 @@ class ClusterPlan:
         network_policies: Reach of network policies.
         interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
         control_plane: EKS.
-        access: Rights of people beside the administrators; None where the file gives none.
+        access: Rights of people in the cluster.
         system_pools: Pools that run controllers and add-ons.
         pools: Every other pool.
         karpenter: Self-managed Karpenter, if a pool needs it.
@@ -187,7 +187,7 @@ class ClusterPlan:
     network_policies: NetworkPolicyPlan
     interface_cleaner: InterfaceCleanerPlan | None
     control_plane: ControlPlanePlan
-    access: AccessPlan | None
+    access: AccessPlan
     system_pools: tuple[PoolPlan, ...]
     pools: tuple[PoolPlan, ...]
     karpenter: KarpenterPlan | None

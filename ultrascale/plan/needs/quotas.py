@@ -137,7 +137,7 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         formula = f"{largest.max_nodes:,} nodes of {largest.name}"
         yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
     admins = len(plan.control_plane.admins)
-    roles = len(plan.access.entries) if plan.access is not None else 0
+    roles = len(plan.access.entries) - admins
     of_file = f"{admins} administrators" + (f" + {roles} other roles" if roles else "")
     own = [each for each in plan.all_pools if each.is_node_group]
     # Karpenter's nodes are named in two ways, each with a role.

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
 from ultrascale.catalog.price_list import PriceList
-from ultrascale.plan.access import access_entries
 from ultrascale.plan.keys import key_policies
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.answer import plan_answer
@@ -80,7 +79,7 @@ def plan_needs(
         queues=plan_queue_needs(plan),
         calendar=calendar,
         repairs=plan.repairs,
-        access=access_entries(plan),
+        access=plan.access.entries,
         callers=plan.backend.identity if plan.backend is not None else None,
         keys=key_policies(plan, plan.account),
         storage=plan_storage_needs(plan),
