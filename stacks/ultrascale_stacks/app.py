@@ -36,6 +36,8 @@ def synthesize(
     define_stacks(app, cluster, charts)
     _write_templates(app, validated=validated)
     write_manifests(charts, manifests)
+    for line in cluster.mirror.unrecorded(charts.published_images) if cluster.mirror else ():
+        sys.stderr.write(f"warning: {line}\n")
 
 
 def synthesize_pipeline(

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-from ultrascale import config, yaml_writer
+from ultrascale import config, mirror_lock, yaml_writer
 from ultrascale.catalog import rds
+from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue
 from ultrascale.plan.jobs.namespaces import namespace_of
@@ -43,7 +44,10 @@ _MAKE = ("create", "get", "list", "watch", "delete")
 
 
 def plan_backend(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], builds: Sequence[ImageBuildPlan]
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    builds: Sequence[ImageBuildPlan],
+    lock: MirrorLock,
 ) -> BackendPlan | None:
     """Return the backend, if the file has one.
 
@@ -51,6 +55,7 @@ def plan_backend(
         cluster: The cluster that it submits jobs to.
         pools: Plans of its pools.
         builds: Images that are built for its repositories.
+        lock: Digests of the copies in the mirror, by which its jobs name images.
     """
     backend = cluster.backend
     if backend is None:
@@ -67,7 +72,7 @@ def plan_backend(
         cluster_rights=tuple(_cluster_rights(cluster, every)),
         allow_from=backend.allow_from,
         identity=plan_identity(backend, cluster.scheduling.priority_classes),
-        application=_application(cluster, backend, database, builds),
+        application=_application(cluster, backend, database, builds, lock),
     )
 
 
@@ -203,10 +208,13 @@ def _application(
     backend: config.Backend,
     database: DatabasePlan | None,
     builds: Sequence[ImageBuildPlan],
+    lock: MirrorLock,
 ) -> ApplicationPlan | None:
     if backend.image is None:
         return None
     files = {CLUSTER_FILE: config.text_of(cluster)}
+    if cluster.images.mirror is not None and lock.is_there:
+        files[mirror_lock.FILE] = mirror_lock.lock_text(lock.digests)
     environment = {
         "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{CLUSTER_FILE}",
         "AWS_ACCOUNT_ID": names.ACCOUNT_ID,

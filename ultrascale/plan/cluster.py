@@ -234,7 +234,7 @@ def assemble(
         etcd=plan_etcd(cluster),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale),
-        backend=plan_backend(cluster, pools, builds),
+        backend=plan_backend(cluster, pools, builds, lock),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
         ejected=ejected,
     )

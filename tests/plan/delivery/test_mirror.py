@@ -79,6 +79,33 @@ def test_a_large_cluster_with_a_mirror_has_no_cache_of_its_own() -> None:
     assert assemble(mirrored).image_cache is None
 
 
+def test_images_without_a_digest_are_told() -> None:
+    mirror = the_mirror({VOLCANO: DIGEST})
+    regional = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
+
+    assert [*mirror.unrecorded([VOLCANO, regional, f"quay.io/a/b:1@{OTHER}"])] == []
+    (line,) = mirror.unrecorded([VOLCANO, "quay.io/coreos/etcd:v3.6.14"])
+    assert "no digest of quay.io/coreos/etcd:v3.6.14, so" in line
+
+
+def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
+    lock = MirrorLock(digests={VOLCANO: DIGEST}, is_there=True)
+    cluster = make_cluster(
+        images={"mirror": MIRROR},
+        backend={
+            "image": "111122223333.dkr.ecr.us-west-2.amazonaws.com/backend:1",
+            "submits_to": ["train"],
+            "database": {"version": "17"},
+        },
+        jobs={"train": {"pool": "train", "durable": False}},
+    )
+    backend = assemble(cluster, lock=lock).backend
+
+    assert backend is not None
+    assert backend.application is not None
+    assert json.loads(backend.application.files[FILE]) == {"digests": {VOLCANO: DIGEST}}
+
+
 class TestRecord:
     def load(self, folder: Path, lock: str | None) -> MirrorPlan:
         file = folder / "cluster.yaml"

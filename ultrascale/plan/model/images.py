@@ -1,11 +1,12 @@
 """Container images."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale.catalog import Architecture, image_references
 from ultrascale.catalog.build_environment import BuildEnvironment
+from ultrascale.mirror_lock import FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +197,17 @@ class MirrorPlan:
     def digest(self, image: str) -> str | None:
         """Return the digest of ``image``: its own, or the recorded one; None where neither is."""
         return image.partition("@")[2] or self.digests.get(published(image))
+
+    def unrecorded(self, images: Iterable[str]) -> Iterator[str]:
+        """Yield what to say of images that pods name by tag alone, for want of a digest."""
+        without = sorted(
+            image for image in images if self.needs_copy(image) and self.digest(image) is None
+        )
+        if without:
+            yield (
+                f"images.mirror: {FILE} has no digest of {', '.join(without)}, so pods name tags, "
+                "which can be moved; run `ultrascale mirror FILE copy`, then synthesize again"
+            )
 
     def needs_copy(self, image: str) -> bool:
         """Return whether ``image`` comes from somewhere that a closed network does not reach."""
