@@ -57,6 +57,17 @@ def auto_mode() -> Template:
     return Template.from_stack(stack_of(make_cluster(pools=AUTO_POOLS), tags_nodes=True))
 
 
+def test_the_cluster_role_may_use_the_users_own_key_of_volumes() -> None:
+    """It launches the nodes: without the right each one ends at its launch."""
+    key = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555501"
+    stack = stack_of(make_cluster(pools=AUTO_POOLS, keys={"volumes": key}))
+    policies = Template.from_stack(stack).find_resources("AWS::IAM::Policy").values()
+
+    (document,) = (each["Properties"]["PolicyDocument"] for each in policies)
+    assert {each["Resource"] for each in document["Statement"]} == {key}
+    assert "kms:CreateGrant" in document["Statement"][1]["Action"]
+
+
 def at(properties: Any, *path: str) -> Any:
     for key in path:
         properties = properties.get(key, {})

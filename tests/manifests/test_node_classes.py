@@ -67,6 +67,26 @@ def refused_by_auto_mode(plan: NodeClassPlan, **changes: object) -> list[str]:
     return AUTO_MODE.validate({**manifest, "spec": {**node_class_spec(plan), **changes}})
 
 
+@each_provisioner
+def test_volumes_take_the_users_own_key_and_no_other_field_changes(
+    provisioner: str, karpenter: CrdSet
+) -> None:
+    plain = planned(provisioner, **EFA).node_class
+    key = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555501"
+    manifest = node_class_manifest(replace(plain, volume_key=key))
+    spec: Any = manifest["spec"]
+    crds = AUTO_MODE if provisioner == "auto-mode" else karpenter
+    volume: dict[str, Any] = (
+        spec["ephemeralStorage"]
+        if provisioner == "auto-mode"
+        else spec["blockDeviceMappings"][0]["ebs"]
+    )
+
+    assert crds.validate(manifest) == []
+    assert volume.pop("kmsKeyID") == key
+    assert manifest == node_class_manifest(plain)
+
+
 class TestNamesOfNodes:
     """A node that calls itself what its role does not let it never joins."""
 
