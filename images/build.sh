@@ -6,7 +6,8 @@
 # BUILDS            REPOSITORY:DOCKERFILE:ARCHITECTURE:TAG of each image, with spaces between them
 # TAG               tag of every image instead of its own; empty: its own
 # ONLY              repositories to build for, with spaces between them; empty: all of BUILDS
-# PUBLIC_REGION     Region of Amazon ECR Public to log in to; empty: pull from it without a login
+# PUBLIC_REGISTRY   host of Amazon ECR Public, to log in to; empty: pull from it without a login
+# PUBLIC_REGION     Region that gives the login
 # DOCKERFILES       folder that holds a folder for each Dockerfile; empty: images
 # MIRROR            host of the registry in Amazon ECR that base images come from; empty: none
 # MIRROR_REGION     its Region
@@ -56,8 +57,8 @@ aws ecr get-login-password | log_in "$REGISTRY"
 if [[ -n ${MIRROR:-} && $MIRROR != "$REGISTRY" ]]; then
     aws ecr get-login-password --region "$MIRROR_REGION" | log_in "$MIRROR"
 fi
-if [[ -n ${PUBLIC_REGION:-} ]]; then
-    aws ecr-public get-login-password --region "$PUBLIC_REGION" | log_in public.ecr.aws
+if [[ -n ${PUBLIC_REGISTRY:-} ]]; then
+    aws ecr-public get-login-password --region "$PUBLIC_REGION" | log_in "$PUBLIC_REGISTRY"
 fi
 
 for build in $BUILDS; do

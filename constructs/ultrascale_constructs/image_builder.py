@@ -100,6 +100,7 @@ class ImageBuilder(Construct):
             "REGISTRY": registry,
             "BUILDS": " ".join(each),
             "DOCKERFILES": self._plan.dockerfiles,
+            "PUBLIC_REGISTRY": self._plan.public_registry,
             "PUBLIC_REGION": self._plan.public_region,
             "MIRROR": None if mirror is None else mirror.host,
             "MIRROR_REGION": None if mirror is None else mirror.region,
@@ -236,9 +237,7 @@ def _allow_pull(role: iam.Role, mirror: BuildMirrorPlan) -> None:
         resource_name=f"{mirror.prefix}/*" if mirror.prefix else "*",
     )
     role.add_to_policy(iam.PolicyStatement(actions=[*_PULL], resources=[repositories]))
-    acknowledge_wildcards(
-        role, {_shown(repositories, role): "base images have a repository each in the mirror"}
-    )
+    acknowledge_wildcards(role, {repositories: "each base image has a repository in the mirror"})
 
 
 def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
@@ -276,11 +275,6 @@ def _allow_packages(role: iam.Role, packages: CodeArtifactPlan) -> None:
             conditions={"StringEquals": {"sts:AWSServiceName": "codeartifact.amazonaws.com"}},
         )
     )
-
-
-def _shown(arn: str, role: iam.Role) -> str:
-    """Return an ARN as cdk-nag shows it, whose partition only the deployment knows."""
-    return arn.replace(Stack.of(role).partition, "<AWS::Partition>")
 
 
 @contextmanager

@@ -164,7 +164,7 @@ def test_a_step_that_fails_fails_the_build(registry: Registry, step: str) -> Non
 
 
 def test_it_logs_in_to_the_public_registry_where_it_may(registry: Registry) -> None:
-    registry.run(PUBLIC_REGION="us-east-1")
+    registry.run(PUBLIC_REGISTRY="public.ecr.aws", PUBLIC_REGION="us-east-1")
 
     assert registry.calls("aws ecr-public") == [
         "aws ecr-public get-login-password --region us-east-1"
@@ -176,7 +176,7 @@ def test_it_logs_in_to_the_public_registry_where_it_may(registry: Registry) -> N
 
 
 def test_no_password_stands_in_a_command_line_or_in_the_log(registry: Registry) -> None:
-    answer = registry.run(PUBLIC_REGION="us-east-1")
+    answer = registry.run(PUBLIC_REGISTRY="public.ecr.aws", PUBLIC_REGION="us-east-1")
 
     assert not [call for call in registry.calls("") if "secret" in call]
     assert "secret" not in answer.stdout + answer.stderr

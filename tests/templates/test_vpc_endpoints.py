@@ -81,7 +81,7 @@ def called(assembly: Assembly) -> set[str]:
     return found
 
 
-@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     """Everything that each of the cluster files becomes."""
     return request.getfixturevalue(request.param)

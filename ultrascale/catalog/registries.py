@@ -87,7 +87,7 @@ SECRET_PREFIX = "ecr-pullthroughcache/"
 # Source: https://docs.docker.com/docker-hub/usage/
 DOCKER_HUB_SOURCE = "https://docs.docker.com/docker-hub/usage/"
 DOCKER_HUB_PULLS_IN_SIX_HOURS = 100
-DOCKER, NVIDIA = "docker.io", "nvcr.io"
+DOCKER, NVIDIA, ECR_PUBLIC = "docker.io", "nvcr.io", "public.ecr.aws"
 
 
 def eks_registry(region: str) -> str:

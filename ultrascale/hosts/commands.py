@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from ultrascale.hosts.names import Name
+
 _END = r"[^\n;&|]*"
+# A command, and no sentence that advises one.
+_START = (
+    r"(?:^[ \t]*(?:RUN[ \t]+(?:--\S+[ \t]+)*)?|[;&|(!{`\"'][ \t]*"
+    r"|\b(?:then|do|else|exec|sudo|env)[ \t]+)"
+    r"(?:sudo[ \t]+|env[ \t]+|\w+=\S*[ \t]+)*(?:/[\w./-]+/)?"
+)
 # Package managers' own hosts.
 # Source: https://pip.pypa.io/en/stable/cli/pip_install/#cmdoption-i
 # Source: https://docs.npmjs.com/cli/v11/using-npm/registry
@@ -16,7 +24,7 @@ _END = r"[^\n;&|]*"
 # Source: https://go.dev/ref/mod#environment-variables
 _COMMANDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
-        host: re.compile(rf"(?<![\w./-]){pattern}{_END}", re.MULTILINE)
+        host: re.compile(rf"{_START}(?P<command>{pattern}{_END})", re.MULTILINE)
         for host, pattern in {
             "pypi.org": r"(?:pip3?|python3? -m pip|uv(?: pip| tool)?|pipx) "
             r"(?:install|wheel|download|sync)\b",
@@ -34,6 +42,11 @@ _VERB = re.compile(r"\b(?:install|wheel|download|ci|npx|add|update|get|build|fet
 _TOLD = re.compile(
     r"--no-index|--index-url|(?<!\w)-i[ =]|--registry|GOPROXY|PIP_INDEX_URL|npm_config_registry"
 )
+# An instruction of a Dockerfile, up to its last line, which continues no further.
+_WITH_SETTINGS = re.compile(
+    r"^RUN[ \t]+--mount=type=secret,id=pip\.conf,target=/etc/pip\.conf\b(?:[^\n]*\\\n)*[^\n]*",
+    re.MULTILINE,
+)
 _PULL = re.compile(
     r"(?<![\w./-])(?:docker|podman|nerdctl|crictl|finch|ctr) (?:image )?(?:pull|run|create)\s+"
     r"(?P<rest>[^\n;&|]+)"
@@ -47,13 +60,25 @@ _SYNTAX = re.compile(r"^#[ \t]*syntax[ \t]*=[ \t]*(?P<image>\S+)", re.I | re.M)
 _ARGUMENT = re.compile(r"^[ \t]*ARG\s+(?P<name>\w+)=(?P<value>\S+)", re.I | re.M)
 
 
-def implied_hosts(text: str) -> Iterator[str]:
-    """Yield the hosts of package managers that commands reach unless they are told another."""
+def implied_hosts(text: str) -> Iterator[tuple[Name, str]]:
+    """Yield the hosts of package managers that commands reach unless told otherwise, with these.
+
+    The form is `index` where every such command of a Dockerfile reads pip's settings from the
+    build, which may name another index.
+    """
     if not _VERB.search(text):
         return
     for host, pattern in _COMMANDS.items():
-        if any(not _TOLD.search(match[0]) for match in pattern.finditer(text)):
-            yield host
+        found = [match for match in pattern.finditer(text) if not _TOLD.search(match[0])]
+        if not found:
+            continue
+        settings = [match.span() for match in _WITH_SETTINGS.finditer(text)]
+        is_set = all(
+            any(start <= match.start("command") < end for start, end in settings) for match in found
+        )
+        form = "index" if is_set and host == "pypi.org" else "command"
+        for match in found:
+            yield Name(host, form), match["command"]
 
 
 def pulled_images(text: str) -> Iterator[str]:

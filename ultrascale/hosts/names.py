@@ -8,7 +8,7 @@ from typing import Literal
 
 from ultrascale.catalog.domains import top_level_domains
 
-Form = Literal["URL", "image", "name", "address", "command"]
+Form = Literal["URL", "image", "name", "address", "command", "index"]
 
 UNKNOWN = "value--of--deploy"
 """Stands for a value that CloudFormation or a program puts into a text later."""

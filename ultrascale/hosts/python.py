@@ -1,6 +1,7 @@
 """Constant texts of a Python program, put together as it would."""
 
 import ast
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale.hosts.names import UNKNOWN
@@ -17,7 +18,10 @@ def constants(source: str) -> Iterator[str] | None:
         None where it is no Python.
     """
     try:
-        tree = ast.parse(source)
+        with warnings.catch_warnings():
+            # Of escapes that are none, which the program that is read may have.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
     return _texts(tree)

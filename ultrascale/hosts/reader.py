@@ -48,8 +48,8 @@ class HostUse:
 
     Attributes:
         host: Its name or address, in lower case.
-        form: Kind of place: a URL, a reference of an image, a name or an address alone, or a
-            command that reaches the host unless told otherwise.
+        form: Kind of place: a URL, a reference of an image, a name or an address alone, a command
+            that reaches the host unless told otherwise, or one that a build may tell (`index`).
         file: The file, within the folder that was read.
         place: Keys that lead to the text within it, with dots between them.
         through: Forms that the text was read through: "base64", "escaped", …
@@ -129,7 +129,7 @@ class _Reader:
         self._values: Mapping[str, str] = {}
         self._environment: Mapping[str, str] = {}
         self._seen: set[tuple[str, tuple[str, ...]]] = set()
-        self._found: set[tuple[Name, str]] = set()
+        self._found: set[tuple[Name, str, str]] = set()
 
     def of_bytes(self, name: str, content: bytes, at: _At) -> Iterator[HostUse]:
         if len(at.through) > _DEEPEST:
@@ -252,22 +252,23 @@ class _Reader:
     def _as_it_stands(self, text: str, at: _At) -> Iterator[HostUse]:
         for found in names_in(text):
             yield from self._use(found, text, at)
-        for host in commands.implied_hosts(text):
-            yield from self._use(Name(host, "command"), text, at)
+        for found, command in commands.implied_hosts(text):
+            yield from self._use(found, command, at)
         for image in (*commands.pulled_images(text), *_IMAGE_LINE.findall(text)):
             yield from self._of_image(image, at)
 
     def _use(self, found: Name, text: str, at: _At) -> Iterator[HostUse]:
         place = ".".join(key for key in at.keys if key)
-        if (found, place) in self._found:
-            return
-        self._found.add((found, place))
         start = max(0, text.lower().find(found.host) - 40)
+        around = text[start : start + 80 + len(found.host)]
+        if (found, place, around) in self._found:
+            return
+        self._found.add((found, place, around))
         yield HostUse(
             host=found.host,
             form=found.form,
             file=self._file,
             place=place,
             through=at.through,
-            text=text[start : start + 80 + len(found.host)],
+            text=around,
         )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Generator, Iterable, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ultrascale.account import connect
-from ultrascale.catalog import registries
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import UltrascaleError
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mypy_boto3_ecr.type_defs import EncryptionConfigurationTypeDef
 
     from ultrascale.account import Account
+
+# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
+_HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +108,11 @@ def ecr_mirror(location: str, profile: str | None = None) -> EcrMirror | None:
         AccountError: There are no credentials, or AWS does not accept them.
     """
     host = location.partition("/")[0]
-    found = registries.parse_ecr_registry(host)
+    found = _HOST.fullmatch(host)
     if found is None:
         return None
-    registry_id, region = found
-    return EcrMirror(host=host, registry_id=registry_id, account=connect(region, profile))
+    account = connect(found["region"], profile)
+    return EcrMirror(host=host, registry_id=found["account"], account=account)
 
 
 @contextmanager

@@ -83,6 +83,7 @@ def plan_image_builder(
     has_account = regions.lookup_region(region).partition == "aws" and mirror is None
     return ImageBuilderPlan(
         build=build_environment.BUILD_ENVIRONMENT,
+        public_registry=registries.ECR_PUBLIC if has_account else None,
         public_region=build_environment.PUBLIC_REGION if has_account else None,
         sources={path: file for path, file in sources.items() if path not in dropped},
         log_retention_days=retention.LOG_DAYS,

@@ -34,8 +34,9 @@ class ImageBuilderPlan:
 
     Attributes:
         build: The machine that builds.
-        public_region: Region in which it logs in to Amazon ECR Public; None where it has no
-            account there.
+        public_registry: Host of Amazon ECR Public, which it logs in to; None where it has no
+            account there, or pulls nothing from there.
+        public_region: Region that gives the login; None without one.
         sources: The files that images are built from, by their paths in the folder of the build.
         log_retention_days: How long the logs of builds are kept, in days.
         dockerfiles: Folder in the folder of the build that holds a folder for each Dockerfile.
@@ -47,6 +48,7 @@ class ImageBuilderPlan:
     """
 
     build: BuildEnvironment
+    public_registry: str | None
     public_region: str | None
     sources: Mapping[str, Path]
     log_retention_days: int
