@@ -173,6 +173,22 @@ def with_condition(use: str, sid: str, **condition: Any) -> list[Statement]:
             ),
             "pass",
         ),
+        "every action but the deletion": (
+            "secrets",
+            [
+                {key: value for key, value in ROOT.items() if key != "Action"}
+                | {"NotAction": "kms:ScheduleKeyDeletion"}
+            ],
+            "pass",
+        ),
+        "everybody but another": (
+            "logs",
+            [
+                {key: value for key, value in ROOT.items() if key != "Principal"}
+                | {"NotPrincipal": {"AWS": f"arn:aws:iam::{OTHER}:root"}}
+            ],
+            "warn",
+        ),
         "a denial of the account": (
             "secrets",
             [*policy_of("secrets").statements, ROOT | {"Effect": "Deny"}],

@@ -104,7 +104,7 @@ class KeyPolicy:
         One for the account leaves it to IAM: no policy there lets a service or its linked role in.
         """
         principal = look_up(statement, "Principal")
-        if principal == "*":
+        if principal == "*" or _besides(statement) is not None:
             return True
         if access.kind == "service":
             named = [each for each in as_list(look_up(principal, "Service"))]
@@ -124,7 +124,8 @@ class KeyPolicy:
 
     def _holds(self, statement: Json, access: KeyAccess, action: str) -> bool | None:
         """Return whether a statement's conditions hold for a request; None where it is unclear."""
-        unclear = False
+        # Whom it leaves out would have to be told by their sessions as well.
+        unclear = _besides(statement) is not None
         for operator, tests in mapping(statement, "Condition").items():
             for key, wanted in mapping(tests).items():
                 holds = self._tested(operator.lower(), key.lower(), wanted, access, action)
@@ -198,8 +199,15 @@ def _alike(value: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(value, each) or fnmatchcase(each, value) for each in patterns)
 
 
+def _besides(statement: Json) -> Json:
+    """Return the principals that a statement leaves out, None where it names those it is about."""
+    return look_up(statement, "NotPrincipal")
+
+
 def _has(statement: Json, action: str) -> bool:
-    return any(
+    besides = as_list(look_up(statement, "NotAction"))
+    listed = any(
         isinstance(each, str) and fnmatchcase(action.lower(), each.lower())
-        for each in as_list(look_up(statement, "Action"))
+        for each in besides or as_list(look_up(statement, "Action"))
     )
+    return not listed if besides else listed
