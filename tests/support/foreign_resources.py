@@ -1,5 +1,6 @@
 """A hundred resources of others in the VPC of a cluster, and in its account."""
 
+from ast import literal_eval
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,16 +12,19 @@ from tests.support.teardown_doubles import FakeStack
 from tests.support.teardown_estate import Estate
 from ultrascale.plan import ClusterPlan, plan_cluster
 
-CLUSTER = "research"
-# Ways in which an interface of somebody else may look like one of ours.
+# Ways in which an interface of somebody else may look like one of ours; CLUSTER is its name.
 _INTERFACES: tuple[dict[str, Any], ...] = (
     # Of a plugin that has not said yet of which cluster it is.
     {"Status": "available", "Description": "aws-K8S-i-0f9"},
-    {"Status": "available", "TagSet": [("cluster.k8s.amazonaws.com/name", "research-two")]},
+    {"Status": "available", "TagSet": [("cluster.k8s.amazonaws.com/name", "CLUSTER-two")]},
     # Of a cluster with the name of ours, in another account that the VPC is shared with.
-    {"Status": "available", "TagSet": [("cluster.k8s.amazonaws.com/name", CLUSTER)], "OwnerId": 2},
-    {"Status": "available", "TagSet": [(f"kubernetes.io/cluster/{CLUSTER}", "shared")]},
-    {"Status": "in-use", "Description": "Amazon EKS research-two"},
+    {
+        "Status": "available",
+        "TagSet": [("cluster.k8s.amazonaws.com/name", "CLUSTER")],
+        "OwnerId": 2,
+    },
+    {"Status": "available", "TagSet": [("kubernetes.io/cluster/CLUSTER", "shared")]},
+    {"Status": "in-use", "Description": "Amazon EKS CLUSTER-two"},
     {"Status": "in-use", "Description": "AWS Lambda VPC ENI-theirs-0f9"},
     {"Status": "in-use", "Description": "Interface for NAT Gateway nat-0f9"},
     {"Status": "in-use", "Description": "VPC Endpoint Interface vpce-0f9"},
@@ -30,16 +34,16 @@ _INTERFACES: tuple[dict[str, Any], ...] = (
     {"Status": "available", "Description": "kept for a failover"},
 )
 _GROUPS: tuple[dict[str, Any], ...] = (
-    {"Tags": [(f"kubernetes.io/cluster/{CLUSTER}", "shared")]},
-    {"Tags": [("aws:eks:cluster-name", "research-two")]},
-    {"Tags": [("aws:eks:cluster-name", CLUSTER)], "OwnerId": 2},
-    {"Tags": [("elbv2.k8s.aws/cluster", "research-two")]},
+    {"Tags": [("kubernetes.io/cluster/CLUSTER", "shared")]},
+    {"Tags": [("aws:eks:cluster-name", "CLUSTER-two")]},
+    {"Tags": [("aws:eks:cluster-name", "CLUSTER")], "OwnerId": 2},
+    {"Tags": [("elbv2.k8s.aws/cluster", "CLUSTER-two")]},
     {"Tags": []},
 )
 _INSTANCES: tuple[tuple[str, str], ...] = (
-    ("kubernetes.io/cluster/research-two", "owned"),
-    (f"kubernetes.io/cluster/{CLUSTER}", "shared"),
-    ("Name", "research-bastion"),
+    ("kubernetes.io/cluster/CLUSTER-two", "owned"),
+    ("kubernetes.io/cluster/CLUSTER", "shared"),
+    ("Name", "CLUSTER-bastion"),
 )
 
 
@@ -70,10 +74,11 @@ def estate_in_existing_vpc(*more: FakeStack) -> Estate:
     return found
 
 
-def settle(found: Estate, *, count: int = 100) -> set[str]:
+def settle(found: Estate, *, count: int = 100, cluster: str = "research") -> set[str]:
     """Put ``count`` resources of others into the VPC and the account; return their ids."""
     ids: set[str] = set()
-    for number, (kind, fields) in zip(range(count), _foreign(), strict=False):
+    for number, (kind, stated) in zip(range(count), _foreign(), strict=False):
+        fields: dict[str, Any] = literal_eval(repr(stated).replace("CLUSTER", cluster))
         digits = f"f{number:03d}"
         owner = {1: ID, 2: OWNER}[fields.pop("OwnerId", 1)]
         tags = [{"Key": key, "Value": value} for key, value in fields.pop("Tags", [])]
@@ -114,10 +119,10 @@ def settle(found: Estate, *, count: int = 100) -> set[str]:
             id = f"corp-data-{digits}"
             found.buckets[id] = ["a"]
         elif kind == "log group":
-            id = f"/aws/eks/research-two-{digits}/cluster"
+            id = f"/aws/eks/{cluster}-two-{digits}/cluster"
             found.log_groups.add(id)
         else:
-            id = f"research-two/{digits}"
+            id = f"{cluster}-two/{digits}"
             found.repositories.add(id)
         ids.add(id)
     return ids

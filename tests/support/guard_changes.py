@@ -33,6 +33,10 @@ REVERSE: Mapping[Kind, Kind] = {
 # By the last keys: what is allowed there, and is another value.
 _ALSO: Mapping[Place, object] = {
     ("vpc_cidr",): "10.8.0.0/16",
+    ("vpc", "id"): "vpc-0a1b2c3d4e5f60002",
+    ("subnets", 0, "id"): "subnet-0a1b2c3d4e5f60091",
+    ("subnets", 2, "id"): "subnet-0a1b2c3d4e5f60092",
+    ("subnets", 4, "id"): "subnet-0a1b2c3d4e5f60094",
     ("pod_cidrs",): ["100.64.0.0/16", "100.65.0.0/16", "100.66.0.0/16"],
     ("capacity_gib",): 19200,
     ("throughput_mbps_per_tib",): 1000,
