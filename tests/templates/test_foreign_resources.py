@@ -42,6 +42,7 @@ def deployed(estate: Assembly) -> Estate:
                 account.repositories.add(id)
             elif type == "AWS::Logs::LogGroup":
                 account.log_groups.add(id)
+    account.answers["ec2:DescribeCapacityReservations"] = {"CapacityReservations": []}
     account.answers["cloudformation:GetTemplate"] = lambda asked: {
         "TemplateBody": json.dumps(by_id(account, templates_of(estate), asked["StackName"]))
     }
