@@ -7,6 +7,8 @@ from itertools import chain
 import pytest
 
 from tests.support.assembly import Assembly
+from tests.support.eks_access import Person
+from tests.support.rbac import Access
 
 NETWORK = {
     f"AWS::EC2::{name}"
@@ -77,3 +79,43 @@ def test_no_policy_lets_anybody_change_or_tag_a_network(estate: Assembly) -> Non
     ]
     assert granted
     assert [action for action in granted if forbidden.fullmatch(action)] == []
+
+
+def test_people_get_the_access_that_the_file_says_and_no_other(estate: Assembly) -> None:
+    people = {
+        body["Properties"]["PrincipalArn"].rpartition("/")[2]: {
+            (
+                policy["PolicyArn"].rpartition("/")[2],
+                *policy["AccessScope"].get("Namespaces", ["the whole cluster"]),
+            )
+            for policy in body["Properties"]["AccessPolicies"]
+        }
+        for _, body in estate.resources("AWS::EKS::AccessEntry")
+        if isinstance(body["Properties"]["PrincipalArn"], str)
+    }
+
+    assert people == {
+        "PlatformAdmin": {("AmazonEKSClusterAdminPolicy", "the whole cluster")},
+        "Researchers": {("AmazonEKSEditPolicy", "training")},
+        "Auditors": {("AmazonEKSViewPolicy", "the whole cluster")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("role", "access", "may"),
+    [
+        ("Researchers", Access("create", "batch.volcano.sh", "jobs", "training"), True),
+        ("Researchers", Access("create", "batch.volcano.sh", "jobs", "volcano-system"), False),
+        ("Researchers", Access("list", "", "secrets", "kube-system"), False),
+        ("Auditors", Access("list", "batch.volcano.sh", "jobs", "training"), True),
+        ("Auditors", Access("list", "", "secrets", "training"), False),
+        ("Auditors", Access("delete", "batch.volcano.sh", "jobs", "training"), False),
+    ],
+    ids=str,
+)
+def test_the_manifests_let_each_of_them_do_its_part(
+    estate: Assembly, role: str, access: Access, may: bool
+) -> None:
+    (entry,) = (each for each in estate.plan.access.entries if each.role.endswith(f"/{role}"))
+
+    assert Person(entry, estate.documents).allows(access) == may
