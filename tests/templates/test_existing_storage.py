@@ -7,6 +7,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
+from tests.support.changes import between
 from tests.support.construct_stacks import context_in
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
@@ -140,3 +141,18 @@ def test_beside_what_is_made_each_has_its_own_key() -> None:
     # FSx's role for the link needs a foreign key, and none of ours.
     key_policy = template.to_json()["Resources"][ours]["Properties"]["KeyPolicy"]
     assert "ObjectsOfLinkedFileSystems" not in str(key_policy)
+
+
+def test_a_file_system_that_becomes_an_existing_one_stays_and_cuts_nobody_off_unasked() -> None:
+    system = {key: MADE[key] for key in ("name", "zone")}
+    ids = {"id": "fs-0a1b2c3d4e5f60001", "mount_name": "abcdefgh", "security_group": GROUP}
+    before = synthesize(lustre=[MADE]).to_json()["Resources"]
+    after = synthesize(lustre=[system | {"existing": ids}]).to_json()["Resources"]
+
+    changes = between(before, after)
+
+    kept = {change.type for change in changes.resources if change.action == "kept"}
+    refused = {change.type for change in changes.resources if change.protected}
+    assert {"AWS::FSx::FileSystem", "AWS::EC2::SecurityGroup", "AWS::KMS::Key"} <= kept
+    assert refused == {"AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress"}
+    assert not changes.is_safe
