@@ -86,6 +86,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "{bucket: datasets}; "
         "leave it out: its owner decides that",
     ),
+    "an existing file system in a zone without subnets": (
+        existing(zone="us-west-2d"),
+        "storage.lustre[scratch].zone: not one of network.zones, got 'us-west-2d'; "
+        "use one of us-west-2a, us-west-2b, us-west-2c, or add it there",
+    ),
     "a name of a file system as its id": (
         existing(existing=EXISTING | {"id": "scratch"}),
         "storage.lustre[scratch].existing.id: not the id of a file system, got 'scratch'; "
