@@ -22,7 +22,7 @@ from ultrascale.sbom.images import own_images, pulled_image
 from ultrascale.sbom.resources import components_of
 
 
-@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     return request.getfixturevalue(request.param)
 
@@ -79,7 +79,13 @@ def test_cyclonedx_refuses_what_is_no_bill(auto: Assembly) -> None:
 
 
 def test_every_image_of_a_pod_is_listed(assembly: Assembly) -> None:
-    images = {published(c["image"]) for d in assembly.documents for c in containers(d)}
+    mirror = assembly.plan.mirror
+    copies = f"{mirror.location}/" if mirror else ""
+    images = {
+        published(container["image"].removeprefix(copies))
+        for document in assembly.documents
+        for container in containers(document)
+    }
     found = {f"{name}:{version}" for name, version in pairs(assembly, "container image")}
 
     assert {image.partition("@")[0] for image in images} <= found

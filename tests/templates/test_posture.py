@@ -27,7 +27,7 @@ from tests.support.posture_options import OPTIONS, option
 from tests.support.posture_secrets import text_findings
 from tests.support.posture_templates import named_in
 
-NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra", "llm")
+NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate")
 
 
 @pytest.fixture(scope="module")

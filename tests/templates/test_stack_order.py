@@ -72,7 +72,7 @@ def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_h
     assert not own & RESERVED_NAMES
 
 
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def test_every_stack_says_whose_it_is(name: str, request: pytest.FixtureRequest) -> None:
     assembly: Assembly = request.getfixturevalue(name)
 
@@ -81,7 +81,7 @@ def test_every_stack_says_whose_it_is(name: str, request: pytest.FixtureRequest)
     assert told == {stack_description(assembly.plan.name)}
 
 
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def test_preflight_looks_for_every_stack_and_a_pipeline_counts_them(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -104,7 +104,7 @@ def test_nothing_waits_for_capacity_that_may_not_come(
         assert not stacks_before(assembly, layer) & last
 
 
-@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def test_ultrascale_deploys_everything_else_before_nodes_that_are_paid_for(
     name: str, request: pytest.FixtureRequest
 ) -> None:

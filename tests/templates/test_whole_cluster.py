@@ -70,7 +70,7 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(item)
 
 
-@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm"])
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])
 def assembly(request: pytest.FixtureRequest) -> Assembly:
     """Everything that each of the cluster files becomes."""
     return request.getfixturevalue(request.param)

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.wheel
 CLUSTERS = sorted(path.stem for path in (ROOT / "clusters").glob("*.yaml"))
 OURS = {"ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"}
 EXAMPLE_APPS = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
-STARTS = ("minimal", "trainium", "hopper", "hybrid", "mixed", "teams", "auto-mode", "ultra")
+STARTS = (
+    *("minimal", "trainium", "hopper", "hybrid", "mixed", "teams", "existing"),
+    *("auto-mode", "ultra"),
+)
 
 
 @pytest.fixture(scope="session")
