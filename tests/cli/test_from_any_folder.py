@@ -42,6 +42,11 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
         "manifests in SAVED/dist/",
     ),
     "sbom": (("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"), 0, "bom"),
+    "hosts": (
+        ("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
+        0,
+        "hosts are named",
+    ),
     "mirror": (
         ("FILE", "list", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
         1,

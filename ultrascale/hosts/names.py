@@ -25,7 +25,8 @@ _NAME = re.compile(
     r"(?![\w-]|\.[\w-]|\()(?P<port>:\d{2,5}(?!\d))?(?P<path>/)?",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(r"(?<![\w.-])(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?![\w-]|\.\w|/\d)")
+# Behind a colon stands the tag of an image.
+_ADDRESS = re.compile(r"(?<![\w.-])(?<!\w:)(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?![\w-]|\.\w|/\d)")
 # What files end in, and domains as well: `install.sh` is a file, `karpenter.sh/v1` is not one.
 _SUFFIXES = frozenset(
     (
