@@ -24,6 +24,7 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "check": (("FILE",), 0, ": ok"),
     "schema": ((), 0, '"agreed_limits"'),
     "plan": (("FILE",), 0, "trainium-bert"),
+    "network": (("needs", "FILE"), 0, "Subnets"),
     "report": (("FILE", "-o", "report.html"), 0, ""),
     "prices": ((_REGION,), 1, _NO_CREDENTIALS),
     "matrix": ((), 0, "karpenter"),
@@ -34,6 +35,11 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "capacity": (("find", "FILE", "--days", "7"), 1, _NO_CREDENTIALS),
     "bootstrap-policy": (("FILE", "--assembly", "SAVED/cdk.out"), 1, "states no account"),
     "synth": (("FILE",), 1, "the app runs in EMPTY"),
+    "mirror": (
+        ("FILE", "list", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
+        1,
+        "images.mirror: missing",
+    ),
     "diff": (("FILE", "--against", "SAVED", "--assembly", "SAVED"), 0, "against"),
     "deploy": (("FILE", "--yes"), 1, _NO_CREDENTIALS),
     "summary": (
@@ -46,11 +52,6 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
         ("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
         0,
         "hosts are named",
-    ),
-    "mirror": (
-        ("FILE", "list", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
-        1,
-        "images.mirror: missing",
     ),
     "eject": (("images/nvidia",), 0, "yours"),
     "submit": (("FILE", "JOB", "--dry-run", "--account", "918273645546"), 0, "kind:"),
