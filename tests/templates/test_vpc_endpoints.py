@@ -98,3 +98,16 @@ def test_every_service_that_something_in_the_vpc_may_call_is_known(assembly: Ass
         if not needed & {*services_of_action(f"{prefix}:Any")}
     }
     assert not forgotten
+
+
+def test_a_closed_network_has_each_service_and_no_right_to_any_other(estate: Assembly) -> None:
+    endpoints = {each.service for each in estate.plan.network.endpoints if each.state == "present"}
+    rights = {
+        action
+        for template in estate.templates.values()
+        for role in {*roles_inside(template)}
+        for action in attached(template, role)
+    }
+
+    assert {*calls_of(estate.plan)} <= endpoints
+    assert {each for each in rights if each.startswith(("iam:", "pricing:"))} == {"iam:PassRole"}
