@@ -18,6 +18,7 @@ from ultrascale.plan.model import (
     ScalePlan,
 )
 from ultrascale.plan.network.dns import corefile
+from ultrascale.plan.network.existing_addresses import PODS_OF_TWO
 from ultrascale.plan.network.vpc import PODS_OF_A_PREFIX
 from ultrascale.plan.scale import scale_for
 from ultrascale.plan.volumes import mounts_buckets
@@ -234,11 +235,11 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
         # kubernetes.io/role/cni.
         # Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
         cleanup["ENABLE_SUBNET_DISCOVERY"] = "false"
-    if network.pod_addresses is not None:
+    if network.existing is not None:
         return {
-            "ENABLE_PREFIX_DELEGATION": "false",
+            "ENABLE_PREFIX_DELEGATION": "true" if network.pod_addresses is None else "false",
             # All at once: NodePools choose among subnets by what is free.
-            "MINIMUM_IP_TARGET": str(network.pod_addresses),
+            "MINIMUM_IP_TARGET": str(network.most_pods or PODS_OF_TWO),
             "WARM_IP_TARGET": "1",
             **cleanup,
         }

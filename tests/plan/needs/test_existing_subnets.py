@@ -65,7 +65,7 @@ def test_a_subnet_of_two_uses_is_told_with_all_that_lies_in_it() -> None:
     needed = [
         row(found, kind, B).figures["addresses_needed"] for kind in ("private", "accelerated")
     ]
-    assert needed[0].value == needed[1].value == (4 + 2 + 4) * 33 + 1
+    assert needed[0].value == needed[1].value == (4 + 2) * (7 * 16 + 1) + 4 * 33 + 1
     assert row(found, "accelerated", B).figures["nodes"].formula == "4 of train"
 
 

@@ -18,10 +18,12 @@ from ultrascale.plan.network.assignment import Nodes
 from ultrascale.plan.network.existing_addresses import (
     MODES,
     AddressesOfSubnets,
+    AddressMode,
     node_draw,
     room_of,
     standing_addresses,
 )
+from ultrascale.plan.network.vpc import pods_on_host_network
 
 A, B = "us-east-1a", "us-east-1b"
 CONTROL = [
@@ -72,7 +74,30 @@ class TestModes:
         plan = planned(nodes(), pools=[TRAIN])
 
         assert cni(plan)["ENABLE_PREFIX_DELEGATION"] == "true"
-        assert cni(plan)["WARM_PREFIX_TARGET"] == "1"
+        assert cni(plan)["MINIMUM_IP_TARGET"] == "31"
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {},
+            {"free_addresses": 3000, "free_prefixes": 80},
+            {"free_addresses": 3000, "free_prefixes": 60},
+            {"free_addresses": 3000, "free_prefixes": 3},
+            {"free_addresses": 500, "free_prefixes": 3},
+        ],
+    )
+    def test_no_node_runs_more_pods_than_it_has_addresses_for(self, facts: Any) -> None:
+        """One address more is the one that the VPC CNI holds free."""
+        plain = KARPENTER | {"nodes": {"max": 2}}
+        plan = planned(nodes(**facts), pools=[TRAIN, plain])
+
+        for pool in plan.all_pools:
+            draw = node_draw(
+                pool,
+                AddressMode(prefixes=plan.network.prefixes_per_node, pods=plan.network.most_pods),
+            )
+            own = pool.max_pods - pods_on_host_network(pool)
+            assert own + 1 <= draw.prefixes * 16 or own + 1 < draw.addresses
 
     def test_where_blocks_are_short_a_node_holds_one_and_runs_as_many_pods(self) -> None:
         plan = planned(nodes(free_addresses=3000, free_prefixes=40), pools=[TRAIN])
@@ -99,8 +124,8 @@ class TestModes:
             for count in (most, most + 1)
         )
 
-        assert "WARM_PREFIX_TARGET" in holding
-        assert "WARM_PREFIX_TARGET" not in short
+        assert holding["MINIMUM_IP_TARGET"] == "31"
+        assert short["MINIMUM_IP_TARGET"] == "15"
 
     def test_karpenter_asks_for_no_prefix_where_there_are_none(self) -> None:
         pool = KARPENTER | {"nodes": {"max": 10}}

@@ -98,6 +98,8 @@ class NetworkPlan:
         prefixes_per_node: /28 prefixes that a node in the secondary ranges, or in a VPC that
             exists, may hold: one in use and one in reserve, or a single one where they have room
             for no more; 0 where pods have single addresses.
+        most_pods: Pods with an address of their own that a node runs at most in a VPC that exists,
+            outside system pools; None: as many as nodes without accelerators have room for.
         pod_addresses: Pods with a single address of their own that a node runs at most; None where
             their addresses come from prefixes.
         assigned: Ids of the subnets that the nodes of each pool, or of each shard of it, are
@@ -124,6 +126,7 @@ class NetworkPlan:
     zones: tuple[str, ...]
     subnets: tuple[SubnetPlan, ...]
     prefixes_per_node: int
+    most_pods: int | None
     pod_addresses: int | None
     assigned: Mapping[str, tuple[str, ...]]
     standing: Mapping[str, Mapping[str, int]]

@@ -13,6 +13,7 @@ from ultrascale.catalog import eks, endpoints, hyperpod, vpc
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign
 from ultrascale.plan.network.subnets import WARM_PREFIXES
+from ultrascale.plan.pools.network_interfaces import why_without_efa
 
 # Lambda has an interface for each pair of a subnet and a security group. All functions have that of
 # the cluster.
@@ -42,9 +43,9 @@ class AddressMode:
     """How the nodes of a cluster take addresses for their pods.
 
     Attributes:
-        prefixes: /28 prefixes that are counted for a node; 0 for single addresses.
-        pods: Pods with an address of their own that a node runs at most; None: prefixes set no
-            limit. Nodes of system pools have the widest of their kind.
+        prefixes: /28 prefixes that a node takes at least; 0 for single addresses.
+        pods: Pods with an address of their own that a node runs at most, outside system pools;
+            None: as many as nodes without accelerators have room for, and `PODS_OF_TWO` on others.
     """
 
     prefixes: int
@@ -64,6 +65,7 @@ PODS_OF_TWO = 2 * eks.ADDRESSES_PER_PREFIX - _WARM
 
 MODES = (
     AddressMode(prefixes=WARM_PREFIXES, pods=None),
+    AddressMode(prefixes=WARM_PREFIXES, pods=PODS_OF_TWO),
     AddressMode(prefixes=1, pods=PODS_OF_ONE),
     AddressMode(prefixes=0, pods=PODS_OF_TWO),
     AddressMode(prefixes=0, pods=PODS_OF_ONE),
@@ -86,11 +88,6 @@ class ExistingAddresses:
     standing: Standing
 
 
-def own_pods(spec: catalog.InstanceType, pods: int, *, efa_on_card_0: int = 0) -> int:
-    """Return the pods that get an address each on a node, of ``pods``, without prefixes."""
-    return min(pods, _slots(spec, efa_on_card_0))
-
-
 def surge(pool: config.Pool | PoolPlan) -> int:
     """Return the nodes that an update adds in each zone before it ends as many.
 
@@ -105,10 +102,10 @@ def surge(pool: config.Pool | PoolPlan) -> int:
 
 
 def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
-    """Return the addresses of a node of ``pool``, the most among its types.
+    """Return the addresses that a node of ``pool`` takes at most, the most among its types.
 
-    Without prefixes a node takes one for each pod, one that the VPC CNI holds free, and each of its
-    interfaces one of its own. EFA-only interfaces take none.
+    Those of its pods, one that the VPC CNI holds free for the next, and one of each network
+    interface. EFA-only interfaces take none.
     """
     specs = [catalog.lookup(name) for name in pool.instance_types]
     if not all(spec.knows("ipv4_per_eni") and spec.knows("enis_card0") for spec in specs):
@@ -118,27 +115,65 @@ def node_draw(pool: config.Pool | PoolPlan, mode: AddressMode) -> Draw:
         known = [spec for spec in specs if spec.knows("efa_cards")]
         singles = max((hyperpod.node_addresses(spec) for spec in known), default=1)
         return Draw(addresses=singles, prefixes=mode.prefixes)
-    if not mode.single:
-        prefixes = WARM_PREFIXES if pool.role == "system" else mode.prefixes
-        return Draw(addresses=1, prefixes=prefixes)
-    return Draw(addresses=max(_single_addresses(spec, pods_of(pool, mode)) for spec in specs))
+    draws = [_draw(spec, pods_of(pool, spec, mode), mode) for spec in specs]
+    return Draw(
+        addresses=max(draw.addresses for draw in draws),
+        prefixes=max(draw.prefixes for draw in draws),
+    )
 
 
-def pods_of(pool: config.Pool | PoolPlan, mode: AddressMode) -> int:
-    """Return the pods with an address of their own that a node of ``pool`` counts on."""
+def _draw(spec: catalog.InstanceType, pods: int, mode: AddressMode) -> Draw:
+    slots = spec.ipv4_per_eni - 1
+    if mode.single:
+        taken = min(max(pods + _WARM, mode.pods or 0), _slots(spec))
+        return Draw(addresses=taken + -(-taken // slots))
+    prefixes = max(-(-(pods + _WARM) // eks.ADDRESSES_PER_PREFIX), mode.prefixes)
+    return Draw(addresses=-(-prefixes // slots), prefixes=prefixes)
+
+
+def is_limited(pool: config.Pool | PoolPlan) -> bool:
+    """Return whether we say how many pods a node runs, or how many addresses it has.
+
+    EKS Auto Mode says it itself, but where the interfaces of a node are listed: its node then never
+    gets another address.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html#static-network-interfaces
+    """
+    if not pool.is_auto_mode:
+        return True
+    if isinstance(pool, PoolPlan):
+        return bool(pool.network_interfaces)
+    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    return why_without_efa(pool, specs, pool.zones) is None
+
+
+def pods_of(
+    pool: config.Pool | PoolPlan,
+    spec: catalog.InstanceType,
+    mode: AddressMode,
+    *,
+    efa_on_card_0: int = 0,
+) -> int:
+    """Return the pods with an address of their own that a node runs at most.
+
+    Args:
+        pool: The pool.
+        spec: Type of the node.
+        mode: How nodes take addresses.
+        efa_on_card_0: EFA-only interfaces of its first card, which has as many fewer for pods.
+    """
+    slots = _slots(spec, efa_on_card_0)
+    room = slots if mode.single else slots * eks.ADDRESSES_PER_PREFIX
+    most = min(room, eks.advised_max_pods(spec.vcpus) - eks.HOST_NETWORK_PODS)
+    if not is_limited(pool) or (mode.pods is None and spec.accelerator is None):
+        return most
     if pool.role == "system" or mode.pods is None:
-        return PODS_OF_TWO
-    return mode.pods
+        return min(most, PODS_OF_TWO)
+    return min(most, mode.pods)
 
 
-def _single_addresses(spec: catalog.InstanceType, pods: int) -> int:
-    taken = min(pods + _WARM, _slots(spec, 0))
-    interfaces = -(-taken // (spec.ipv4_per_eni - 1))
-    return taken + interfaces
-
-
-def _slots(spec: catalog.InstanceType, efa_on_card_0: int) -> int:
-    """Return the addresses for pods on all interfaces of card 0."""
+def _slots(spec: catalog.InstanceType, efa_on_card_0: int = 0) -> int:
+    """Return the addresses, or prefixes, for pods on all interfaces of card 0."""
     return (spec.enis_card0 - efa_on_card_0) * (spec.ipv4_per_eni - 1)
 
 
@@ -161,7 +196,9 @@ class AddressesOfSubnets:
         database: bool,
     ) -> None:
         self._network = network
-        self._pools = [*pools]
+        self._pools = [
+            pool.model_copy(update={"zones": config.zones_of(pool, network)}) for pool in pools
+        ]
         self._standing = standing_addresses(network, self._pools, storage, database=database)
         self._rooms = {subnet.id: room_of(subnet) for subnet in network.subnets}
 

@@ -13,10 +13,11 @@ from ultrascale.plan.network.demand import demands, may_move, single_addresses
 from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.existing_addresses import (
     MODES,
+    PODS_OF_TWO,
     AddressesOfSubnets,
     AddressMode,
     ExistingAddresses,
-    own_pods,
+    is_limited,
     pods_of,
     room_of,
 )
@@ -56,6 +57,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         zones=network.zone_names,
         subnets=made or tuple(existing_subnets(network)),
         prefixes_per_node=ranges.prefixes_per_node if ranges else addresses.mode.prefixes,
+        most_pods=addresses.mode.pods,
         pod_addresses=addresses.mode.pods if addresses.mode.single else None,
         assigned=addresses.assigned,
         standing=addresses.standing,
@@ -148,16 +150,18 @@ def address_remarks(network: NetworkPlan) -> Iterator[str]:
             f"Assumed: nobody else has addresses in {', '.join(assumed)}; `ultrascale network "
             f"record {network.existing.vpc_id}` writes down what is free"
         )
+    pods = network.most_pods
+    who = "with accelerators" if pods is None else "outside system pools"
+    most = f"A node {who} runs at most {pods or PODS_OF_TWO} pods with an address of their own"
     if network.pod_addresses is None:
         yield (
-            f"Pods get addresses by prefixes, {network.prefixes_per_node} for each node. Nothing "
-            "can be reserved in subnets of others: an address that somebody else takes there may "
-            "cost a block of 16"
+            "Pods get addresses by prefixes. Nothing can be reserved in subnets of others: an "
+            f"address that somebody else takes there may cost a block of 16. {most}"
         )
     else:
         yield (
-            "Pods get single addresses: too few free blocks of 16 would be left for prefixes. A "
-            f"node runs at most {network.pod_addresses} pods with an address of their own"
+            "Pods get single addresses: too few free blocks of 16 would be left for prefixes. "
+            f"{most}"
         )
 
 
@@ -192,9 +196,8 @@ def node_draw(network: NetworkPlan, pool: PoolPlan) -> Draw:
 
 
 def _mode(network: NetworkPlan) -> AddressMode:
-    pods = network.pod_addresses
-    prefixes = network.prefixes_per_node
-    return next(each for each in MODES if each.prefixes == prefixes and pods in (None, each.pods))
+    mode = AddressMode(prefixes=network.prefixes_per_node, pods=network.most_pods)
+    return next(each for each in MODES if each == mode)
 
 
 def node_prefixes(network: NetworkPlan, pool: PoolPlan) -> int:
@@ -210,7 +213,8 @@ def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPl
 
     HyperPod counts its pods by itself.
     """
-    if node_prefixes(network, pool) > 1 or pool.is_hyperpod:
+    counted = network.existing is not None and is_limited(pool)
+    if pool.is_hyperpod or not (counted or node_prefixes(network, pool) == 1):
         return pool
     logs = cluster.observability is not None and cluster.observability.container_logs
     fluent_bit = logs and not pool.is_auto_mode
@@ -220,12 +224,11 @@ def within_addresses(cluster: config.Cluster, network: NetworkPlan, pool: PoolPl
 
 def own_pods_of(network: NetworkPlan, pool: PoolPlan) -> int:
     """Return the pods with an address of their own that a node of ``pool`` runs at most."""
-    if network.pod_addresses is None:
+    if network.existing is None:
         return PODS_OF_A_PREFIX
     efa = sum(nic.card == 0 and nic.kind == "efa-only" for nic in pool.network_interfaces)
-    pods = pods_of(pool, _mode(network))
     specs = [catalog.lookup(name) for name in pool.instance_types]
-    return min(own_pods(spec, pods, efa_on_card_0=efa) for spec in specs)
+    return min(pods_of(pool, spec, _mode(network), efa_on_card_0=efa) for spec in specs)
 
 
 def pods_on_host_network(pool: PoolPlan) -> int:
