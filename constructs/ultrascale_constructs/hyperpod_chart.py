@@ -21,6 +21,7 @@ from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildca
 from ultrascale_constructs.build_runner import BuildRunner
 from ultrascale_constructs.cdk_types import child, principal
 from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.image_builder import allow_pull
 from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.node_group_guard import digest
 
@@ -76,6 +77,10 @@ class HyperPodChart(Construct):
             sources=sources,
         )
         group.grant_write(role)
+        if plan.copy is not None and plan.copy.login is not None:
+            login = iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
+            role.add_to_policy(login)
+            allow_pull(role, plan.copy.login)
         variables = _variables(plan, cluster.name)
         project = self._project(plan, role, group, sources, variables)
         project.vpc_config = codebuild.CfnProject.VpcConfigProperty(
@@ -172,14 +177,9 @@ class HyperPodChart(Construct):
 
 
 def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
-    pins = [f"{pin.name}:{pin.version}:{pin.sha256 or ''}" for pin in plan.remote_charts]
     variables = {
         "CLUSTER": cluster_name,
-        "CHART_REPOSITORY": plan.repository,
-        "CHART_COMMIT": plan.commit,
-        "CHART_FOLDER": plan.folder,
-        "CHART_SHA256": plan.folder_sha256 or "",
-        "REMOTE_CHARTS": " ".join(pins),
+        **chart_variables(plan),
         "RELEASE": plan.release,
         "NAMESPACE": plan.namespace,
         "OPERATOR_NAMESPACE": plan.operator_namespace,
@@ -189,6 +189,26 @@ def _variables(plan: HyperPodChartPlan, cluster_name: str) -> dict[str, str]:
         "GOVERNANCE_ADDON": plan.governance_addon or "",
     }
     return {name: value for name, value in variables.items() if value}
+
+
+def chart_variables(plan: HyperPodChartPlan) -> Mapping[str, str]:
+    """Return the variables that say where the build gets the chart; empty ones are left out."""
+    if (copy := plan.copy) is not None:
+        return {
+            "CHART_COPY": copy.repository,
+            "CHART_COPY_VERSION": copy.version,
+            "CHART_COPY_DIGEST": copy.digest or "",
+            "IMAGE_REGISTRIES": " ".join(copy.registries),
+            "LOGIN_REGION": "" if copy.login is None else copy.login.region,
+        }
+    pins = [f"{pin.name}:{pin.version}:{pin.sha256 or ''}" for pin in plan.remote_charts]
+    return {
+        "CHART_REPOSITORY": plan.repository,
+        "CHART_COMMIT": plan.commit,
+        "CHART_FOLDER": plan.folder,
+        "CHART_SHA256": plan.folder_sha256 or "",
+        "REMOTE_CHARTS": " ".join(pins),
+    }
 
 
 def _compact(value: Mapping[str, object]) -> str:

@@ -198,7 +198,7 @@ class ImageBuilder(Construct):
             for action in ("ecr-public:GetAuthorizationToken", "sts:GetServiceBearerToken"):
                 role.add_to_policy(iam.PolicyStatement(actions=[action], resources=["*"]))
         if self._plan.mirror is not None:
-            _allow_pull(role, self._plan.mirror)
+            allow_pull(role, self._plan.mirror)
         if self._plan.pip is not None and self._plan.pip.repository is not None:
             _allow_packages(role, self._plan.pip.repository)
         acknowledge(
@@ -227,7 +227,7 @@ class ImageBuilder(Construct):
         )
 
 
-def _allow_pull(role: iam.Role, mirror: BuildMirrorPlan) -> None:
+def allow_pull(role: iam.Role, mirror: BuildMirrorPlan) -> None:
     """Let the project pull from the mirror; the mirror of another account has to agree."""
     repositories = Stack.of(role).format_arn(
         service="ecr",

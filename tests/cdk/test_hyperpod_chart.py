@@ -9,8 +9,9 @@ import pytest
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
-from tests.support.pools import TRAINING_PLAN
+from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, TRAINING_PLAN, make_cluster
 from ultrascale import config
+from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import HyperPodChartPlan
 from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
 from ultrascale_constructs.hyperpod_chart import HyperPodChart
@@ -232,3 +233,24 @@ class TestWhen:
         self, plan: HyperPodChartPlan, built: Template
     ) -> None:
         assert the(build(plan), BUILD)["Revision"] == the(built, BUILD)["Revision"]
+
+
+def test_with_a_mirror_the_build_knows_no_other_place_and_may_pull_from_it(
+    plan: HyperPodChartPlan,
+) -> None:
+    mirror = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
+    pools = [SYSTEM_POOL, HYPERPOD_POOL]
+    mirrored = assemble(make_cluster(pools=pools, images={"mirror": mirror})).hyperpod_chart
+    assert mirrored is not None
+    template = build(mirrored)
+    found = the(template, PROJECT)["Environment"]["EnvironmentVariables"]
+    variables = {each["Name"]: each["Value"] for each in found}
+
+    assert variables["CHART_COPY"].startswith(f"oci://{mirror}/")
+    assert variables["IMAGE_REGISTRIES"].split() == [mirror, "*.dkr.ecr.us-west-2.amazonaws.com"]
+    assert not {"CHART_REPOSITORY", "REMOTE_CHARTS"} & variables.keys()
+    # Names of images that the chart gives are looked for, not pulled.
+    assert plan.repository not in json.dumps(variables)
+    rights = dict(allowed(template, "codebuild.amazonaws.com"))
+    assert "repository/mirror/*" in rights["ecr:BatchGetImage"]
+    assert "ecr:GetAuthorizationToken" in rights

@@ -22,7 +22,7 @@ import yaml
 import ultrascale_constructs
 from tests.support.helm_tools import unpack_tools
 from ultrascale.plan.model import HyperPodChartPlan
-from ultrascale_constructs.hyperpod_chart import kustomization
+from ultrascale_constructs.hyperpod_chart import chart_variables, kustomization
 
 SCRIPT = Path(ultrascale_constructs.__file__).parent / "hyperpod_chart_build" / "install.sh"
 FOLDER = "helm_chart/Chart"
@@ -156,17 +156,12 @@ class Outcome:
 def build(upstream: Upstream, folder: Path, plan: HyperPodChartPlan, **changes: str) -> Outcome:
     """Run the script for ``plan`` with ``changes`` to its environment."""
     stubs = _stubs(upstream, folder)
-    pins = [f"{pin.name}:{pin.version}:{pin.sha256 or ''}" for pin in plan.remote_charts]
     environment = {
         "PATH": f"{stubs / 'bin'}:{os.environ['PATH']}",
         "CODEBUILD_SRC_DIR_tools": str(stubs),
         "STUB_FOLDER": str(folder),
         "CLUSTER": "research",
-        "CHART_REPOSITORY": plan.repository,
-        "CHART_COMMIT": plan.commit,
-        "CHART_FOLDER": plan.folder,
-        "CHART_SHA256": plan.folder_sha256 or "",
-        "REMOTE_CHARTS": " ".join(pins),
+        **chart_variables(plan),
         "RELEASE": plan.release,
         "NAMESPACE": plan.namespace,
         "OPERATOR_NAMESPACE": plan.operator_namespace,
@@ -200,6 +195,8 @@ if [[ $2 == describe-addon && -n ${ADDON_ERROR:-} ]]; then echo "$ADDON_ERROR" >
 _SLEEP = 'echo "sleep $*" >>"$STUB_FOLDER/calls"'
 # What the cluster would be asked is asked of one that is not there, so that Helm judges the flags.
 _HELM = f"""\
+if [[ $1 == pull ]]; then exec REAL/helm/helm "$@" --plain-http; fi
+if [[ $1 == registry ]]; then echo "helm $* $(cat)" >>"$STUB_FOLDER/calls"; exit 0; fi
 if [[ $1 != upgrade ]]; then exec REAL/helm/helm "$@"; fi
 echo "helm $1 $2" >>"$STUB_FOLDER/calls"
 REAL/helm/helm "$@" --kube-apiserver {UNREACHABLE} 2>&1

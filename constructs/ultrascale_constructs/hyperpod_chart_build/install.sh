@@ -3,6 +3,12 @@
 # and Helm 4, with a role that may do anything in the cluster.
 #
 # CLUSTER              name of the EKS cluster
+# CHART_COPY           location in a mirror of the chart with its dependencies, oci://HOST/PATH; unset: it
+#                      comes from its publishers. With it:
+#   CHART_COPY_VERSION version of the copy
+#   CHART_COPY_DIGEST  its digest; unset: nobody has recorded it
+#   IMAGE_REGISTRIES   patterns of what the images of the chart begin with, with spaces between them
+#   LOGIN_REGION       Region of the mirror in Amazon ECR; unset: it asks for no login
 # CHART_REPOSITORY     URL of the Git repository that holds the chart
 # CHART_COMMIT         full id of the commit
 # CHART_FOLDER         folder of the chart in it
@@ -23,7 +29,7 @@ tools=$CODEBUILD_SRC_DIR_tools
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-chart=$work/source/$CHART_FOLDER
+chart=$work/source/${CHART_FOLDER:-}
 chmod +x "$tools/helm/helm" "$tools/kubectl/kubectl"
 export PATH=$tools/helm:$tools/kubectl:$PATH
 export HOME=$work/home KUBECONFIG=$work/kubeconfig HELM_PLUGINS=$here PLACEMENT
@@ -44,6 +50,25 @@ fetch_chart() {
     [[ $got == "$CHART_COMMIT" ]] || fail "asked for commit $CHART_COMMIT, got $got"
     git -C "$work/source" checkout --quiet --detach FETCH_HEAD
     [[ -f $chart/Chart.yaml ]] || fail "no chart in $CHART_FOLDER of $CHART_COMMIT"
+}
+
+# A closed network leads to the mirror alone.
+pull_chart() {
+    local host=${CHART_COPY#oci://} found
+    host=${host%%/*}
+    if [[ -n ${LOGIN_REGION:-} ]]; then
+        aws ecr get-login-password --region "$LOGIN_REGION" |
+            helm registry login --username AWS --password-stdin "$host"
+    fi
+    helm pull "$CHART_COPY" --version "$CHART_COPY_VERSION" --untar --untardir "$work/copy" 2>&1 |
+        tee "$work/pulled"
+    found=$(sed -n 's/^Digest: //p' "$work/pulled")
+    if [[ -z ${CHART_COPY_DIGEST:-} ]]; then
+        echo "$CHART_COPY: ${found:-no digest}, not recorded"
+    elif [[ $found != "$CHART_COPY_DIGEST" ]]; then
+        fail "$CHART_COPY $CHART_COPY_VERSION: ${found:-no digest}, recorded is $CHART_COPY_DIGEST"
+    fi
+    chart=$work/copy/${CHART_COPY##*/}
 }
 
 check_sum() { # what it is of, what it is, what it should be
@@ -93,6 +118,21 @@ render() {
     for name in ${PLACED:-}; do
         grep --quiet "^  name: $name\$" "$work/rendered.yaml" || fail "the chart has no $name"
     done
+}
+
+# An image from elsewhere would keep its pods waiting for ever.
+check_images() {
+    [[ -n ${IMAGE_REGISTRIES:-} ]] || return 0
+    local image registry
+    set -f # the patterns are for images, and not for files
+    while read -r image; do
+        for registry in $IMAGE_REGISTRIES; do
+            # shellcheck disable=SC2254
+            case $image in $registry/*) continue 2 ;; esac
+        done
+        fail "the chart has an image that is not in the mirror: $image"
+    done < <(sed -nE 's/^[ -]*image: *"?([^" ]+)"?$/\1/p' "$work/rendered.yaml" | sort -u)
+    set +f
 }
 
 # An access entry works some seconds after it is made.
@@ -145,10 +185,15 @@ wait_for_operators() {
     done
 }
 
-fetch_chart
-check_chart
-fetch_remote_charts
+if [[ -n ${CHART_COPY:-} ]]; then
+    pull_chart
+else
+    fetch_chart
+    check_chart
+    fetch_remote_charts
+fi
 render
+check_images
 connect
 refuse_other_kueue
 drop_pending_revision

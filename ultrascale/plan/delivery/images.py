@@ -10,8 +10,8 @@ from ultrascale.errors import UltrascaleError
 from ultrascale.plan import names, retention
 from ultrascale.plan.delivery.base_images import mirrored
 from ultrascale.plan.delivery.build_context import build_context, content_tag, is_non_root
+from ultrascale.plan.delivery.mirror import mirror_login
 from ultrascale.plan.model import (
-    BuildMirrorPlan,
     CodeArtifactPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
@@ -89,7 +89,7 @@ def plan_image_builder(
         log_retention_days=retention.LOG_DAYS,
         dockerfiles=_MIRRORED if texts else "images",
         texts=texts,
-        mirror=None if mirror is None else _login(mirror),
+        mirror=None if mirror is None else mirror_login(mirror),
         pip=None if packages is None else _index(packages.pip),
     )
 
@@ -108,15 +108,6 @@ def _mirrored(
             raise UltrascaleError(f"{file}: cannot be read: {error}") from None
         texts[f"{_MIRRORED}/{name}/Dockerfile"] = mirrored(text, mirror)
     return texts
-
-
-def _login(mirror: MirrorPlan) -> BuildMirrorPlan | None:
-    host, _, prefix = mirror.location.partition("/")
-    found = registries.parse_ecr_registry(host)
-    if found is None:
-        return None
-    account, region = found
-    return BuildMirrorPlan(host=host, account=account, region=region, prefix=prefix)
 
 
 def _index(url: str) -> PackageIndexPlan:

@@ -9,7 +9,13 @@ from ultrascale.catalog import registries
 from ultrascale.catalog.karpenter import CONTROLLER_IMAGE
 from ultrascale.documents import look_up
 from ultrascale.mirror_lock import FILE, MirrorLock
-from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, HyperPodChartPlan, MirrorPlan
+from ultrascale.plan.model import (
+    BuildMirrorPlan,
+    ChartCopyPlan,
+    ClusterPlan,
+    HyperPodChartPlan,
+    MirrorPlan,
+)
 
 
 def plan_mirror(cluster: config.Cluster, lock: MirrorLock) -> MirrorPlan | None:
@@ -28,6 +34,16 @@ def plan_mirror(cluster: config.Cluster, lock: MirrorLock) -> MirrorPlan | None:
         digests=lock.digests,
         is_recorded=lock.is_there,
     )
+
+
+def mirror_login(mirror: MirrorPlan) -> BuildMirrorPlan | None:
+    """Return how builds log in to a mirror in Amazon ECR; None for another registry."""
+    host, _, prefix = mirror.location.partition("/")
+    found = registries.parse_ecr_registry(host)
+    if found is None:
+        return None
+    account, region = found
+    return BuildMirrorPlan(host=host, account=account, region=region, prefix=prefix)
 
 
 def with_copies(plan: ClusterPlan) -> ClusterPlan:
@@ -86,6 +102,8 @@ def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan 
             chart.EFA_REPOSITORY: f"{registries.eks_registry(plan.region)}/{efa}",
             chart.IDLE_REPOSITORY: idle,
         },
+        registries=(mirror.location, f"*{mirror.regional}"),
+        login=mirror_login(mirror),
     )
     return replace(release, copy=copy)
 

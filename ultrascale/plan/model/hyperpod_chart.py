@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ultrascale.catalog.build_environment import BuildEnvironment
+from ultrascale.plan.model.images import BuildMirrorPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,9 @@ class ChartCopyPlan:
         images: Images of its pods, as it names them, each with its copy.
         renamed: Repositories of others that it names, each with the one that stands in for it:
             of the Region, or of a copy that no pod asks for.
+        registries: Patterns of what its images begin with then, before a slash; the build installs
+            no other.
+        login: How the build logs in to the mirror; None where it asks for no login.
     """
 
     repository: str
@@ -39,6 +43,8 @@ class ChartCopyPlan:
     digest: str | None
     images: Mapping[str, str]
     renamed: Mapping[str, str]
+    registries: tuple[str, ...]
+    login: BuildMirrorPlan | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

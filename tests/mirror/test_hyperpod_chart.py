@@ -1,0 +1,127 @@
+"""AWS's HyperPod chart by way of a mirror: packed with its dependencies, installed from there."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hyperpod_chart_build import (
+    FOLDER,
+    NEURON,
+    REMOTE,
+    REMOTE_VERSION,
+    Upstream,
+    build,
+)
+from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
+from tests.support.registries import needs_registries, registry
+from ultrascale.mirror import Copy, copy_all
+from ultrascale.mirror.hyperpod_chart import chart_pushers
+from ultrascale.mirror.tools import find_tool
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, RemoteChartPlan
+
+pytestmark = needs_registries
+VERSION = "0.0.0-gabc"
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
+    with Upstream.serve(tmp_path_factory.mktemp("upstream")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with registry(tmp_path_factory.mktemp("mirror") / "registry") as served:
+        yield served
+
+
+def planned(upstream: Upstream, host: str, **changes: Any) -> ClusterPlan:
+    """Return the plan of a cluster whose chart is the one of ``upstream``."""
+    cluster = make_cluster(pools=[SYSTEM_POOL, HYPERPOD_POOL], images={"mirror": f"{host}/mirror"})
+    plan = assemble(cluster)
+    assert plan.hyperpod_chart is not None
+    assert plan.hyperpod_chart.copy is not None
+    remote = RemoteChartPlan(name=REMOTE, version=REMOTE_VERSION, sha256=upstream.archive_sha256)
+    copy = replace(
+        plan.hyperpod_chart.copy,
+        repository=f"oci://{host}/mirror/upstream/parent",
+        version=VERSION,
+        images={"ours:1": f"{host}/mirror/docker.io/library/ours:1"},
+        renamed={},
+        **changes,
+    )
+    chart = replace(
+        plan.hyperpod_chart,
+        repository=upstream.repository.as_uri(),
+        commit=upstream.commit,
+        folder=FOLDER,
+        folder_sha256=None,
+        remote_charts=(remote,),
+        values={"global": {"image": "ours:1"}},
+        daemon_set_types={NEURON: ("ml.trn1.32xlarge",)},
+        copy=copy,
+    )
+    return replace(plan, hyperpod_chart=chart)
+
+
+def the_copy(plan: ClusterPlan) -> ChartCopyPlan:
+    assert plan.hyperpod_chart is not None
+    assert plan.hyperpod_chart.copy is not None
+    return plan.hyperpod_chart.copy
+
+
+def push(plan: ClusterPlan, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Copy the chart into the mirror, and return its digest."""
+    monkeypatch.setenv("PATH", f"{upstream.tools / 'helm'}:{os.environ['PATH']}")
+    source = f"oci://upstream/parent:{VERSION}"
+    copy = Copy(source=source, target=f"{the_copy(plan).repository}:{VERSION}", used_by=("it",))
+    pushers = chart_pushers(plan, {})
+    assert [*pushers] == [source]
+    (outcome,) = copy_all([copy], {}, find_tool({}), packed=pushers)
+    assert outcome.why == ""
+    return str(outcome.digest)
+
+
+def test_the_chart_is_installed_from_the_mirror_with_the_images_of_the_mirror(
+    upstream: Upstream, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = push(planned(upstream, host), upstream, monkeypatch)
+    plan = planned(upstream, host, digest=digest)
+    assert plan.hyperpod_chart is not None
+
+    outcome = build(upstream, tmp_path, plan.hyperpod_chart)
+
+    assert outcome.code == 0, outcome.output
+    assert "helm upgrade" in " ".join(outcome.calls)
+    images = {
+        container["image"]
+        for each in outcome.objects
+        for container in each["spec"]["template"]["spec"]["containers"]
+    }
+    # The remote chart is in it as well.
+    assert REMOTE in {each["metadata"]["name"] for each in outcome.objects}
+    assert images == {f"{host}/mirror/docker.io/library/ours:1"}
+
+
+def test_a_copy_with_another_digest_or_another_image_is_not_installed(
+    upstream: Upstream, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = push(planned(upstream, host), upstream, monkeypatch)
+    other = planned(upstream, host, digest="sha256:" + "0" * 64).hyperpod_chart
+    elsewhere = planned(upstream, host, digest=digest).hyperpod_chart
+    assert other is not None
+    assert elsewhere is not None
+    values = {"global": {"image": "quay.io/other/image:1"}}
+
+    refused = build(upstream, tmp_path, other)
+    foreign = build(upstream, tmp_path / "foreign", replace(elsewhere, values=values))
+
+    assert refused.code == foreign.code == 1
+    assert f"{digest}, recorded is sha256:0000" in refused.output
+    assert "an image that is not in the mirror: quay.io/other/image:1" in foreign.output
+    assert not any(call.startswith("helm upgrade") for call in (*refused.calls, *foreign.calls))
