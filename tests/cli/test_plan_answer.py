@@ -138,7 +138,8 @@ def test_a_sum_with_spot_at_on_demand_prices_is_not_told_as_a_lower_bound(
 def test_only_quotas_beyond_their_default_are_raised_each_by_its_command(
     ultrascale: Ultrascale,
 ) -> None:
-    answer = json.loads(ultrascale("plan", CLUSTERS[1], "--json").stdout)["answer"]
+    file = ROOT / "clusters" / "hybrid-hyperpod.yaml"
+    answer = json.loads(ultrascale("plan", file, "--json").stdout)["answer"]
 
     codes = [quota["code"] for quota in answer["quotas"]]
     assert answer["quota_count"] == len(codes) == 3
