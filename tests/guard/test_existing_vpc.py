@@ -1,8 +1,10 @@
 """A cluster does not move to another VPC: neither to one that exists, nor back to one of ours."""
 
+from typing import Any
+
 import pytest
 
-from tests.support.changes import Body, body, template
+from tests.support.changes import body, template
 from ultrascale.guard import compare
 
 EXPORTED = {"Fn::ImportValue": "research-network:ExportsOutputRefA"}
@@ -12,7 +14,7 @@ OURS = {
 }
 
 
-def cluster(*subnets: object) -> Body:
+def cluster(*subnets: object) -> Any:
     properties = {"Name": "research", "ResourcesVpcConfig": {"SubnetIds": [*subnets]}}
     return template({"Cluster": body("AWS::EKS::Cluster", properties)})
 
@@ -20,11 +22,11 @@ def cluster(*subnets: object) -> Body:
 @pytest.mark.parametrize("to_existing", [True, False])
 def test_a_move_to_another_vpc_is_refused(to_existing: bool) -> None:
     outputs = {"A": {"Value": {"Ref": "A"}, "Export": {"Name": EXPORTED["Fn::ImportValue"]}}}
-    ours = {
-        "research-network": {**template(OURS), "Outputs": outputs},
+    ours: dict[str, Any] = {
+        "research-network": template(OURS, Outputs=outputs),
         "research-cluster": cluster(EXPORTED),
     }
-    existing = {"research-cluster": cluster("subnet-1", "subnet-2")}
+    existing: dict[str, Any] = {"research-cluster": cluster("subnet-1", "subnet-2")}
     old, new = (ours, existing) if to_existing else (existing, ours)
 
     changes = compare(old, new, region="us-east-1")
