@@ -11,6 +11,8 @@ from ultrascale.documents import mapping
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.network.policies import plan_network_policies
+from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.stacks import planned_layers
 from ultrascale.report.mermaid import topology_diagram
 from ultrascale.report.topology import WIDTHS, draw_topology
@@ -91,3 +93,11 @@ def test_the_picture_says_whose_the_vpc_is() -> None:
     assert f"of account {OWNER}: nothing in it is changed" in drawn
     assert "a transit gateway that is there" in drawn
     assert VPC in "\n".join(topology_diagram(needs))
+
+
+def test_a_policy_that_names_ranges_lets_no_neighbour_of_the_vpc_in() -> None:
+    cluster = loads_own(as_json(existing_document()))
+    large = replace(plan_scale(cluster), policies_of_jobs=False)
+
+    ranges = plan_network_policies(cluster, large).ranges
+    assert ranges == ("10.20.16.0/20", "10.20.32.0/20", "100.64.0.0/18")

@@ -167,7 +167,8 @@ class NetworkPolicyPlan:
     Attributes:
         enforced: Whether the VPC CNI enforces them.
         of_jobs: Whether policies select the pods of jobs, or name them as peers.
-        ranges: Ranges of the VPC, which stand for jobs' pods as peers; empty where selectors do.
+        ranges: Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers;
+            empty where selectors do.
     """
 
     enforced: bool

@@ -5,6 +5,7 @@ A policy over a large job's pods therefore costs every node, and was seen to fre
 """
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from ultrascale import config
 from ultrascale.catalog import scale as limits
@@ -19,8 +20,17 @@ def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkP
     return NetworkPolicyPlan(
         enforced=scale.network_policies,
         of_jobs=of_jobs,
-        ranges=() if of_jobs else tuple(str(each) for each in cluster.network.ranges),
+        ranges=() if of_jobs else tuple(map(str, _pod_ranges(cluster.network))),
     )
+
+
+def _pod_ranges(network: config.Network) -> Iterator[IPv4Network]:
+    """Yield the ranges that pods have addresses of; neighbours in a VPC that exists have others."""
+    if network.vpc is None:
+        yield from network.ranges
+    for subnet in network.subnets:
+        if {"nodes", "accelerated"} & {*subnet.use}:
+            yield subnet.cidr
 
 
 def policy_remarks(plan: NetworkPolicyPlan) -> Iterator[str]:
