@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli.output import say
+from ultrascale.errors import ConfigError
 
 # Of a file that names none; registries of all accounts in the Region have the same way.
 _ANY_ACCOUNT = "123456789012"
@@ -59,7 +60,13 @@ def _of_jobs(cluster: "JobCluster") -> "Iterator[HostUse]":
 
     account = cluster.plan.account or _ANY_ACCOUNT
     for name in cluster.cluster.jobs:
-        for manifest in prepare(cluster, name, account=account).objects:
+        try:
+            manifests = prepare(cluster, name, account=account).objects
+        except ConfigError as error:
+            # A template may leave keys to `submit`.
+            say(f"note: job {name} is not read: {'; '.join(error.mistakes)}", err=True)
+            continue
+        for manifest in manifests:
             yield from read_document(manifest, f"job {name}", cluster.plan.region)
 
 

@@ -35,9 +35,11 @@ _NO_GROUPS = ("k8s.io", "kubernetes.io", "volcano.sh", "nvidia.com", "aws.amazon
 _PRINCIPAL = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.amazonaws\.com(?:\.cn)?")
 _PRINCIPAL_PLACE = re.compile(
     r"\.(?:Principal\.Service|Condition\.\w+\.(?:iam:PassedToService|kms:ViaService"
-    r"|sts:AWSServiceName|aws:CalledVia|aws:SourceService))(?:\.\d+)?$"
+    r"|ec2:AuthorizedService|sts:AWSServiceName|aws:CalledVia|aws:SourceService))(?:\.\d+)?$"
 )
 _PUBLIC_CHARTS = "oci://(?P<registry>public.ecr.aws)*"
+_CDK_ISSUES = "https://github.com/aws/aws-cdk/issues/"
+_KUSTOMIZED = re.compile(r"\.EnvironmentVariables\.\d+\.Value\.images\.\d+\.name$")
 _FILE_SYSTEM = re.compile(r"fs-[0-9a-f]+\.(?:fsx|efs)\.[a-z0-9-]+\.amazonaws\.com")
 
 
@@ -112,6 +114,20 @@ def _is_pattern_of_the_cdk(use: HostUse, _: ClusterPlan) -> bool:
     return use.text == _PUBLIC_CHARTS and use.file.endswith("/helm/__init__.py")
 
 
+def _is_replaced(use: HostUse, plan: ClusterPlan) -> bool:
+    return plan.mirror is not None and _KUSTOMIZED.search(use.place) is not None
+
+
+def _is_link(use: HostUse, _: ClusterPlan) -> bool:
+    in_dashboard = ".DashboardBody." in use.place and use.place.endswith(".properties.markdown")
+    return use.form == "URL" and (in_dashboard or _CDK_ISSUES in use.text)
+
+
+def _is_mail_address(use: HostUse, _: ClusterPlan) -> bool:
+    at, host = use.text.partition("@")[1:]
+    return bool(at) and host == use.host and use.place.endswith(".Properties.Endpoint")
+
+
 KNOWN: tuple[Known, ...] = (
     Known(
         reason="a name of an API, a label or a resource of Kubernetes, which nothing resolves",
@@ -130,6 +146,9 @@ KNOWN: tuple[Known, ...] = (
         holds=_is_public_index,
     ),
     Known(reason="a Python module", holds=_is_build_backend),
+    Known(reason="a name that kustomize replaces by the copy in the mirror", holds=_is_replaced),
+    Known(reason="a link for people, in a dashboard or a message", holds=_is_link),
+    Known(reason="an address of mail, which SNS sends", holds=_is_mail_address),
     Known(reason="advice in a message of the training programs", holds=_is_advice),
     Known(
         reason="a pattern by which the CDK's handler knows charts of Amazon ECR Public",
