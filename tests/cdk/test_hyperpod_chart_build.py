@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.chart_registry import serve_chart
 from tests.support.hyperpod_chart_build import (
     FOLDER,
     NEURON,
@@ -17,7 +18,13 @@ from tests.support.hyperpod_chart_build import (
     build,
 )
 from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
-from ultrascale.plan.model import HyperPodChartPlan, RemoteChartPlan
+from ultrascale.plan.model import (
+    BuildMirrorPlan,
+    ChartCopyPlan,
+    HyperPodChartPlan,
+    RemoteChartPlan,
+)
+from ultrascale_constructs.hyperpod_chart import chart_variables
 
 PENDING = "status in (pending-install,pending-upgrade,pending-rollback)"
 
@@ -202,6 +209,80 @@ def test_a_chart_that_lacks_what_is_placed_by_name_is_not_installed(
     assert outcome.code != 0
     assert "the chart has no renamed" in outcome.output
     assert outcome.calls == []
+
+
+class TestCopy:
+    """A chart in a mirror: where nothing leads to GitHub."""
+
+    MIRROR = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror"
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def copied(
+        upstream: Upstream, plan: HyperPodChartPlan, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[HyperPodChartPlan]:
+        """Return a plan whose chart lies in a mirror, and comes from nowhere else."""
+        archive = upstream.packed(tmp_path_factory.mktemp("packed"), "0.0.0-g1")
+        with serve_chart(archive, "parent", "0.0.0-g1") as (location, digest):
+            copy = ChartCopyPlan(
+                repository=location,
+                version="0.0.0-g1",
+                digest=digest,
+                images={"ours:1": f"{TestCopy.MIRROR}/ours:1"},
+                renamed={},
+                login=BuildMirrorPlan(
+                    host="", account="111122223333", region="us-east-1", prefix="mirror"
+                ),
+                registries=(TestCopy.MIRROR,),
+            )
+            yield replace(
+                plan,
+                copy=copy,
+                repository="file:///nowhere",
+                values={"global": {"image": "ours:1"}},
+            )
+
+    def test_it_is_installed_from_there_with_its_images(
+        self, upstream: Upstream, copied: HyperPodChartPlan, tmp_path: Path
+    ) -> None:
+        outcome = build(upstream, tmp_path, copied)
+
+        assert outcome.code == 0, outcome.output
+        assert {each["metadata"]["name"] for each in outcome.objects} == {
+            *("agent", NEURON, "op", REMOTE)
+        }
+        assert pod(outcome, "agent")["containers"][0]["image"] == f"{self.MIRROR}/ours:1"
+        assert "aws ecr get-login-password --region us-east-1" in outcome.calls
+        (login,) = (call for call in outcome.calls if call.startswith("helm registry login"))
+        assert "--password-stdin 127.0.0.1:" in login
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"CHART_COPY_DIGEST": f"sha256:{WRONG}"}, f"recorded is sha256:{WRONG}"),
+            ({"CHART_COPY_VERSION": "0.0.0-g2"}, "0.0.0-g2"),
+            ({"IMAGE_REGISTRIES": "*.dkr.ecr.eu-west-1.amazonaws.com"}, "is not in the mirror"),
+        ],
+        ids=["another digest", "another version", "an image of elsewhere"],
+    )
+    def test_what_is_not_as_recorded_never_reaches_the_cluster(
+        self,
+        upstream: Upstream,
+        copied: HyperPodChartPlan,
+        tmp_path: Path,
+        changes: dict[str, str],
+        said: str,
+    ) -> None:
+        outcome = build(upstream, tmp_path, copied, **changes)
+
+        assert outcome.code != 0
+        assert said in outcome.output
+        assert not any("upgrade" in call for call in outcome.calls)
+
+    def test_it_is_told_of_no_public_host(self, copied: HyperPodChartPlan) -> None:
+        told = chart_variables(copied)
+
+        assert not {"CHART_REPOSITORY", "CHART_COMMIT", "REMOTE_CHARTS"} & told.keys()
 
 
 class TestCluster:

@@ -108,6 +108,17 @@ class Upstream:
         _git(self.repository, "commit", "--quiet", "--allow-empty", "--message", "chart")
         return _git(self.repository, "rev-parse", "HEAD")
 
+    def packed(self, folder: Path, version: str) -> Path:
+        """Pack the chart of the commit with its dependencies into ``folder``."""
+        root = folder / "source"
+        _run(["git", "clone", "--quiet", self.repository, root], cwd=folder)
+        _git(root, "checkout", "--quiet", self.commit)
+        helm = self.tools / "helm/helm"
+        _run([helm, "dependency", "update", root / FOLDER], cwd=folder)
+        _run([helm, "package", root / FOLDER, "--version", version], cwd=folder)
+        (archive,) = folder.glob("*.tgz")
+        return archive
+
     @classmethod
     @contextmanager
     def serve(cls, folder: Path) -> Generator[Self]:
