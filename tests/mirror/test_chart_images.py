@@ -1,0 +1,84 @@
+"""The list of images in charts against the charts' sources, rendered by Helm with our values.
+
+The sources are other projects': ULTRASCALE_CHARTS names a folder that holds them, as folders
+`karpenter`, `karpenter-crd`, `kueue` and `jobset`.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.helm_tools import HELM, unpack_tools
+from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
+from ultrascale.catalog import jobset, karpenter, kueue
+from ultrascale.catalog.chart_images import chart_images
+from ultrascale.plan.cluster import assemble
+from ultrascale.sbom.images import container_images
+from ultrascale_constructs.karpenter import controller_values
+from ultrascale_constructs.queueing import jobset_values, kueue_values
+
+CHARTS = os.environ.get("ULTRASCALE_CHARTS")
+pytestmark = pytest.mark.skipif(CHARTS is None, reason="ULTRASCALE_CHARTS names no folder")
+MIRROR = "registry.example.com/mirror"
+LOCATIONS = {
+    "karpenter": karpenter.CHART,
+    "karpenter-crd": karpenter.CRD_CHART,
+    "kueue": kueue.CHART,
+    "jobset": jobset.CHART,
+}
+
+
+def values() -> Mapping[str, Mapping[str, object]]:
+    """Return the values of each chart in a cluster with a mirror."""
+    pools = [SYSTEM_POOL, pool_document(provisioner="karpenter")]
+    cluster = make_cluster(
+        pools=pools,
+        karpenter={"version": karpenter.NEWEST_VERSION},
+        scheduling={"queueing": "kueue"},
+        images={"mirror": MIRROR},
+    )
+    plan = assemble(cluster)
+    assert plan.karpenter is not None
+    assert plan.kueue is not None
+    return {
+        "karpenter": controller_values(plan.karpenter, cluster_name=plan.name),
+        "karpenter-crd": {},
+        "kueue": kueue_values(plan.kueue),
+        "jobset": jobset_values(plan.kueue),
+    }
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack_tools(tmp_path_factory.mktemp("tools"), (HELM,)) / HELM
+
+
+@pytest.mark.parametrize("name", LOCATIONS)
+def test_every_image_of_a_chart_is_on_its_list_and_comes_from_the_mirror(
+    name: str, helm: Path, tmp_path: Path
+) -> None:
+    assert CHARTS is not None
+    folder = Path(CHARTS, name)
+    given = tmp_path / "values.json"
+    given.write_text(json.dumps(values()[name]))
+    rendered = subprocess.run(
+        [helm, "template", name, folder, "--values", given, "--include-crds"],
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    version = str(yaml.safe_load((folder / "Chart.yaml").read_text())["version"])
+
+    found = {
+        image.partition("@")[0].rpartition(":")[0]
+        for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
+        for image in container_images(document)
+    }
+
+    listed = chart_images(LOCATIONS[name], version.removeprefix("v"))
+    assert found == {f"{MIRROR}/{image.rpartition(':')[0]}" for image in listed}
