@@ -1,9 +1,11 @@
 """Copies between two registries by skopeo: digests, platforms and charts stay as they are."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.pools import make_cluster
 from tests.support.registries import (
     needs_registries,
     platforms_of,
@@ -12,7 +14,10 @@ from tests.support.registries import (
     registry,
 )
 from ultrascale.mirror import Copy, check_copies, copy_all
+from ultrascale.mirror.session import copy_into
 from ultrascale.mirror.tools import find_tool
+from ultrascale.mirror_lock import lock_text, read_mirror_lock
+from ultrascale.plan.cluster import assemble
 
 pytestmark = needs_registries
 BOTH = ("linux/amd64", "linux/arm64")
@@ -102,3 +107,22 @@ def test_a_registry_that_does_not_answer_is_not_taken_for_one_without_the_image(
     assert outcome.state == "failed"
     assert "cannot be asked" in outcome.why
     assert finding.state == "unknown"
+
+
+def test_the_record_has_what_was_copied_and_keeps_what_others_have_copied(
+    hosts: tuple[str, str], tmp_path: Path
+) -> None:
+    publisher, mirror = hosts
+    digest = push_image(publisher, "team/recorded", "v1", "linux/amd64")
+    there, absent = (
+        copy_of(publisher, mirror, f"team/{name}:v1") for name in ("recorded", "nowhere")
+    )
+    plan = assemble(make_cluster(images={"mirror": f"{mirror}/mirror"}))
+    file, lock = tmp_path / "cluster.yaml", tmp_path / "mirror.lock"
+
+    assert [each.state for each in copy_into(file, plan, [absent])] == ["failed"]
+    assert not lock.exists()
+    others = {"quay.io/other/app:1": "sha256:" + "c" * 64}
+    lock.write_text(lock_text(others))
+    assert [each.state for each in copy_into(file, plan, [absent, there])] == ["failed", "copied"]
+    assert read_mirror_lock(tmp_path).digests == {**others, there.source: digest}

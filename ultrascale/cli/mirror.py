@@ -98,9 +98,10 @@ def _copy(
     failed = 0
     for outcome in copy_into(file, cluster.plan, copies, profile=profile, renew=renew):
         failed += outcome.state == "failed"
-        say(f"{outcome.copy.source}: {outcome.why or outcome.state}", err=outcome.state == "failed")
+        # A reason names the reference that it is about.
+        say(outcome.why or f"{outcome.copy.source}: {outcome.state}", err=bool(outcome.why))
     if failed:
-        say(f"{failed} not copied; mirror.lock has the others", err=True)
+        say(f"{failed} not copied; mirror.lock has what was", err=True)
         raise typer.Exit(1)
     say("mirror.lock is written; synthesize again, and keep it in version control")
 

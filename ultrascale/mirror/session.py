@@ -54,7 +54,8 @@ def copy_into(
                     digests[outcome.copy.source] = outcome.digest
                 yield outcome
         finally:
-            (file.parent / FILE).write_text(lock_text(digests), encoding="utf-8")
+            if digests:
+                (file.parent / FILE).write_text(lock_text(digests), encoding="utf-8")
 
 
 def check_in(

@@ -30,6 +30,8 @@ _ABSENT = re.compile(
     re.IGNORECASE,
 )
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
+# A line of skopeo's log.
+_LOGGED = re.compile(r'level=fatal msg="(.*)"$')
 # As crane and Docker take them.
 _LOCAL = re.compile(r"(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?/")
 
@@ -63,8 +65,7 @@ class CopyTool:
             words = ["copy", source, target]
         else:
             words = ["copy", "--all", "--preserve-digests"]
-            words += [f"--src-tls-verify={_verifies(source)}"]
-            words += [f"--dest-tls-verify={_verifies(target)}"]
+            words += [*_plain("src-", source), *_plain("dest-", target)]
             words += [f"docker://{source}", f"docker://{target}"]
         answer = self._run(words)
         if answer.returncode:
@@ -79,8 +80,7 @@ class CopyTool:
         if self.program == "crane":
             words = ["digest", reference]
         else:
-            words = ["inspect", "--raw", f"--tls-verify={_verifies(reference)}"]
-            words += [f"docker://{reference}"]
+            words = ["inspect", "--raw", *_plain("", reference), f"docker://{reference}"]
         answer = self._run(words)
         if answer.returncode:
             if _ABSENT.search(_text(answer.stderr)):
@@ -147,8 +147,9 @@ def untagged(reference: str) -> str:
     return f"{head}{slash}{last.partition(':')[0]}"
 
 
-def _verifies(reference: str) -> str:
-    return "false" if is_local(reference) else "true"
+def _plain(side: str, reference: str) -> Sequence[str]:
+    """Return the option of skopeo for plain HTTP; elsewhere the user's own settings hold."""
+    return [f"--{side}tls-verify=false"] if is_local(reference) else []
 
 
 def is_local(reference: str) -> bool:
@@ -159,7 +160,10 @@ def is_local(reference: str) -> bool:
 def _said(answer: "subprocess.CompletedProcess[bytes]") -> str:
     """Return the last line that a program printed about its error."""
     lines = [line for line in _text(answer.stderr or answer.stdout).splitlines() if line.strip()]
-    return lines[-1].strip() if lines else f"status {answer.returncode}"
+    if not lines:
+        return f"status {answer.returncode}"
+    logged = _LOGGED.search(lines[-1])
+    return lines[-1].strip() if logged is None else logged[1].replace('\\"', '"')
 
 
 def _text(output: bytes) -> str:
