@@ -164,6 +164,7 @@ def prepare(
         *plan_jobs.mistakes_of(request, wrong_keys),
         *(chart_values.mistakes_of(request) if reading.translated else ()),
         *_closed_windows(request, now),
+        *_uncopied(request),
     )
     if mistakes or not reading.is_sound:
         raise reading.refusal(mistakes)
@@ -219,6 +220,22 @@ def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
     if now is None or len(windows) < len(pools) or not windows:
         return False
     return now >= max(window.usable_until for window in windows)
+
+
+def _uncopied(request: JobRequest) -> Iterator[config.Mistake]:
+    """Yield images that nobody has copied into the mirror: their pods would wait for ever.
+
+    Only of a job that is sent: a copy is made from a file that is right so far.
+    """
+    mirror = request.mirror
+    if mirror is None or not mirror.is_recorded:
+        return
+    for part in request.roles or (request,):
+        name = part.image
+        if name.startswith(f"{mirror.location}/") and "@" not in name:
+            at = ("roles", part.role, "image") if part.role else ("image",)
+            wrong = "not in mirror.lock, so that the mirror may lack it"
+            yield config.Mistake(at, wrong, "run `ultrascale mirror FILE copy`", repr(name))
 
 
 def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:

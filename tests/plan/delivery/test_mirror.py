@@ -163,6 +163,9 @@ def test_a_job_pulls_its_image_and_the_check_before_it_from_the_mirror(tmp_path:
     file.write_text(as_text(document))
 
     prepared = prepare(file, "try")
+    (tmp_path / FILE).write_text(json.dumps({"digests": {VOLCANO: DIGEST}}))
+    with pytest.raises(ConfigError, match=r"image: not in mirror.lock.*mirror FILE copy"):
+        prepare(file, "try")
     sent = [prepared.objects, *(check.job.objects for check in prepared.checks)]
 
     pulled = {image for objects in sent for image in container_images(objects)}
