@@ -16,6 +16,7 @@ from ultrascale.plan.names import (
     EDIT_ROLE,
     QUEUE_LABEL,
     QUEUE_ROLE,
+    VOLCANO_GROUP_ANNOTATIONS,
     VOLCANO_QUEUE_ANNOTATION,
     VOLCANO_SCHEDULER,
     access_group,
@@ -59,7 +60,7 @@ class _Judged:
         asks: True where it asks for an accelerator.
         named: True where it names a queue.
         queue: The queue that it names.
-        deletes: Whether its deletion is judged: of what waits in a queue of others.
+        deletes: Whether its deletion is judged.
     """
 
     name: str
@@ -69,7 +70,7 @@ class _Judged:
     asks: str
     named: str = "false"
     queue: str = '""'
-    deletes: bool = False
+    deletes: bool = True
 
 
 class QueueAccessChart(cdk8s.Chart):
@@ -104,7 +105,6 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
             asks="true",
             named='has(thing.spec.queue) && thing.spec.queue != ""',
             queue="thing.spec.queue",
-            deletes=True,
         )
         yield _Judged(
             name="jobs",
@@ -114,11 +114,13 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
             asks=of_job,
             named=_annotated("thing.spec.template"),
             queue=f'thing.spec.template.metadata.annotations["{VOLCANO_QUEUE_ANNOTATION}"]',
-            deletes=True,
         )
         return
+    # Kueue holds a job below another one to that one's queue and quota, whatever the job names.
+    # Source: https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/reconciler.go
     label = {
         "named": (
+            "!has(thing.metadata.ownerReferences) && "
             f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
             f'thing.metadata.labels["{QUEUE_LABEL}"] != ""'
         ),
@@ -130,7 +132,6 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         version="v1",
         resources=("jobs",),
         asks=of_job,
-        deletes=True,
         **label,
     )
     yield _Judged(
@@ -139,7 +140,6 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         version="v1alpha2",
         resources=("jobsets",),
         asks=jobset_asks_for("thing", wanted),
-        deletes=True,
         **label,
     )
 
@@ -147,10 +147,11 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
 def _annotated(template: str) -> str:
     """Return the expression that is true of pods that Volcano schedules from a queue they name."""
     of_pods = f"{template}.metadata.annotations"
+    in_no_group = "".join(f' && !("{name}" in {of_pods})' for name in VOLCANO_GROUP_ANNOTATIONS)
     return (
         f"has({template}.metadata) && has({of_pods}) && "
         f'"{VOLCANO_QUEUE_ANNOTATION}" in {of_pods} && has({template}.spec.schedulerName) && '
-        f'{template}.spec.schedulerName == "{VOLCANO_SCHEDULER}"'
+        f'{template}.spec.schedulerName == "{VOLCANO_SCHEDULER}"{in_no_group}'
     )
 
 
@@ -164,6 +165,8 @@ def _others(plan: QueueAccessPlan) -> Iterator[_Judged]:
         version="v1",
         resources=("pods",),
         asks=asks_for("thing.spec", wanted),
+        # Nothing in a pod tells whose job it belongs to, and people delete those that hang.
+        deletes=False,
     )
     yield _Judged(
         name="services",
@@ -193,9 +196,9 @@ def _policy(name: str, judged: _Judged) -> JsonObject:
     own = f"({judged.named}) && ({_OWN} + {judged.queue}) in request.userInfo.groups"
     free = f"!({judged.named}) && !({judged.asks})"
     new = f'request.operation == "DELETE" || ({_of("object", own)}) || ({_of("object", free)})'
-    # What names no queue of the role's is another's, also where it asks for no accelerator.
-    other = f"({judged.named}) && !(({_OWN} + {judged.queue}) in request.userInfo.groups)"
-    old = f'request.operation == "CREATE" || !({_of("oldObject", other)})'
+    old = (
+        f'request.operation == "CREATE" || ({_of("oldObject", own)}) || ({_of("oldObject", free)})'
+    )
     conditions: list[Json] = [
         {"name": "has-queues", "expression": _HAS_QUEUES},
         {"name": "has-no-other-right", "expression": _HAS_ALL},

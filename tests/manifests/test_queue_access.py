@@ -111,6 +111,22 @@ def test_what_submit_sends_to_another_queue_is_refused(kind: str) -> None:
 
 CHECK = {"labels": {"ultrascale.dev/check": "fabric"}}
 VOLCANO = {"annotations": {"scheduling.volcano.sh/queue-name": "research"}}
+RESEARCH = {"kueue.x-k8s.io/queue-name": "research"}
+JOBSET = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "name": "of-ops",
+    "uid": "1",
+    "controller": True,
+}
+
+
+def volcano_job(**annotations: str) -> Thing:
+    template = pods(GPU, annotations=VOLCANO["annotations"] | annotations)
+    template["spec"]["schedulerName"] = "volcano"
+    return {"metadata": {}, "spec": {"template": template}}
+
+
 PAST: dict[str, tuple[str, str, str, Thing]] = {
     "pod": ("volcano", "", "pods", pods(GPU)),
     "pod under Kueue": ("kueue", "", "pods", pods(GPU)),
@@ -126,6 +142,24 @@ PAST: dict[str, tuple[str, str, str, Thing]] = {
         "batch",
         "jobs",
         {"metadata": {}, "spec": {"template": pods(GPU, **VOLCANO)}},
+    ),
+    "Job in the PodGroup of another": (
+        "volcano",
+        "batch",
+        "jobs",
+        volcano_job(**{"scheduling.k8s.io/group-name": "of-ops"}),
+    ),
+    "Job in the PodGroup of another, by Volcano's own name": (
+        "volcano",
+        "batch",
+        "jobs",
+        volcano_job(**{"scheduling.volcano.sh/group-name": "of-ops"}),
+    ),
+    "Job below an admitted JobSet, whose quota Kueue takes for both": (
+        "kueue",
+        "batch",
+        "jobs",
+        of_template(GPU, labels=RESEARCH, ownerReferences=[JOBSET]),
     ),
     "Job under Kueue": ("kueue", "batch", "jobs", of_template(GPU)),
     "Job that says it is a check": ("kueue", "batch", "jobs", of_template(GPU, **CHECK)),
@@ -153,6 +187,33 @@ def test_accelerators_past_the_queues_are_refused(
 ) -> None:
     assert refused(engine, resource, thing, group=group)
     assert not refused(engine, resource, thing, group=group, role="Free")
+
+
+def test_a_job_that_names_its_queue_in_its_pods_is_taken() -> None:
+    assert not refused("volcano", "jobs", volcano_job())
+
+
+OTHERS: dict[str, tuple[str, str, str, Thing]] = {
+    "Job of a JobSet": (
+        "kueue",
+        "batch",
+        "jobs",
+        of_template(GPU, ownerReferences=[JOBSET]),
+    ),
+    "service": ("kueue", "apps", "deployments", of_template(GPU)),
+    "service under Volcano": ("volcano", "apps", "statefulsets", of_template(GPU)),
+}
+
+
+@for_each(OTHERS)
+def test_what_others_run_on_accelerators_is_left_alone(
+    engine: str, group: str, resource: str, thing: Thing
+) -> None:
+    emptied = thing | {"spec": of_template(CPU)["spec"]}
+
+    assert refused(engine, resource, None, group=group, old=thing)
+    assert refused(engine, resource, emptied, group=group, old=thing)
+    assert not refused(engine, resource, None, group=group, old=thing, role="Free")
 
 
 FREE: dict[str, tuple[str, str, str, Thing]] = {

@@ -37,6 +37,9 @@ Source: as above.
 # them, one for all pods of an owner.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/podgroup/pg_controller_handler.go
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+# A pod that names a PodGroup joins it, and waits in its queue, whatever queue the pod names.
+# Source: https://github.com/volcano-sh/apis/blob/v1.15.0/pkg/apis/scheduling/v1beta1/labels.go
+GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 # The scheduler tries pods of a task that it found no node for once in a round, not each of them.
 # Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/api/job_info.go
 TASK_ANNOTATION = "volcano.sh/task-spec"

@@ -300,6 +300,7 @@ QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 # By them Volcano schedules pods that are of no Volcano Job.
 VOLCANO_QUEUE_ANNOTATION, VOLCANO_SCHEDULER = volcano.QUEUE_ANNOTATION, volcano.SCHEDULER
+VOLCANO_GROUP_ANNOTATIONS = volcano.GROUP_ANNOTATIONS
 
 
 def queue_priority(priority_class: str) -> str:
