@@ -118,21 +118,20 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         return
     # Kueue holds a job below another one to that one's queue and quota, whatever the job names.
     # Source: https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/reconciler.go
-    label = {
-        "named": (
-            "!has(thing.metadata.ownerReferences) && "
-            f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
-            f'thing.metadata.labels["{QUEUE_LABEL}"] != ""'
-        ),
-        "queue": f'thing.metadata.labels["{QUEUE_LABEL}"]',
-    }
+    named = (
+        "!has(thing.metadata.ownerReferences) && "
+        f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
+        f'thing.metadata.labels["{QUEUE_LABEL}"] != ""'
+    )
+    queue = f'thing.metadata.labels["{QUEUE_LABEL}"]'
     yield _Judged(
         name="jobs",
         group="batch",
         version="v1",
         resources=("jobs",),
         asks=of_job,
-        **label,
+        named=named,
+        queue=queue,
     )
     yield _Judged(
         name="jobsets",
@@ -140,7 +139,8 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         version="v1alpha2",
         resources=("jobsets",),
         asks=jobset_asks_for("thing", wanted),
-        **label,
+        named=named,
+        queue=queue,
     )
 
 
