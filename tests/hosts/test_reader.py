@@ -19,6 +19,10 @@ _URL = f"https://{_HOST}/file"
 _REGION = "us-east-1"
 
 
+# Base64 of it, compressed, takes two lines and ends without a padding.
+_UNPADDED = f"#!/bin/sh\nset -eu\ncurl --fail --silent {_URL} | bash -x\n".encode()
+
+
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
@@ -90,6 +94,13 @@ _TEMPLATES: dict[str, Json] = {
             "MIME-Version: 1.0\n\n--B\nContent-Transfer-Encoding: base64\n\n"
             + _lines(f"#!/bin/bash\nset -e\ndnf update\ncurl --fail --silent {_URL} | bash -x\n")
             + "\n--B--"
+        )
+    },
+    "gzip in encoded user data": {
+        "UserData": _base64(
+            "MIME-Version: 1.0\n\n--B\nContent-Transfer-Encoding: base64\n\n"
+            + base64.encodebytes(gzip.compress(_UNPADDED, mtime=0)).decode()
+            + "--BOUNDARY--"
         )
     },
     "quoted-printable user data": {
@@ -195,6 +206,25 @@ def test_a_host_that_a_command_means_is_found_although_nothing_names_it(
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "host"),
+    [
+        ("a.py", 'R = "eu-west-1"\nboto3.client("ec2", region_name=R)', "ec2.eu-west-1"),
+        ("a.py", 'boto3.resource("s3", "eu-west-1")', "s3.eu-west-1"),
+        ("a.py", 'Session(region_name="eu-west-1").client("ecr")', "api.ecr.eu-west-1"),
+        ("a.sh", "aws ecr get-login-password --region eu-west-1", "api.ecr.eu-west-1"),
+        ("a.sh", 'R=eu-west-1\naws --region "$R" kms decrypt', "kms.eu-west-1"),
+    ],
+)
+def test_a_client_of_another_region_means_its_endpoint(name: str, text: str, host: str) -> None:
+    assert _hosts(name, text) == {f"{host}.amazonaws.com"}
+
+
+def test_commands_in_the_own_region_and_clients_of_no_constant_region_mean_no_host() -> None:
+    assert not _hosts("a.sh", f"aws eks list-clusters --region {_REGION}")
+    assert not _hosts("a.py", 'boto3.client("ec2", region_name=region)')
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "python3 -m pip install --no-index wheels/*.whl",
@@ -212,12 +242,19 @@ def test_an_address_of_the_internet_is_a_host(address: str) -> None:
     assert found in ("198.51.100.7", "2001:db8::7")
 
 
+def test_an_address_alone_is_a_host() -> None:
+    assert _hosts("a.sh", "echo nameserver 2001:db8::7") == {"2001:db8::7"}
+    assert _hosts("a.sh", "ntpdate 198.51.100.7") == {"198.51.100.7"}
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "http://169.254.169.254/latest",
         "http://[fd00:ec2::254]/latest",
         "http://localhost:8080/",
+        "nameserver fd00:ec2::253",
+        "at 23:59:59 std::map 2600:1f00::/24",
         "cidr 0.0.0.0/0, 10.1.2.3 and 100.64.0.0/10",
         "bash install.sh && python3 handler.py",
         "version 1.2.3 of lambdas.builds.handler.on_event",

@@ -7,7 +7,7 @@ import html
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from urllib.parse import unquote
@@ -93,19 +93,23 @@ def text_of(content: bytes) -> str | None:
 
 def _base64(text: str) -> Iterator[str]:
     for match in _BASE64.finditer(text):
-        raw = re.sub(r"\s", "", match[0]).rstrip("=").replace("-", "+").replace("_", "/")
+        raw = re.sub(r"\s", "", match[0]).rstrip("=")
         if raw.isalpha() and (raw.islower() or raw.isupper()):
             continue
-        candidates = [raw]
-        if "\n" in match[0]:
-            candidates += match[0].split()
-        for candidate in candidates:
+        for candidate in (raw, *_runs(match[0].split())):
             if (found := _from_base64(candidate)) is not None and len(found) > 3:
                 yield found
 
 
+def _runs(lines: Sequence[str]) -> Iterator[str]:
+    """Yield each line, and all but the outermost, which may be words such as a boundary."""
+    if len(lines) > 1:
+        yield from lines
+        yield from map("".join, (lines[:-1], lines[1:], lines[1:-1]))
+
+
 def _from_base64(raw: str) -> str | None:
-    raw = raw.rstrip("=")
+    raw = raw.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         content = base64.b64decode(raw + "=" * (-len(raw) % 4))
     except (binascii.Error, ValueError):

@@ -27,6 +27,9 @@ _NAME = re.compile(
 )
 # Behind a colon stands the tag of an image.
 _ADDRESS = re.compile(r"(?<![\w.-])(?<!\w:)(?P<address>(?:\d{1,3}\.){3}\d{1,3})(?![\w-]|\.\w|/\d)")
+# Every address of the internet begins so; a time and the name of a class do not.
+# Source: https://www.iana.org/assignments/ipv6-unicast-address-assignments
+_ADDRESS_6 = re.compile(r"(?<![\w:.])[23][0-9a-f]{3}(?::[0-9a-f]{0,4}){2,7}(?![\w:]|/\d)", re.I)
 # What files end in, and domains as well: `install.sh` is a file, `karpenter.sh/v1` is not one.
 _SUFFIXES = frozenset(
     (
@@ -76,6 +79,9 @@ def names_in(text: str) -> Iterator[Name]:
     if "://" in text:
         for match in _URL.finditer(text):
             yield from _of_url(match["host"])
+    if text.count(":") > 1:
+        for match in _ADDRESS_6.finditer(text):
+            yield from _of_address(match[0])
     if "." not in text:
         return
     for match in _NAME.finditer(text):

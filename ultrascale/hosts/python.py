@@ -4,6 +4,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
+from ultrascale.hosts import clients
 from ultrascale.hosts.names import UNKNOWN
 
 _LONGEST = 100_000
@@ -39,9 +40,32 @@ def _texts(tree: ast.Module) -> Iterator[str]:
             found = _fold(node, values)
             if found is not None and not isinstance(node, ast.Name):
                 yield found
+            if isinstance(node, ast.Call) and (endpoint := _endpoint(node, values)):
+                yield endpoint
             if isinstance(node, ast.Constant | ast.BinOp | ast.JoinedStr) and found is not None:
                 continue
         waiting += ast.iter_child_nodes(node)
+
+
+def _endpoint(node: ast.Call, values: Mapping[str, str]) -> str | None:
+    """Return the endpoint of a client of the AWS SDK whose service and Region are constant."""
+    function = node.func
+    name = getattr(function, "attr", getattr(function, "id", None))
+    if name not in ("client", "resource", "create_client") or not node.args:
+        return None
+    calls = [node]
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Call):
+        # A session, made for this client alone.
+        calls.append(function.value)
+    regions = [
+        *node.args[1:2],
+        *(each.value for call in calls for each in call.keywords if each.arg == "region_name"),
+    ]
+    if not regions:
+        return None
+    service, region = _fold(node.args[0], values), _fold(regions[0], values)
+    host = clients.endpoint(service, region) if service and region else None
+    return host and f"https://{host}"
 
 
 def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ultrascale.catalog import image_references
 from ultrascale.documents import Json
-from ultrascale.hosts import commands, encodings, python, templates
+from ultrascale.hosts import clients, commands, encodings, python, templates
 from ultrascale.hosts.archives import is_library, members
 from ultrascale.hosts.names import UNKNOWN, Form, Name, names_in
 from ultrascale.hosts.parts import documents_in, environment_of, is_api_name, read_json, read_yaml
@@ -254,6 +254,8 @@ class _Reader:
             yield from self._use(found, text, at)
         for found, command in commands.implied_hosts(text):
             yield from self._use(found, command, at)
+        for host, command in clients.of_commands(text, self._region):
+            yield from self._use(Name(host, "command"), command, at)
         for image in (*commands.pulled_images(text), *_IMAGE_LINE.findall(text)):
             yield from self._of_image(image, at)
 
