@@ -9,6 +9,7 @@ import base64
 import gzip
 import io
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any
 PLAIN = "plain"
 
 JOB = "train.yaml"
-"""File of the job ``train`` in a prepared folder."""
+"""File of the job ``train`` in a folder of `planted`."""
 
 _HANDLER = "asset.*/lambdas/node_groups/handler.py"
 _FRAMEWORK = "asset.*/framework.js"
@@ -50,10 +51,10 @@ class Plant:
     change: Callable[[Path], None]
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.encoding}: {self.host}"
+        return f"{self.kind}, {self.encoding}"
 
 
-def prepare(plant: Plant, assembly: Path, job: str, into: Path) -> Path:
+def planted(plant: Plant, assembly: Path, job: str, into: Path) -> Path:
     """Copy the files of ``plant`` from ``assembly`` into an empty folder, and plant it there.
 
     Args:
@@ -94,7 +95,9 @@ def _after(pattern: str, line: str, *new: str) -> Callable[[Path], None]:
 
 
 def _resource(template: dict[str, Any], name: str) -> dict[str, Any]:
-    (found,) = (body for key, body in template["Resources"].items() if key.startswith(name))
+    """Return the properties of the resource whose id is ``name`` and the CDK's hash."""
+    logical_id = re.compile(f"{name}[0-9A-F]{{8}}")
+    (found,) = (body for key, body in template["Resources"].items() if logical_id.fullmatch(key))
     return found["Properties"]
 
 
@@ -259,7 +262,7 @@ def _zipped_function(folder: Path) -> None:
         "Properties": {
             "Code": {"S3Bucket": bucket, "S3Key": f"{_ZIP}.zip"},
             "Handler": "pager.handler.handler",
-            "Role": {"Fn::GetAtt": ["NodeGroupFunctionsRole36B12584", "Arn"]},
+            "Role": _resource(template, "NodeGroupFunctionsFunction")["Role"],
             "Runtime": "python3.14",
         },
         "Metadata": {"aws:asset:path": f"asset.{_ZIP}.zip", "aws:asset:property": "Code"},
@@ -324,13 +327,13 @@ PLANTS = (
     ),
     Plant(
         kind="template property",
-        encoding="Fn::Join with the URL suffix of the partition",
+        encoding="joined by CloudFormation",
         host="sts.eu-west-1.amazonaws.com",
         files=("estate-karpenter.template.json",),
         place=("estate-karpenter", "ChartsProviderHandler"),
         change=_property(
             "estate-karpenter.template.json",
-            "ChartsProviderHandler3",
+            "ChartsProviderHandler",
             _variable(
                 "AWS_ENDPOINT_URL_STS",
                 {"Fn::Join": ["", ["https://sts.eu-west-1", ".", {"Ref": "AWS::URLSuffix"}]]},
@@ -339,7 +342,7 @@ PLANTS = (
     ),
     Plant(
         kind="template property",
-        encoding="Fn::Sub with its own names",
+        encoding="substituted by CloudFormation",
         host="api.eu1.honeycomb.io",
         files=("estate-scaling.template.json",),
         place=("estate-scaling", "NodeGroupFunctionsFunction"),
@@ -457,7 +460,7 @@ PLANTS = (
     ),
     Plant(
         kind="image of a pod",
-        encoding="Fn::Join with the URL suffix of the partition",
+        encoding="joined by CloudFormation",
         host="602401143452.dkr.ecr.eu-central-1.amazonaws.com",
         files=("estate-platform.template.json",),
         place=("estate-platform", "efadeviceplugin"),
@@ -530,7 +533,7 @@ PLANTS = (
         place=("estate-images", "Builder"),
         change=_property(
             "estate-images.template.json",
-            "BuilderB6",
+            "Builder",
             _commands("curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y"),
         ),
     ),
@@ -542,7 +545,7 @@ PLANTS = (
         place=("estate-images", "Builder"),
         change=_property(
             "estate-images.template.json",
-            "BuilderB6",
+            "Builder",
             _commands(
                 f"echo {base64.b64encode(_PIP_SETTINGS).decode()} | base64 -d > /etc/pip.conf"
             ),
