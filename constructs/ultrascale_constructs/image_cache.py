@@ -19,7 +19,13 @@ class ImageCache(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, plan: ImageCachePlan, images: Iterable[str]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ImageCachePlan,
+        images: Iterable[str],
+        key_arn: str | None,
     ) -> None:
         """Define the cache.
 
@@ -28,6 +34,7 @@ class ImageCache(Construct):
             id: Construct id.
             plan: The cache.
             images: References of the images, as their publishers have them.
+            key_arn: ARN of the user's own key of images; None: ECR encrypts with its own.
         """
         super().__init__(scope, id)
         for rule in plan.rules:
@@ -48,6 +55,9 @@ class ImageCache(Construct):
                 image_tag_mutability="MUTABLE",
                 image_scanning_configuration={"scanOnPush": True},
                 empty_on_delete=True,
+                encryption_configuration=None
+                if key_arn is None
+                else {"encryptionType": "KMS", "kmsKey": key_arn},
             )
             reason = "what it holds comes from its publisher again"
             acknowledge(repository, {"ultrascale::Retained": reason})

@@ -28,5 +28,5 @@ class ImageCacheStack(Stack):
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
         assert plan.image_cache is not None, "a cluster without a cache has no such stack"
-        ImageCache(self, "Cache", plan=plan.image_cache, images=images)
+        ImageCache(self, "Cache", plan=plan.image_cache, images=images, key_arn=plan.keys.registry)
         self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}

@@ -24,6 +24,7 @@ NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64
 VOLCANO = versions.image("volcano-scheduler").reference
 ALL = ["public.ecr.aws", "registry.k8s.io", "quay.io"]
+KEY = "arn:aws:kms:us-west-2:444455556666:key/11111111-2222-4333-8444-555555555504"
 
 
 def cache(*upstreams: str, **changes: Any) -> ImageCachePlan | None:
@@ -41,7 +42,7 @@ def the_cache(*upstreams: str, **changes: Any) -> ImageCachePlan:
 def built() -> Template:
     stack = make_stack()
     images = [NEURON, PINNED, "docker.io/volcanosh/vc-scheduler:v1.15.1", NEURON]
-    ImageCache(stack, "Cache", plan=the_cache(*ALL), images=images)
+    ImageCache(stack, "Cache", plan=the_cache(*ALL), images=images, key_arn=KEY)
     return Template.from_stack(stack)
 
 
@@ -50,6 +51,14 @@ def charts() -> Charts:
     pools = [SYSTEM_POOL, NEURON_POOL]
     images = {"pull_through": ["public.ecr.aws"]}
     return define_charts(assemble(make_cluster(images=images, pools=pools)))
+
+
+def test_what_the_cache_holds_takes_the_users_own_key(built: Template) -> None:
+    """A rule of a company about every repository knows no exception for copies."""
+    built.all_resources_properties(
+        "AWS::ECR::Repository",
+        {"EncryptionConfiguration": {"EncryptionType": "KMS", "KmsKey": KEY}},
+    )
 
 
 class TestReferences:
@@ -107,7 +116,7 @@ class TestRules:
         plan = plan_image_cache(cluster, plan_scale(cluster))
         assert plan is not None
         stack = make_stack()
-        ImageCache(stack, "Cache", plan=plan, images=[VOLCANO])
+        ImageCache(stack, "Cache", plan=plan, images=[VOLCANO], key_arn=None)
         template = Template.from_stack(stack)
         (rule,) = resources(template, "AWS::ECR::PullThroughCacheRule")
         (repository,) = resources(template, "AWS::ECR::Repository")

@@ -60,7 +60,7 @@ class Keys(Section):
     """
 
     registry: KeyArn | None = None
-    """ARN of the key of the images in ECR repositories.
+    """ARN of the key of the images in ECR repositories, those of `images.pull_through` too.
 
     Default: a key that the registry stack makes and keeps.
     """

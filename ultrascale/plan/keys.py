@@ -322,7 +322,7 @@ def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
 
 
 def _of_registry(target: _Target) -> Iterator[KeyAccess]:
-    if target.plan.repositories:
+    if target.plan.repositories or target.plan.image_cache is not None:
         yield _deployment(
             target,
             "Repositories",
