@@ -10,6 +10,7 @@ from ultrascale.ejected import EJECTABLE, RECORD
 from ultrascale.errors import QuestionError, UltrascaleError
 from ultrascale.guard.sources import read_assembly_of, synthesize
 from ultrascale.guard.templates import Templates
+from ultrascale.mirror_lock import FILE as MIRROR_LOCK
 from ultrascale.plan.model import ClusterPlan
 
 _OPTION = "--against"
@@ -60,7 +61,11 @@ def _check_out(top: Path, commit: str, path: Path, tree: Path) -> tuple[str, ...
     Returns:
         The paths of the files in the repository.
     """
-    beside = (RECORD, *(each.copy for each in EJECTABLE.values() if each.use != "path"))
+    beside = (
+        RECORD,
+        MIRROR_LOCK,
+        *(each.copy for each in EJECTABLE.values() if each.use != "path"),
+    )
     wanted = (path, *(path.parent / each for each in beside))
     listed = _git(top, "ls-tree", "-r", "-z", commit, "--", *(each.as_posix() for each in wanted))
     if listed:

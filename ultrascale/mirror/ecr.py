@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Generator, Iterable, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ultrascale.account import connect
+from ultrascale.catalog import registries
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import UltrascaleError
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mypy_boto3_ecr.type_defs import EncryptionConfigurationTypeDef
 
     from ultrascale.account import Account
-
-# Source: https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
-_HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.[a-z.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +105,11 @@ def ecr_mirror(location: str, profile: str | None = None) -> EcrMirror | None:
         AccountError: There are no credentials, or AWS does not accept them.
     """
     host = location.partition("/")[0]
-    found = _HOST.fullmatch(host)
+    found = registries.parse_ecr_registry(host)
     if found is None:
         return None
-    account = connect(found["region"], profile)
-    return EcrMirror(host=host, registry_id=found["account"], account=account)
+    registry_id, region = found
+    return EcrMirror(host=host, registry_id=registry_id, account=connect(region, profile))
 
 
 @contextmanager

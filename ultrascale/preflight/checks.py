@@ -12,6 +12,7 @@ from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.keys import KEYS
+from ultrascale.preflight.mirror import MIRROR
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
@@ -52,6 +53,7 @@ CHECKS: tuple[Check, ...] = (
     EXISTING_VPC,
     EXISTING_LUSTRE,
     EXISTING_BUCKETS,
+    MIRROR,
     STACKS,
     PACKAGE,
     NAMES,

@@ -1,0 +1,75 @@
+"""Copies that are missing in the mirror are found before a node waits for one that never comes."""
+
+from dataclasses import replace
+from typing import Any
+
+from tests.support.fake_aws import ID, REGION, Refusal, Told
+from tests.support.preflight_context import found, pools_plan
+from ultrascale.plan.model import ClusterPlan
+from ultrascale.preflight.mirror import MIRROR
+
+GET = "ecr:BatchGetImage"
+HOST = f"{ID}.dkr.ecr.{REGION}.amazonaws.com"
+ETCD, DIGEST = "quay.io/coreos/etcd:v3.6.14", "sha256:" + "a" * 64
+CHART, OTHER = "oci://public.ecr.aws/karpenter/karpenter:1.15.2", "sha256:" + "b" * 64
+LOCK = {ETCD: DIGEST, CHART: OTHER}
+
+
+def planned(location: str = f"{HOST}/mirror", digests: dict[str, str] | None = None) -> ClusterPlan:
+    plan = pools_plan(account=ID, images={"mirror": location})
+    assert plan.mirror is not None
+    recorded = replace(plan.mirror, digests=digests or {}, is_recorded=digests is not None)
+    return replace(plan, mirror=recorded)
+
+
+def answer(*missing: str) -> Told:
+    def told(parameters: dict[str, Any]) -> dict[str, Any]:
+        asked = [each["imageDigest"] for each in parameters["imageIds"]]
+        failures = [{"imageId": {"imageDigest": each}} for each in asked if each in missing]
+        return {"images": [], "failures": failures}
+
+    return told
+
+
+def test_copies_that_are_there_pass() -> None:
+    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: answer()})
+
+    assert (finding.subject, finding.state) == (f"{HOST}/mirror", "pass")
+    assert "2 images and charts are there" in finding.evidence
+
+
+def test_each_copy_that_is_missing_is_named() -> None:
+    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: answer(OTHER)})
+
+    assert finding.state == "fail"
+    assert f"{CHART} is not there ({OTHER})" in finding.evidence
+    assert ETCD not in finding.evidence
+    assert finding.fix == "run `ultrascale mirror FILE copy`"
+
+
+def test_a_repository_that_is_missing_has_no_copy() -> None:
+    absent = Refusal("RepositoryNotFoundException")
+
+    (finding,) = found(MIRROR, planned(digests=LOCK), {GET: absent})
+
+    assert finding.state == "fail"
+    assert ETCD in finding.evidence
+    assert CHART in finding.evidence
+
+
+def test_a_mirror_that_nobody_has_filled_fails() -> None:
+    (finding,) = found(MIRROR, planned(), {})
+
+    assert finding.state == "fail"
+    assert "no mirror.lock beside the file" in finding.evidence
+
+
+def test_another_registry_is_left_to_its_own_command() -> None:
+    (finding,) = found(MIRROR, planned("registry.example.com/mirror", LOCK), {})
+
+    assert finding.state == "warn"
+    assert finding.fix == "run `ultrascale mirror FILE check`"
+
+
+def test_a_cluster_without_a_mirror_has_nothing_to_find() -> None:
+    assert found(MIRROR, pools_plan(account=ID), {}) == []

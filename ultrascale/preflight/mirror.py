@@ -1,0 +1,85 @@
+"""The copies that a closed cluster pulls are in its mirror, with the recorded digests.
+
+Only a mirror in Amazon ECR can be asked here; `ultrascale mirror FILE check` asks any registry.
+
+Source: https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_BatchGetImage.html
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale.catalog import registries
+from ultrascale.errors import UnansweredError
+from ultrascale.mirror_lock import FILE
+from ultrascale.plan.model import MirrorPlan
+from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+
+_NAME = "mirror"
+_ACTION = "ecr:BatchGetImage"
+_NO_REPOSITORY = "RepositoryNotFoundException"
+_COPY = "run `ultrascale mirror FILE copy`"
+# Most that one request takes.
+_MOST = 100
+
+
+def _run(context: Context) -> Iterator[Finding]:
+    mirror = context.plan.mirror
+    if mirror is None:
+        return
+    registry = registries.parse_ecr_registry(mirror.location.partition("/")[0])
+    if not mirror.is_recorded:
+        evidence = f"no {FILE} beside the file: nothing has recorded the copies"
+        issue = Issue(state="fail", evidence=evidence, fix=_COPY)
+        yield finding(_NAME, mirror.location, [issue], fine="")
+    elif registry is None:
+        evidence = "no registry of Amazon ECR, so that it is not asked here"
+        issue = Issue(state="warn", evidence=evidence, fix="run `ultrascale mirror FILE check`")
+        yield finding(_NAME, mirror.location, [issue], fine="")
+    else:
+        yield _look(context, mirror, *registry)
+
+
+def _look(context: Context, mirror: MirrorPlan, account: str, region: str) -> Finding:
+    wanted: dict[str, dict[str, str]] = {}
+    for source, digest in mirror.digests.items():
+        name = mirror.copy(source.removeprefix("oci://")).partition("@")[0]
+        head, slash, last = name.partition("/")[2].rpartition("/")
+        repository = f"{head}{slash}{last.partition(':')[0]}"
+        wanted.setdefault(repository, {})[digest] = source
+    issues: list[Issue] = []
+    for repository, sources in wanted.items():
+        try:
+            lost = _absent(context, account, region, repository, [*sources])
+        except UnansweredError as error:
+            if error.code != _NO_REPOSITORY:
+                return unknown(_NAME, mirror.location, error)
+            lost = [*sources]
+        issues += (
+            Issue(state="fail", evidence=f"{sources[digest]} is not there ({digest})", fix=_COPY)
+            for digest in lost
+        )
+    fine = f"{len(mirror.digests)} images and charts are there, by the digests of {FILE}"
+    return finding(_NAME, mirror.location, issues, fine=fine)
+
+
+def _absent(
+    context: Context, account: str, region: str, repository: str, digests: Sequence[str]
+) -> Sequence[str]:
+    """Return the digests that a repository lacks."""
+    ecr = context.account.client("ecr", region)
+    lost: list[str] = []
+    for start in range(0, len(digests), _MOST):
+        answer = context.account.ask(
+            ecr.batch_get_image,
+            registryId=account,
+            repositoryName=repository,
+            imageIds=[{"imageDigest": each} for each in digests[start : start + _MOST]],
+        )
+        lost += (
+            digest
+            for failure in answer["failures"]
+            if (digest := failure.get("imageId", {}).get("imageDigest")) is not None
+        )
+    return lost
+
+
+MIRROR = Check(name=_NAME, title="copies in images.mirror", actions=(_ACTION,), run=_run)
