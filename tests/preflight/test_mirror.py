@@ -1,14 +1,13 @@
 """Copies that are missing in the mirror are found before a node waits for one that never comes."""
 
 from dataclasses import replace
-from typing import Any
 
 from tests.support.fake_aws import ID, REGION, Refusal, Told
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.mirror import MIRROR
 
-GET = "ecr:BatchGetImage"
+GET = "ecr:DescribeImages"
 HOST = f"{ID}.dkr.ecr.{REGION}.amazonaws.com"
 ETCD, DIGEST = "quay.io/coreos/etcd:v3.6.14", "sha256:" + "a" * 64
 CHART, OTHER = "oci://public.ecr.aws/karpenter/karpenter:1.15.2", "sha256:" + "b" * 64
@@ -23,12 +22,9 @@ def planned(location: str = f"{HOST}/mirror", digests: dict[str, str] | None = N
 
 
 def answer(*missing: str) -> Told:
-    def told(parameters: dict[str, Any]) -> dict[str, Any]:
-        asked = [each["imageDigest"] for each in parameters["imageIds"]]
-        failures = [{"imageId": {"imageDigest": each}} for each in asked if each in missing]
-        return {"images": [], "failures": failures}
-
-    return told
+    """Return what ECR tells of each repository: all that is recorded but ``missing``."""
+    there = [{"imageDigest": each} for each in LOCK.values() if each not in missing]
+    return {"imageDetails": there}
 
 
 def test_copies_that_are_there_pass() -> None:

@@ -2,10 +2,10 @@
 
 Only a mirror in Amazon ECR can be asked here; `ultrascale mirror FILE check` asks any registry.
 
-Source: https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_BatchGetImage.html
+Source: https://docs.aws.amazon.com/AmazonECR/latest/APIReference/API_DescribeImages.html
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale.catalog import registries
 from ultrascale.errors import UnansweredError
@@ -14,11 +14,9 @@ from ultrascale.plan.model import MirrorPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
 _NAME = "mirror"
-_ACTION = "ecr:BatchGetImage"
+_ACTION = "ecr:DescribeImages"
 _NO_REPOSITORY = "RepositoryNotFoundException"
 _COPY = "run `ultrascale mirror FILE copy`"
-# Most that one request takes.
-_MOST = 100
 
 
 def _run(context: Context) -> Iterator[Finding]:
@@ -48,7 +46,7 @@ def _look(context: Context, mirror: MirrorPlan, account: str, region: str) -> Fi
     issues: list[Issue] = []
     for repository, sources in wanted.items():
         try:
-            lost = _absent(context, account, region, repository, [*sources])
+            lost = _absent(context, account, region, repository, sources)
         except UnansweredError as error:
             if error.code != _NO_REPOSITORY:
                 return unknown(_NAME, mirror.location, error)
@@ -62,24 +60,18 @@ def _look(context: Context, mirror: MirrorPlan, account: str, region: str) -> Fi
 
 
 def _absent(
-    context: Context, account: str, region: str, repository: str, digests: Sequence[str]
+    context: Context, account: str, region: str, repository: str, digests: Iterable[str]
 ) -> Sequence[str]:
     """Return the digests that a repository lacks."""
     ecr = context.account.client("ecr", region)
-    lost: list[str] = []
-    for start in range(0, len(digests), _MOST):
-        answer = context.account.ask(
-            ecr.batch_get_image,
-            registryId=account,
-            repositoryName=repository,
-            imageIds=[{"imageDigest": each} for each in digests[start : start + _MOST]],
-        )
-        lost += (
-            digest
-            for failure in answer["failures"]
-            if (digest := failure.get("imageId", {}).get("imageDigest")) is not None
-        )
-    return lost
+    there = context.account.ask_all(
+        ecr.describe_images,
+        lambda page: page["imageDetails"],
+        registryId=account,
+        repositoryName=repository,
+    )
+    known = {image.get("imageDigest") for image in there}
+    return [digest for digest in digests if digest not in known]
 
 
 MIRROR = Check(name=_NAME, title="copies in images.mirror", actions=(_ACTION,), run=_run)
