@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.pools import make_cluster
+from ultrascale.config import warnings
 from ultrascale.errors import ConfigError
 
 ID = "11111111-2222-4333-8444-555555555501"
@@ -59,3 +60,44 @@ def test_keys_of_other_accounts_and_multi_region_keys_are_taken(id: str) -> None
     cluster = make_cluster(region="us-west-2", account="111122223333", keys={"volumes": arn(id=id)})
 
     assert cluster.keys.volumes == arn(id=id)
+
+
+@pytest.mark.parametrize(
+    ("account", "link", "bucket"),
+    [
+        ("111122223333", {"bucket": "datasets"}, "datasets"),
+        ("444455556666", {"bucket": "datasets"}, None),
+        ("111122223333", None, None),
+        ("444455556666", {"bucket": "corp"}, "corp"),
+    ],
+)
+def test_a_link_that_fsx_may_not_decrypt_is_warned_of(
+    account: str, link: dict[str, str] | None, bucket: str | None
+) -> None:
+    existing = {
+        "name": "corp",
+        "existing": "corp-datasets",
+        "key": arn().replace("444455556666", "777788889999"),
+    }
+    file_system = {
+        "name": "training",
+        "zone": "us-west-2a",
+        "capacity_gib": 1200,
+        "throughput_mbps_per_tib": 250,
+    }
+    cluster = make_cluster(
+        region="us-west-2",
+        account=account,
+        keys={"storage": arn()},
+        storage={
+            "lustre": [file_system | ({"s3": link} if link else {})],
+            "buckets": ["datasets", existing],
+        },
+    )
+
+    told = [line for line in warnings(cluster) if "service-linked" in line]
+
+    assert [line.split(": ")[0] for line in told] == (
+        ["storage.lustre[training].s3.bucket"] if bucket else []
+    )
+    assert all(f"bucket {bucket}" in line for line in told)

@@ -28,6 +28,7 @@ from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
 from ultrascale.config.jobs import Job
 from ultrascale.config.karpenter import Karpenter
+from ultrascale.config.keys import Keys
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.observability import Observability
@@ -42,7 +43,7 @@ from ultrascale.config.pools import (
 )
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
 from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.storage import Lustre
+from ultrascale.config.storage import Lustre, Storage
 
 warning = Rules()
 """Rules whose mistakes a user may make."""
@@ -84,6 +85,32 @@ def karpenter_is_unread(section: Karpenter) -> Mistakes:
             f"{karpenter.NEWEST_VERSION}, or {karpenter.LONG_TERM_VERSION} for long-term support"
         )
         yield note("version", text)
+
+
+@warning
+def link_needs_a_key_of_the_account(
+    file_system: Lustre, storage: Storage, keys: Keys, identity: Identity
+) -> Mistakes:
+    """Yield links to buckets whose keys are another account's.
+
+    FSx reads them in a service-linked role that it makes with the link: nobody can make a grant
+    before, and no policy of the cluster's account gives that role the key.
+
+    Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
+    """
+    if file_system.s3 is None or identity.account is None:
+        return
+    name = file_system.s3.bucket
+    existing = storage.existing_buckets.get(name)
+    key = keys.storage if existing is None else existing.key
+    owner = None if key is None else key.split(":")[4]
+    if owner not in (None, identity.account):
+        text = (
+            f"bucket {name} has a key of account {owner}, whose policy may reach no service-linked "
+            "role: FSx would refuse the link; encrypt the bucket with a key of account "
+            f"{identity.account}, or leave s3 out and mount the bucket itself"
+        )
+        yield note("s3.bucket", text)
 
 
 @warning
