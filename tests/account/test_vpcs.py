@@ -20,6 +20,7 @@ from tests.support.described_vpcs import (
 from tests.support.existing_vpc import OWNER, VPC, subnet
 from tests.support.fake_aws import ID, Told
 from ultrascale.account.vpcs import SubnetRecord, VpcRecord, free_blocks, read_vpc, require_vpc
+from ultrascale.catalog.endpoints import short_name
 from ultrascale.errors import UltrascaleError
 
 SMALL = subnet(21, "us-east-1a", "10.20.16.0/24", "nodes")
@@ -157,6 +158,53 @@ def test_an_endpoint_that_works_comes_before_one_that_waits() -> None:
 
     assert found is not None
     assert (found.id, found.available) == ("vpce-sts", True)
+
+
+OURS = [{"Key": "aws:cloudformation:stack-name", "Value": "estate-network"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        ("aws.sagemaker.us-east-1.notebook", "notebook"),
+        ("com.amazonaws.vpce.us-east-1.vpce-svc-0a1b", "vpce-svc-0a1b"),
+        ("com.amazonaws.s3-global.accesspoint", "s3-global.accesspoint"),
+    ],
+)
+def test_a_short_name_is_one_that_a_cluster_file_takes(name: str, service: str) -> None:
+    (found,) = recorded(endpoints=[endpoint("x", ServiceName=name)]).endpoints
+
+    assert found.service == short_name(found.service) == service
+
+
+def test_endpoints_of_resources_have_no_service() -> None:
+    of_lattice = endpoint("x", kind="Resource")
+    del of_lattice["ServiceName"]
+
+    found = recorded(endpoints=[of_lattice, endpoint("sts")]).endpoints
+
+    assert [each.service for each in found] == ["sts"]
+
+
+def test_the_endpoint_by_which_nodes_reach_a_service_comes_before_others() -> None:
+    """Networks have an interface endpoint of S3 for their offices beside the gateway of nodes."""
+    for_offices = endpoint("s3", VpcEndpointId="vpce-0")
+    without_name = endpoint("sts", VpcEndpointId="vpce-0", PrivateDnsEnabled=False)
+    there = [for_offices, endpoint("s3", kind="Gateway"), without_name, endpoint("sts")]
+
+    record = recorded(endpoints=there)
+
+    found = [record.endpoint(service) for service in ("s3", "sts")]
+    assert [each.id if each else None for each in found] == ["vpce-s3", "vpce-sts"]
+
+
+def test_addresses_of_our_endpoints_are_free_for_the_cluster() -> None:
+    """Otherwise the plan counts them twice, and refuses what is deployed."""
+    there = [interface(SUBNET, "10.20.16.20")]
+    ours = endpoint("sts", Tags=OURS, NetworkInterfaceIds=["eni-10-20-16-20"])
+
+    assert free(small(250, interfaces=there, endpoints=[ours])) == (251, 14, 14)
+    assert free(small(250, interfaces=there, endpoints=[ours | {"Tags": []}])) == (250, 13, 13)
 
 
 @pytest.mark.parametrize(("owner", "shared"), [(ID, False), (OWNER, True)])

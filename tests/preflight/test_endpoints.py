@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tests.support.existing_vpc import existing_network, subnet
+from tests.support.pools import POOL
 from tests.support.preflight_context import found, make_context, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.endpoints import ENDPOINTS
@@ -37,6 +39,23 @@ def test_a_zone_that_a_service_lacks_is_told_before_the_vpc_is_made() -> None:
     assert states([passed, failed]) == {"us-east-1a": "pass", "us-east-1e": "fail"}
     assert failed.evidence == "no endpoint there of sts, kms"
     assert "network.zones" in (failed.fix or "")
+
+
+def test_a_zone_of_accelerated_nodes_alone_gets_no_endpoint() -> None:
+    """Their nodes reach those of other zones, so that its lack of a service is no trouble."""
+    nodes = [
+        subnet(11, "us-east-1a", "10.20.0.0/20", "control-plane", "nodes"),
+        subnet(12, "us-east-1b", "10.20.32.0/20", "control-plane", "nodes"),
+        subnet(31, "us-east-1e", "10.20.16.0/20", "accelerated"),
+    ]
+    network = existing_network(subnets=nodes, endpoints={"create": ["sts"]})
+    pool = POOL | {"zones": ["us-east-1e"], "nodes": {"max": 4}}
+    plan = pools_plan(pool, region="us-east-1", network=network)
+
+    findings = found(ENDPOINTS, plan, {ACTION: services(plan, sts=("us-east-1a",))})
+
+    assert states(findings) == {"us-east-1a": "pass", "us-east-1b": "fail"}
+    assert "network.endpoints.present" in (findings[1].fix or "")
 
 
 def test_a_service_that_the_region_lacks_is_told_by_its_name() -> None:

@@ -250,7 +250,12 @@ def test_endpoints_as_stated_pass() -> None:
 
 
 ENDPOINTS_WRONG: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "none": ("ec2", {"endpoints": THERE[1:]}, "fail", f"account {ID} sees no endpoint of it"),
+    "none, or in a hub": (
+        "ec2",
+        {"endpoints": THERE[1:]},
+        "warn",
+        f"account {ID} sees no endpoint of it",
+    ),
     "waiting": (
         "ec2",
         {"endpoints": [endpoint("ec2", State="pendingAcceptance")]},

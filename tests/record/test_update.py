@@ -119,10 +119,34 @@ def test_endpoints_are_those_that_work(before: str, after: str) -> None:
     assert update.changes == ("endpoints.present: no sts, s3",)
 
 
-def test_endpoints_that_a_participant_cannot_see_stay() -> None:
+@pytest.mark.parametrize("owner", [ID, OWNER])
+def test_endpoints_that_the_account_cannot_see_stay(owner: str) -> None:
+    """They are the owner's of a shared VPC, or lie in a hub: without them `check` fails."""
+    text = HEAD + FORMS["on one line"][1] + ENDPOINTS
+    vpc = seen(owner=owner, endpoints=[endpoint("sts")])
+
+    update = record.updated(text, vpc, file="estate.yaml")
+
+    assert update.text == text
+    (told,) = record.cautions(vpc, (), update.present)
+    assert "no endpoint of ec2 is visible" in told
+
+
+def test_endpoints_of_our_stack_are_not_recorded_as_those_of_others() -> None:
+    """Then `create: missing` would make them no longer, and the next deployment delete them."""
+    tag = {"Key": "aws:cloudformation:stack-name", "Value": "estate-network"}
+    there = [endpoint("ec2"), endpoint("sts"), endpoint("kms", Tags=[tag])]
     text = HEAD + FORMS["on one line"][1] + ENDPOINTS
 
-    assert record.updated(text, seen(owner=OWNER), file="estate.yaml").text == text
+    assert record.updated(text, seen(endpoints=there), file="estate.yaml").text == text
+
+
+def test_endpoints_of_partners_are_none_of_aws() -> None:
+    of_partner = endpoint("x", ServiceName="com.amazonaws.vpce.us-east-1.vpce-svc-0a1b")
+    text = HEAD + FORMS["on one line"][1] + ENDPOINTS
+    there = [endpoint("ec2"), endpoint("sts"), of_partner]
+
+    assert record.updated(text, seen(endpoints=there), file="estate.yaml").text == text
 
 
 def test_a_file_without_a_list_of_endpoints_is_told_of_them() -> None:

@@ -8,7 +8,7 @@ Sources:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from ultrascale.account.account import Account
 from ultrascale.catalog import eks, vpc
 from ultrascale.errors import UltrascaleError
+from ultrascale.plan.stacks import stack_of
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import (
@@ -50,6 +51,8 @@ _EVERYWHERE = "0.0.0.0/0"
 #     https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go (the tag)
 _CLUSTER_GROUP = "eks-cluster-sg-{cluster}-"
 _CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
+# CloudFormation tags resources of a stack with it, and nobody else can.
+_STACK_TAG = "aws:cloudformation:stack-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,8 @@ class EndpointRecord:
         route_tables: Route tables of a gateway endpoint.
         subnets: Subnets of an interface endpoint.
         groups: Security groups of an interface endpoint.
-        tags: Its tags that this account sees.
+        interfaces: Network interfaces of an interface endpoint.
+        ours: Whether a stack of the cluster made it.
     """
 
     id: str
@@ -106,7 +110,8 @@ class EndpointRecord:
     route_tables: tuple[str, ...]
     subnets: tuple[str, ...]
     groups: tuple[str, ...]
-    tags: Mapping[str, str]
+    interfaces: tuple[str, ...]
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +145,16 @@ class VpcRecord:
         return next((subnet for subnet in self.subnets if subnet.id == id), None)
 
     def endpoint(self, service: str) -> EndpointRecord | None:
-        """Return an endpoint of a service by its short name, one that works before others."""
+        """Return an endpoint of a service by its short name.
+
+        One that works comes before others, and of those one that the service's own name leads to.
+        """
         of_service = [each for each in self.endpoints if each.service == service]
-        return max(of_service, key=lambda each: each.available, default=None)
+        return max(
+            of_service,
+            key=lambda each: (each.available, each.kind == "gateway", each.private_dns),
+            default=None,
+        )
 
 
 def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> VpcRecord | None:
@@ -151,7 +163,8 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     Args:
         account: The account.
         vpc_id: Id of the VPC.
-        cluster: Name of a cluster whose own addresses count as free; None: nobody's do.
+        cluster: Name of a cluster whose own addresses count as free, and whose endpoints are ours;
+            None: nobody's.
 
     Raises:
         UnansweredError: EC2 did not answer.
@@ -178,6 +191,13 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     endpoints = account.ask_all(
         ec2.describe_vpc_endpoints, lambda page: page["VpcEndpoints"], Filters=[of_vpc]
     )
+    # Those of VPC Lattice's resources have no service.
+    endpoint_records = [
+        _endpoint(each, each["ServiceName"], account.region, cluster)
+        for each in endpoints
+        if "ServiceName" in each
+    ]
+    own = {id for each in endpoint_records if each.ours for id in each.interfaces}
     by_subnet: dict[str, list[NetworkInterfaceTypeDef]] = defaultdict(list)
     for interface in interfaces:
         by_subnet[interface["SubnetId"]].append(interface)
@@ -189,7 +209,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
                 "SubnetIpv4CidrReservations"
             ],
             tables,
-            cluster,
+            lambda interface: _is_of(interface, cluster) or interface["NetworkInterfaceId"] in own,
         )
         for subnet in subnets
     ]
@@ -206,12 +226,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
         dns_hostnames=hostnames["EnableDnsHostnames"].get("Value", False),
         dhcp_options=answer["DhcpOptionsId"],
         subnets=tuple(sorted(records, key=lambda each: (each.zone, each.cidr))),
-        endpoints=tuple(
-            sorted(
-                (_endpoint(each, account.region) for each in endpoints),
-                key=lambda each: (each.service, each.id),
-            )
-        ),
+        endpoints=tuple(sorted(endpoint_records, key=lambda each: (each.service, each.id))),
     )
 
 
@@ -253,7 +268,7 @@ def _subnet(
     interfaces: "Sequence[NetworkInterfaceTypeDef]",
     reservations: "Sequence[SubnetCidrReservationTypeDef]",
     tables: "Sequence[RouteTableTypeDef]",
-    cluster: str | None,
+    is_own: "Callable[[NetworkInterfaceTypeDef], bool]",
 ) -> SubnetRecord:
     cidr = IPv4Network(subnet["CidrBlock"])
     # From those of the other kind EC2 takes prefixes.
@@ -262,7 +277,7 @@ def _subnet(
     ]
     own: list[IPv4Network] = []
     for interface in interfaces:
-        held = own if _is_of(interface, cluster) else others
+        held = own if is_own(interface) else others
         held += _held(interface)
     own_addresses = _addresses(own)
     seen = own_addresses + _addresses(others)
@@ -341,10 +356,13 @@ def _target(routes: "Sequence[RouteTypeDef]") -> Route:
     return "none"
 
 
-def _endpoint(answer: "VpcEndpointTypeDef", region: str) -> EndpointRecord:
+def _endpoint(
+    answer: "VpcEndpointTypeDef", name: str, region: str, cluster: str | None
+) -> EndpointRecord:
     kinds: Mapping[str, EndpointKind] = {"Interface": "interface", "Gateway": "gateway"}
-    # Route 53's has no Region in its name.
-    service = answer["ServiceName"].removeprefix("com.amazonaws.").removeprefix(f"{region}.")
+    # Services of all Regions, as Route 53, have none in their name.
+    service = name.partition(f".{region}.")[2] or name.removeprefix("com.amazonaws.")
+    stack = _tags(answer.get("Tags", ())).get(_STACK_TAG)
     return EndpointRecord(
         id=answer["VpcEndpointId"],
         service=service,
@@ -354,7 +372,8 @@ def _endpoint(answer: "VpcEndpointTypeDef", region: str) -> EndpointRecord:
         route_tables=tuple(answer.get("RouteTableIds", ())),
         subnets=tuple(answer.get("SubnetIds", ())),
         groups=tuple(group["GroupId"] for group in answer.get("Groups", ()) if "GroupId" in group),
-        tags=_tags(answer.get("Tags", ())),
+        interfaces=tuple(answer.get("NetworkInterfaceIds", ())),
+        ours=cluster is not None and stack == stack_of(cluster, "network"),
     )
 
 

@@ -178,11 +178,13 @@ def record_command(
         content = update.text.encode()
         write_new_files(file.absolute().parent, {}, replaced={file.name: content})
         print_lines([f"{file}: recorded", *(f"  {line}" for line in update.changes)])
-    _caution(found, update.subnets)
+    _caution(found, update.subnets, update.present)
 
 
-def _caution(vpc: "VpcRecord", subnets: "Sequence[SubnetRecord]") -> None:
+def _caution(
+    vpc: "VpcRecord", subnets: "Sequence[SubnetRecord]", present: "Sequence[str]" = ()
+) -> None:
     from ultrascale import record
 
-    for line in record.cautions(vpc, subnets):
+    for line in record.cautions(vpc, subnets, present):
         say(line, err=True)

@@ -35,26 +35,31 @@ def _run(context: Context) -> Iterator[Finding]:
     }
     for name in network.interface_endpoints:
         if name not in there:
-            fix = "choose another Region: every cluster here has this endpoint in its VPC"
+            fix = "choose another Region, or list the endpoints to make in network.endpoints.create"
             yield _finding(name, "fail", f"{region} has no endpoint of this service", fix)
     for name, zone in _names(context).items():
-        yield _zone(name, zone, there)
+        yield _zone(name, zone, there, ours=network.existing is None)
 
 
 def _names(context: Context) -> Mapping[str, str]:
-    """Return the account's names of the file's zones, without those that it lacks."""
-    wanted = context.plan.network.zones
+    """Return the account's names of the zones with endpoints, without those that it lacks."""
+    wanted = dict.fromkeys(subnet.zone for subnet in context.plan.network.of_kind("private"))
     if not any(map(regions.is_zone_id, wanted)):
         return {name: name for name in wanted}
     known = zones_of(context.account)
     return {name: known[name].name for name in wanted if name in known}
 
 
-def _zone(name: str, zone: str, there: Mapping[str, Set[str]]) -> Finding:
+def _zone(name: str, zone: str, there: Mapping[str, Set[str]], *, ours: bool) -> Finding:
     missing = [service for service, offered in there.items() if zone not in offered]
     if not missing:
         return _finding(name, "pass", f"{len(there)} services have endpoints there")
-    fix = "leave it out of network.zones: the stack of the network would fail"
+    todo = (
+        "leave it out of network.zones"
+        if ours
+        else "have them made in other zones, and list them in network.endpoints.present"
+    )
+    fix = f"{todo}: the stack of the network would fail"
     return _finding(name, "fail", f"no endpoint there of {', '.join(missing)}", fix)
 
 

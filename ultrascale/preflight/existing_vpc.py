@@ -17,7 +17,6 @@ from ultrascale.plan.model import EndpointPlan, ExistingVpcPlan, NetworkPlan, Su
 from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.occupancy import zones_without_room
-from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 from ultrascale.preflight.security_groups import closed, prefix_lists
 
@@ -28,7 +27,6 @@ _NAME = "existing-vpc"
 _DHCP, _GROUPS = "ec2:DescribeDhcpOptions", "ec2:DescribeSecurityGroups"
 _HTTPS = (443, 443)
 _AMAZON_DNS = "AmazonProvidedDNS"
-_STACK_TAG = "aws:cloudformation:stack-name"
 # By them controllers of other clusters find subnets.
 # Sources:
 #     https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
@@ -270,7 +268,7 @@ def _endpoints(context: Context, record: VpcRecord) -> Iterator[Finding]:
                 continue
             fine = f"{found.id} is available" if found else ""
             yield finding(_NAME, subject, issues, fine=fine)
-        elif plan.state == "made" and found is not None and not _is_ours(context, found):
+        elif plan.state == "made" and found is not None and not found.ours:
             if not found.private_dns and found.kind == "interface":
                 continue
             issue = Issue(
@@ -282,20 +280,17 @@ def _endpoints(context: Context, record: VpcRecord) -> Iterator[Finding]:
             yield finding(_NAME, subject, [issue], fine="")
 
 
-def _is_ours(context: Context, found: EndpointRecord) -> bool:
-    return found.tags.get(_STACK_TAG) == stack_of(context.plan.name, "network")
-
-
 def _present_issues(
     context: Context, record: VpcRecord, plan: EndpointPlan, found: EndpointRecord | None
 ) -> Iterator[Issue]:
     if found is None:
         yield Issue(
-            # A participant may not see the owner's, and a hub's lie in another VPC.
-            state="warn" if record.shared else "fail",
+            # A participant may not see the owner's, and a hub's lie in another VPC: its names come
+            # by private hosted zones, profiles or rules of Route 53.
+            state="warn",
             evidence=f"account {context.account.id} sees no endpoint of it in {record.id}",
-            fix=f"ask account {record.owner} for it; a hub's answers only where its private hosted "
-            "zone is associated with this VPC",
+            fix=f"ask account {record.owner} for it, or see that its name leads to the endpoint of "
+            "a hub from this VPC; without either, nothing that calls it works",
         )
         return
     if not found.available:

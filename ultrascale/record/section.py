@@ -6,6 +6,8 @@ from ultrascale.account.vpcs import Route, SubnetRecord, VpcRecord
 from ultrascale.yaml_writer import dump_flow
 
 _WAYS_OUT = {"transit-gateway": "transit-gateway", "none": "none"}
+# Source: https://docs.aws.amazon.com/vpc/latest/privatelink/create-endpoint-service.html
+_OF_PARTNERS = "vpce-svc-"
 
 
 def network_section(vpc: VpcRecord) -> str:
@@ -30,16 +32,28 @@ def facts_of(subnet: SubnetRecord) -> dict[str, object]:
 
 
 def services_of(vpc: VpcRecord) -> list[str]:
-    """Return the services that have an endpoint that works."""
-    return sorted({each.service for each in vpc.endpoints if each.available})
+    """Return the services of AWS that have an endpoint of others that works."""
+    return sorted(
+        {
+            each.service
+            for each in vpc.endpoints
+            if each.available
+            and each.kind != "other"
+            and not each.ours
+            and not each.service.startswith(_OF_PARTNERS)
+        }
+    )
 
 
-def cautions(vpc: VpcRecord, subnets: Sequence[SubnetRecord]) -> Iterator[str]:
+def cautions(
+    vpc: VpcRecord, subnets: Sequence[SubnetRecord], present: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield what the account could not see, a line each.
 
     Args:
         vpc: The VPC.
         subnets: Those of its subnets that are recorded.
+        present: Services of which the file says that they have an endpoint.
     """
     for subnet in subnets:
         if subnet.most_free_prefixes > subnet.free_prefixes:
@@ -52,6 +66,12 @@ def cautions(vpc: VpcRecord, subnets: Sequence[SubnetRecord]) -> Iterator[str]:
         yield (
             f"{vpc.id}: no endpoint is visible, and those of account {vpc.owner} may not be: ask "
             "its owner which there are, and write them into network.endpoints.present"
+        )
+    elif unseen := sorted({*present} - {each.service for each in vpc.endpoints}):
+        yield (
+            f"{vpc.id}: no endpoint of {', '.join(unseen)} is visible, and "
+            "network.endpoints.present keeps them: take out those that are neither its owner's nor "
+            "answered for by private hosted zones of a hub"
         )
 
 

@@ -24,11 +24,13 @@ class Update:
         text: Its text.
         changes: What differs from before, a line each.
         subnets: Subnets of the file that the account sees.
+        present: Services of which it says that they have an endpoint.
     """
 
     text: str
     changes: tuple[str, ...]
     subnets: tuple[SubnetRecord, ...]
+    present: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,9 @@ class _Edit:
 def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
     """Return a cluster file with what is free in its subnets, their routes, and the endpoints.
 
-    Comments, order and form of everything else stay. Endpoints are left alone where the account
-    sees none of a VPC that is shared with it.
+    Comments, order and form of everything else stay. Endpoints that the file names and the account
+    does not see stay as well: a participant may not see the owner's, and those of a hub lie in
+    another VPC.
 
     Args:
         text: Text of the file, in which `network.vpc` and `network.subnets` can be read.
@@ -78,15 +81,19 @@ def updated(text: str, vpc: VpcRecord, *, file: str) -> Update:
             changes.append(f"{record.id}: {key} {value}{before}")
         edits += _replaced(text, node, facts)
         entry.update(facts)
-    services = services_of(vpc)
-    if services or not vpc.shared:
-        edits += _services(stated, network, services, changes)
+    edits += _services(stated, network, vpc, changes)
     new = text
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         new = f"{new[: edit.start]}{edit.text}{new[edit.end :]}"
     if edits and yaml_reader.load(new) != document:
         raise _unwritable(file)
-    return Update(text=new, changes=tuple(changes), subnets=tuple(seen))
+    present = tuple(_present(stated))
+    return Update(text=new, changes=tuple(changes), subnets=tuple(seen), present=present)
+
+
+def _present(stated: Mapping[str, object]) -> list[str]:
+    section = cast("dict[str, object]", stated.get("endpoints") or {})
+    return cast("list[str]", section.get("present") or [])
 
 
 def _unwritable(file: str) -> QuestionError:
@@ -153,12 +160,13 @@ def _replaced(text: str, node: yaml.MappingNode, facts: Mapping[str, object]) ->
 def _services(
     stated: dict[str, object],
     network: yaml.MappingNode,
-    services: Sequence[str],
+    vpc: VpcRecord,
     changes: list[str],
 ) -> Iterator[_Edit]:
     """Yield the edit of the list of endpoints, and tell it, where the file has another list."""
     section = cast("dict[str, object]", stated.get("endpoints") or {})
-    before = cast("list[str]", section.get("present") or [])
+    before, seen = _present(stated), {each.service for each in vpc.endpoints}
+    services = sorted({*services_of(vpc), *(each for each in before if each not in seen)})
     if {*before} == {*services}:
         return
     gone, new = sorted({*before} - {*services}), sorted({*services} - {*before})

@@ -189,6 +189,8 @@ class TestWithoutWayOut:
 
         with pytest.raises(ConfigError, match=r"present has ecr-api: write ecr\.api"):
             closed(endpoints={"present": present})
+        with pytest.raises(ConfigError, match=r"create has lambdas: write lambda"):
+            closed(endpoints={"create": ["lambdas"], "present": [*{*PRESENT} - {"lambda"}]})
 
     def test_all_that_are_missing_are_told_at_once(self) -> None:
         with pytest.raises(ConfigError) as refused:

@@ -102,9 +102,10 @@ def endpoint_mistakes(plan: ClusterPlan) -> Iterator[config.Mistake]:
 
 def _remedy(network: NetworkPlan, endpoint: EndpointPlan) -> str:
     name = endpoint.service
-    unknown = [each.service for each in network.endpoints if each.service not in catalog.SERVICES]
+    unknown = {e.service: e for e in network.endpoints if e.service not in catalog.SERVICES}
     if spelt := difflib.get_close_matches(name, unknown, n=1):
-        return f"present has {spelt[0]}: write {name} where that is meant"
+        key = "present" if unknown[spelt[0]].state == "present" else "create"
+        return f"{key} has {spelt[0]}: write {name} where that is meant"
     if network.existing is None:
         return f"add {name} to create, or leave create out"
     if network.existing.shared:
