@@ -14,6 +14,7 @@ from ultrascale.documents import Json
 from ultrascale.hosts import clients, commands, encodings, python, templates
 from ultrascale.hosts.archives import is_library, members
 from ultrascale.hosts.names import UNKNOWN, Form, Name, names_in
+from ultrascale.hosts.own_files import is_own
 from ultrascale.hosts.parts import documents_in, environment_of, is_api_name, read_json, read_yaml
 
 _DEEPEST = 8
@@ -85,7 +86,8 @@ class _At:
 def read_hosts(folder: Path, region: str) -> Iterator[HostUse]:
     """Yield the hosts that the files of a folder name, at any depth, each place once.
 
-    Archives are unpacked. The programs of the CDK's own layers are not read.
+    Archives are unpacked. Not read are the programs of the CDK's own layers, and files of the
+    product that the backend's image holds unchanged.
 
     Args:
         folder: A folder that `ultrascale synth` wrote, or any other.
@@ -93,6 +95,8 @@ def read_hosts(folder: Path, region: str) -> Iterator[HostUse]:
     """
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.name.endswith(_NOTES) or (path.suffix in _ARCHIVES and is_library(path)):
+            continue
+        if is_own(path):
             continue
         yield from read_file(path.relative_to(folder).as_posix(), path.read_bytes(), region)
 
