@@ -16,6 +16,11 @@ from ultrascale.hosts.names import UNKNOWN
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{10,}(?:\s*\n\s*[A-Za-z0-9+/_-]+)*={0,2}")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?((?:[0-9a-fA-F]{2}){7,})(?![0-9A-Za-z])")
+_SPACED_HEX = re.compile(
+    r"(?<![0-9A-Za-z])(?:(?:0x)?[0-9a-fA-F]{2}[ :,]+){7,}(?:0x)?[0-9a-fA-F]{2}\b"
+)
+_BASE32 = re.compile(r"(?<![A-Z2-7])[A-Z2-7]{16,}(?![A-Za-z0-9])")
+_CODES = re.compile(r"(?<![\w.])(?:\d{2,3}\s*,\s*){7,}\d{2,3}(?![\w.])")
 _ESCAPE = re.compile(
     r"\\(?:u\{(?P<braced>[0-9a-fA-F]{1,6})\}|u(?P<unicode>[0-9a-fA-F]{4})"
     r"|U(?P<long>[0-9a-fA-F]{8})|x(?P<hex>[0-9a-fA-F]{2})|(?P<octal>0?[0-7]{3})|(?P<char>[nrt\"'/\\.]))"
@@ -42,7 +47,7 @@ _JOINED_BY = (
 )
 _SET = re.compile(
     rf"(?:^|[\s;,({{])(?:(?:export|local|readonly|declare(?: -\w+)?|ARG|ENV|const|let|var)\s+)?"
-    rf"(?P<name>[A-Za-z_$][\w$]*)\s*=\s*(?P<value>{_LITERAL}|[^\s;\"'`$=(){{}},|&]+)",
+    rf"(?P<name>[A-Za-z_$][\w$]*)\s*(?P<more>\+)?=\s*(?P<value>{_LITERAL}|[^\s;\"'`$=(){{}},|&]+)",
     re.MULTILINE,
 )
 _ENV = re.compile(r"^\s*ENV\s+(?P<name>\w+)\s+(?P<value>[^\s=]+)\s*$", re.MULTILINE)
@@ -52,7 +57,17 @@ _CONTINUED = re.compile(r"\\\n[ \t]*")
 _SEAM = re.compile(
     r"(?<=[\w.:/@-])(?:\"\"|''|\"'|'\")(?=[\w.:/@-])|(?<=[\w.:/@-])[\"'](?=[\w.:/@-])"
 )
-_PIECES = re.compile(r"\\\n|\$|[\"'`]\s*\+|\+\s*[\"'`]|join|\"\"|''|[\w.][\"'][\w.]")
+_ARRAY = re.compile(rf"(?<![\w$.])(?P<name>[A-Za-z_$][\w$]*)\s*=\s*{_LIST}")
+_JOINED_NAME = re.compile(r"(?<![\w$.])(?P<name>[A-Za-z_$][\w$]*)\s*\.\s*join\(")
+_CONCAT = re.compile(
+    rf"(?:{_LITERAL})\s*\.\s*concat\(\s*(?:{_LITERAL})(?:\s*,\s*(?:{_LITERAL}))*\s*\)"
+)
+_PRINTF = re.compile(rf"printf\s+(?P<text>{_LITERAL}|\S*%s\S*)(?P<words>(?:[ \t]+[\w.:/$-]+)+)")
+# Behind the name of a variable: its text after additions.
+_GROWN = "+="
+_PIECES = re.compile(
+    r"\\\n|\$|\+=|printf|concat|[\"'`]\s*\+|\+\s*[\"'`]|join|\"\"|''|[\w.][\"'][\w.]"
+)
 
 
 def decoded(text: str) -> Iterator[tuple[str, str]]:
@@ -61,7 +76,9 @@ def decoded(text: str) -> Iterator[tuple[str, str]]:
     A form that changes nothing yields nothing. What comes out may hold encoded text again.
     """
     yield from (("base64", found) for found in _base64(text))
+    yield from (("base32", found) for found in _base32(text))
     yield from (("hexadecimal", found) for found in _hexadecimal(text))
+    yield from (("character codes", found) for found in characters(text))
     forms = {
         "escaped": _unescaped(text),
         "URL-encoded": unquote(text) if "%" in text else text,
@@ -122,6 +139,29 @@ def _hexadecimal(text: str) -> Iterator[str]:
         if (found := text_of(bytes.fromhex(match[1]))) is not None:
             yield found
 
+    for match in _SPACED_HEX.finditer(text):
+        digits = re.sub(r"0x|[ :,]", "", match[0])
+        if len(digits) % 2 == 0 and (found := text_of(bytes.fromhex(digits))) is not None:
+            yield found
+
+
+def _base32(text: str) -> Iterator[str]:
+    for match in _BASE32.finditer(text):
+        try:
+            content = base64.b32decode(match[0] + "=" * (-len(match[0]) % 8))
+        except (binascii.Error, ValueError):
+            continue
+        if (found := text_of(content)) is not None:
+            yield found
+
+
+def characters(text: str) -> Iterator[str]:
+    """Yield texts that programs hold as lists of the numbers of their characters."""
+    for match in _CODES.finditer(text):
+        codes = [int(code) for code in match[0].split(",")]
+        if all(32 <= code < 127 for code in codes):
+            yield bytes(codes).decode()
+
 
 def _unescaped(text: str) -> str:
     if "\\" not in text:
@@ -165,6 +205,8 @@ def assembled(text: str, environment: Mapping[str, str] = MappingProxyType({})) 
         return text
     text = _CONTINUED.sub("", text)
     values = {**environment, **_constants(text)}
+    grown = [f'"{value}"' for name, value in values.items() if name.endswith(_GROWN)]
+    text = "\n".join((text, *grown))
     for _ in range(3):
         before, text = text, _put_together(text, values)
         if before == text:
@@ -175,15 +217,29 @@ def assembled(text: str, environment: Mapping[str, str] = MappingProxyType({})) 
 
 def _put_together(text: str, values: Mapping[str, str]) -> str:
     text = _USE.sub(lambda match: _value(match, values), text)
-    text = _CHAIN.sub(lambda match: _sum(match[0], values), text)
+    arrays = {match["name"]: match["items"] for match in _ARRAY.finditer(text)}
+    if arrays:
+        text = _JOINED_NAME.sub(lambda match: _array(match, arrays), text)
     for pattern in _JOINED_BY:
         text = pattern.sub(_join, text)
-    return text
+    text = _CONCAT.sub(lambda match: _literal(match[0], ""), text)
+    text = _PRINTF.sub(_printed, text)
+    return _CHAIN.sub(lambda match: _sum(match[0], values), text)
 
 
-def _constants(text: str) -> Mapping[str, str]:
-    found = [*_SET.finditer(text), *_ENV.finditer(text)]
-    return {match["name"]: _plain(match["value"]) for match in found}
+def _array(match: re.Match[str], arrays: Mapping[str, str]) -> str:
+    items = arrays.get(match["name"])
+    return match[0] if items is None else f"[{items}].join("
+
+
+def _constants(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for match in _SET.finditer(text):
+        name, value = match["name"], _plain(match["value"])
+        if match["more"]:
+            found[f"{name}{_GROWN}"] = value = found.get(name, "") + value
+        found[name] = value
+    return found | {match["name"]: _plain(match["value"]) for match in _ENV.finditer(text)}
 
 
 def _plain(literal: str) -> str:
@@ -207,5 +263,17 @@ def _sum(chain: str, values: Mapping[str, str]) -> str:
 
 
 def _join(match: re.Match[str]) -> str:
-    items = [_plain(found[0]) for found in re.finditer(_LITERAL, match["items"])]
-    return '"' + _plain(match["by"] or '","').join(items).replace('"', "") + '"'
+    return _literal(match["items"], _plain(match["by"] or '","'))
+
+
+def _literal(text: str, by: str) -> str:
+    """Return the literals of a text as one."""
+    items = [_plain(found[0]) for found in re.finditer(_LITERAL, text)]
+    return '"' + by.join(items).replace('"', "") + '"'
+
+
+def _printed(match: re.Match[str]) -> str:
+    text = _plain(match["text"])
+    for word in match["words"].split():
+        text = text.replace("%s", word, 1)
+    return f'"{text}"'

@@ -2,12 +2,14 @@
 
 import ast
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from ultrascale.hosts import clients
 from ultrascale.hosts.names import UNKNOWN
 
 _LONGEST = 100_000
+# Behind the name of a variable: its items, joined by what no text has; its text after additions.
+_LISTED, _BETWEEN, _GROWN = "[]", "\0", "+="
 
 
 def constants(source: str) -> Iterator[str] | None:
@@ -31,6 +33,7 @@ def constants(source: str) -> Iterator[str] | None:
 def _texts(tree: ast.Module) -> Iterator[str]:
     docstrings = {id(node) for node in _docstrings(tree)}
     values = _assigned(tree)
+    yield from (text for name, text in values.items() if name.endswith(_GROWN))
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -76,21 +79,42 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _assigned(tree: ast.AST) -> Mapping[str, str]:
+    """Return the constant texts by name; of a list or a mapping under the names of `_items`."""
     values: dict[str, str] = {}
     for node in ast.walk(tree):
-        targets: Sequence[ast.expr] = ()
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
-            targets = (node.target,)
-        value = getattr(node, "value", None)
-        if not targets or not isinstance(value, ast.expr):
-            continue
-        found = _fold(value, values)
-        for target in targets:
-            if isinstance(target, ast.Name) and found is not None and len(found) < _LONGEST:
-                values[target.id] = found
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+                values |= _items(name, value, values)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values |= _items(name, value, values)
+            case ast.NamedExpr(target=ast.Name(id=name), value=value):
+                values |= _items(name, value, values)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                more = _fold(value, values)
+                if more is not None and len(values.get(name, "")) < _LONGEST:
+                    values[name] = values[f"{name}{_GROWN}"] = values.get(name, "") + more
+            case _:
+                pass
     return values
+
+
+def _items(name: str, value: ast.expr, values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the texts that an assignment to ``name`` makes known."""
+    match value:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            texts = [_piece(item, values) for item in items]
+            each = {f"{name}[{number}]": text for number, text in enumerate(texts)}
+            return {**each, f"{name}{_LISTED}": _BETWEEN.join(texts)}
+        case ast.Dict(keys=keys, values=items):
+            pairs = zip(keys, items, strict=True)
+            return {
+                f"{name}[{key.value}]": _piece(item, values)
+                for key, item in pairs
+                if isinstance(key, ast.Constant)
+            }
+        case _:
+            text = _fold(value, values)
+            return {name: text} if text is not None and len(text) < _LONGEST else {}
 
 
 def _fold(node: ast.expr, values: Mapping[str, str]) -> str | None:
@@ -109,8 +133,8 @@ def _fold(node: ast.expr, values: Mapping[str, str]) -> str | None:
             return _sum(left, right, values)
         case ast.BinOp(left=left, op=ast.Mod(), right=right):
             return _percent(left, right, values)
-        case ast.Subscript(value=value, slice=ast.Slice(lower=None, upper=None, step=step)):
-            return _reversed(value, step, values)
+        case ast.Subscript():
+            return _part(node, values)
         case ast.Call():
             return _call(node, values)
         case _:
@@ -139,11 +163,21 @@ def _percent(left: ast.expr, right: ast.expr, values: Mapping[str, str]) -> str 
     return text
 
 
-def _reversed(value: ast.expr, step: ast.expr | None, values: Mapping[str, str]) -> str | None:
-    text = _fold(value, values)
-    match step:
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1)) if text is not None:
-            return text[::-1]
+def _part(node: ast.Subscript, values: Mapping[str, str]) -> str | None:
+    """Return an item of a list or a mapping, or a text backwards."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=key)):
+            return values.get(f"{name}[{key}]")
+        case ast.Subscript(
+            value=value,
+            slice=ast.Slice(
+                lower=None,
+                upper=None,
+                step=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1)),
+            ),
+        ):
+            text = _fold(value, values)
+            return None if text is None else text[::-1]
         case _:
             return None
 
@@ -188,6 +222,8 @@ def _join(by: str | None, node: ast.expr, values: Mapping[str, str]) -> str | No
     match node:
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return by.join(_piece(item, values) for item in items)
+        case ast.Name(id=name) if (listed := values.get(f"{name}{_LISTED}")) is not None:
+            return by.join(listed.split(_BETWEEN))
         case ast.Call(func=ast.Name(id="map"), args=[ast.Name(id="chr"), codes]):
             return _codes(codes)
         case (

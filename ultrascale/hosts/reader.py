@@ -232,6 +232,8 @@ class _Reader:
             for match in _JS_TOKEN.finditer(source):
                 if match["text"]:
                     yield from self._of_text(match["text"][1:-1], where)
+        for found in encodings.characters(bare):
+            yield from self._of_text(found, at.by("character codes"))
 
     def _of_text(self, text: str, at: _At) -> Iterator[HostUse]:
         """Read a text as a document within the document, or as it stands and in other forms."""
