@@ -42,6 +42,16 @@ _HAS_ALL = (
     f'!request.userInfo.groups.exists(group, group == "{access_group(EDIT_ROLE, None)}" || '
     f'group == "{access_group(EDIT_ROLE, None)}:" + request.namespace)'
 )
+# Another scheduler knows no queues, and pods that name a node have none. Volcano's is the default.
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/job/job_controller_util.go
+_BY_VOLCANO = f'in ["", "{VOLCANO_SCHEDULER}"]'
+_TASKS_BY_VOLCANO = (
+    f"(!has(thing.spec.schedulerName) || thing.spec.schedulerName {_BY_VOLCANO}) && "
+    "(!has(thing.spec.tasks) || thing.spec.tasks.all(task, !has(task.template) || "
+    "!has(task.template.spec) || (!has(task.template.spec.nodeName) && "
+    "(!has(task.template.spec.schedulerName) || "
+    f"task.template.spec.schedulerName {_BY_VOLCANO}))))"
+)
 _MESSAGE = (
     "your role sends jobs to queues of its own alone in this namespace, and accelerators wait in "
     "queues: name one of them, which the file of the cluster has at kubernetes.access"
@@ -103,7 +113,7 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
             resources=("jobs",),
             # Volcano takes its queue `default` for a job that names none.
             asks="true",
-            named='has(thing.spec.queue) && thing.spec.queue != ""',
+            named=f'has(thing.spec.queue) && thing.spec.queue != "" && {_TASKS_BY_VOLCANO}',
             queue="thing.spec.queue",
         )
         yield _Judged(
@@ -151,7 +161,8 @@ def _annotated(template: str) -> str:
     return (
         f"has({template}.metadata) && has({of_pods}) && "
         f'"{VOLCANO_QUEUE_ANNOTATION}" in {of_pods} && has({template}.spec.schedulerName) && '
-        f'{template}.spec.schedulerName == "{VOLCANO_SCHEDULER}"{in_no_group}'
+        f'{template}.spec.schedulerName == "{VOLCANO_SCHEDULER}" && '
+        f"!has({template}.spec.nodeName){in_no_group}"
     )
 
 

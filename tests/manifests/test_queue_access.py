@@ -127,6 +127,11 @@ def volcano_job(**annotations: str) -> Thing:
     return {"metadata": {}, "spec": {"template": template}}
 
 
+def on_a_node(job: Thing) -> Thing:
+    job["spec"]["template"]["spec"]["nodeName"] = "ip-10-0-0-1"
+    return job
+
+
 PAST: dict[str, tuple[str, str, str, Thing]] = {
     "pod": ("volcano", "", "pods", pods(GPU)),
     "pod under Kueue": ("kueue", "", "pods", pods(GPU)),
@@ -172,6 +177,40 @@ PAST: dict[str, tuple[str, str, str, Thing]] = {
         "cronjobs",
         {"metadata": {}, "spec": {"jobTemplate": of_template(GPU)}},
     ),
+    "Volcano Job that Volcano does not schedule": (
+        "volcano",
+        "batch.volcano.sh",
+        "jobs",
+        {"metadata": {}, "spec": {"queue": "research", "schedulerName": "default-scheduler"}},
+    ),
+    "Volcano Job with a task that Volcano does not schedule": (
+        "volcano",
+        "batch.volcano.sh",
+        "jobs",
+        {
+            "metadata": {},
+            "spec": {
+                "queue": "research",
+                "tasks": [
+                    {"template": pods(GPU)},
+                    {"template": {"spec": pods(GPU)["spec"] | {"schedulerName": "mine"}}},
+                ],
+            },
+        },
+    ),
+    "Volcano Job whose pods name a node": (
+        "volcano",
+        "batch.volcano.sh",
+        "jobs",
+        {
+            "metadata": {},
+            "spec": {
+                "queue": "research",
+                "tasks": [{"template": {"spec": pods(GPU)["spec"] | {"nodeName": "ip-10-0-0-1"}}}],
+            },
+        },
+    ),
+    "Job whose pods name a node": ("volcano", "batch", "jobs", on_a_node(volcano_job())),
     "Volcano Job without a queue": (
         "volcano",
         "batch.volcano.sh",
