@@ -226,6 +226,10 @@ def test_a_host_that_a_command_means_is_found_although_nothing_names_it(
         ("a.py", 'Session(region_name="eu-west-1").client("ecr")', "api.ecr.eu-west-1"),
         ("a.sh", "aws ecr get-login-password --region eu-west-1", "api.ecr.eu-west-1"),
         ("a.sh", 'R=eu-west-1\naws --region "$R" kms decrypt', "kms.eu-west-1"),
+        ("a.sh", "export AWS_DEFAULT_REGION=eu-west-1", "eu-west-1"),
+        ("a.yaml", "env: [{name: AWS_REGION, value: eu-west-1}]", "eu-west-1"),
+        ("a.json", '{"Variables": {"AWS_REGION": "eu-west-1"}}', "eu-west-1"),
+        ("a.js", 'const c = new S3Client({region: "eu-west-1"})', "eu-west-1"),
     ],
 )
 def test_a_client_of_another_region_means_its_endpoint(name: str, text: str, host: str) -> None:
@@ -234,6 +238,7 @@ def test_a_client_of_another_region_means_its_endpoint(name: str, text: str, hos
 
 def test_commands_in_the_own_region_and_clients_of_no_constant_region_mean_no_host() -> None:
     assert not _hosts("a.sh", f"aws eks list-clusters --region {_REGION}")
+    assert not _hosts("a.sh", f"export AWS_REGION={_REGION}")
     assert not _hosts("a.py", 'boto3.client("ec2", region_name=region)')
 
 
@@ -253,6 +258,26 @@ def test_a_command_that_is_told_where_to_go_means_no_host(text: str) -> None:
 def test_an_address_of_the_internet_is_a_host(address: str) -> None:
     (found,) = _hosts("a.sh", f"curl http://{address}/")
     assert found in ("198.51.100.7", "2001:db8::7")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env: [{name: TELEMETRY_HOST, value: planted.sh}]",
+        "variables: {PGHOST: 'planted.sh:5432'}",
+        "spec: {externalName: planted.sh}",
+    ],
+)
+def test_a_name_that_may_be_a_file_is_a_host_where_its_key_says_so(text: str) -> None:
+    assert _hosts("a.yaml", text) == {"planted.sh"}
+    assert not _hosts("a.yaml", "args: [planted.sh]")
+
+
+@pytest.mark.parametrize("host", ["cdn-$NODE.planted.example", "${ZONE}.cdn.planted.example"])
+def test_a_host_of_which_a_variable_is_part_is_found_by_its_domain(host: str) -> None:
+    for text in (f"curl https://{host}/x", f"ping {host}"):
+        (found,) = _hosts("a.sh", text)
+        assert found.endswith(".planted.example")
 
 
 def test_an_address_alone_is_a_host() -> None:

@@ -3,6 +3,7 @@
 Sources:
     https://docs.aws.amazon.com/boto3/latest/reference/core/session.html#boto3.session.Session.client
     https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-options.html#cli-configure-options-list
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
 """
 
 import re
@@ -16,6 +17,12 @@ _COMMAND = re.compile(
     r"--region(?:=|\s+)[\"']?(?P<region>[a-z0-9-]+)(?P<rest>[^\n;&|]*)"
 )
 _SERVICE = re.compile(r"(?:--\S+(?:=\S+|\s+\S+)\s+)*(?P<name>[a-z][a-z0-9-]+)")
+
+# A variable, or an option of a client in JavaScript.
+_SETTING = re.compile(
+    r"\b(?:AWS_(?:DEFAULT_)?REGION[\"']?\s*[=:]|region\s*:(?=\s*[\"'`]))\s*[\"'`]?"
+    r"(?P<region>[a-z]{2}(?:-[a-z]+)+-\d)\b"
+)
 
 
 def endpoint(service: str, region: str) -> str | None:
@@ -48,3 +55,16 @@ def of_commands(text: str, region: str) -> Iterator[tuple[str, str]]:
             continue
         if (host := endpoint(words["name"], match["region"])) is not None:
             yield host, match[0]
+
+
+def of_settings(text: str, region: str) -> Iterator[tuple[str, str]]:
+    """Yield the domain of each other Region that clients are set to, with the setting.
+
+    Args:
+        text: A script, a program, or a variable with its value.
+        region: The Region whose endpoints answer in any case.
+    """
+    for match in _SETTING.finditer(text):
+        if match["region"] != region and match["region"] in REGIONS:
+            suffix = ".cn" if match["region"].startswith("cn-") else ""
+            yield f"{match['region']}.amazonaws.com{suffix}", match[0]

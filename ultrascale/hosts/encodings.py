@@ -53,6 +53,8 @@ _SET = re.compile(
 _ENV = re.compile(r"^\s*ENV\s+(?P<name>\w+)\s+(?P<value>[^\s=]+)\s*$", re.MULTILINE)
 _USE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::?[-+=][^}]*)?\}|\((?P<round>\w+)\)|(?P<bare>\w+))")
 _DEFAULT = re.compile(r"\$\{\w+:?-(?P<value>[^}$]*)\}")
+# A variable of no known value, within what may be the name of a host.
+_OPEN = re.compile(r"\$(?:\{[\w.]+\}|\(\w+\)|\w+)(?=[\w-]*\.[A-Za-z])")
 _CONTINUED = re.compile(r"\\\n[ \t]*")
 _SEAM = re.compile(
     r"(?<=[\w.:/@-])(?:\"\"|''|\"'|'\")(?=[\w.:/@-])|(?<=[\w.:/@-])[\"'](?=[\w.:/@-])"
@@ -195,7 +197,7 @@ def assembled(text: str, environment: Mapping[str, str] = MappingProxyType({})) 
     """Return a script or program with its pieces of text put together.
 
     Continued lines, variables with constant values, sums and joins of literals, and the seams of
-    adjacent quotes. What has no constant value stays.
+    adjacent quotes. What has no constant value stays, or is `names.UNKNOWN` before a dot.
 
     Args:
         text: The script.
@@ -212,7 +214,7 @@ def assembled(text: str, environment: Mapping[str, str] = MappingProxyType({})) 
         if before == text:
             break
         values = {**values, **_constants(text)}
-    return _SEAM.sub("", _DEFAULT.sub(lambda match: match["value"], text))
+    return _OPEN.sub(UNKNOWN, _SEAM.sub("", _DEFAULT.sub(lambda match: match["value"], text)))
 
 
 def _put_together(text: str, values: Mapping[str, str]) -> str:

@@ -22,6 +22,9 @@ _IMAGE_KEY = re.compile(r"(?:^|_|[a-z])(?:image|Image|IMAGE)(?:_?(?:uri|Uri|URI)
 _IMAGE_LINE = re.compile(
     r"^[ \t]*(?:-[ \t]+)?[\"']?image[\"']?:[ \t]*[\"']?([^\s\"',#]+)", re.MULTILINE
 )
+_HOST_KEY = re.compile(r"(?:host|hostname|endpoint|server|proxy|externalname)s?$", re.IGNORECASE)
+# A name that may be a file's, such as `build.sh`, is a host where its key says so.
+_BARE_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
 _SCRIPT_KEY = re.compile(r"command|args|entrypoint|commands|script", re.IGNORECASE)
 _IMPORT = re.compile(r"^(?:import|from) \w", re.MULTILINE)
 _HEREDOC = re.compile(
@@ -178,6 +181,8 @@ class _Reader:
         for name, stated in environment_of({"env": [value]}).items():
             if _IMAGE_KEY.search(name):
                 yield from self._of_image(stated, at.in_(name))
+            yield from self._of_settings(f"{name}={stated}", at.in_(name))
+            yield from self._of_host(stated, at.in_(name))
         self._environment = outer
 
     def _of_sequence(self, value: Sequence[Json], at: _At) -> Iterator[HostUse]:
@@ -193,11 +198,18 @@ class _Reader:
             return
         if _IMAGE_KEY.search(at.key):
             yield from self._of_image(text, at)
+        yield from self._of_settings(f"{at.key}={text}", at)
+        yield from self._of_host(text, at)
         if at.key == "ZipFile" or "." in at.key:
             # The inline code of a function, or a file of a ConfigMap.
             name = "index.py" if at.key == "ZipFile" else at.key
             yield from self._of_source(name, text, at)
         yield from self._of_text(text, at)
+
+    def _of_host(self, text: str, at: _At) -> Iterator[HostUse]:
+        if _HOST_KEY.search(at.key) and _BARE_HOST.fullmatch(text):
+            for found in names_in(f"https://{text}"):
+                yield from self._use(Name(found.host, "name"), text, at)
 
     def _of_image(self, text: str, at: _At) -> Iterator[HostUse]:
         reference = image_references.parse(text.strip().removeprefix("docker://"))
@@ -228,6 +240,7 @@ class _Reader:
 
     def _of_javascript(self, text: str, at: _At) -> Iterator[HostUse]:
         bare = _JS_TOKEN.sub(lambda match: match["text"] or " ", text)
+        yield from self._of_settings(bare, at)
         for source, where in ((bare, at), (encodings.assembled(bare), at.by("joined"))):
             for match in _JS_TOKEN.finditer(source):
                 if match["text"]:
@@ -262,8 +275,13 @@ class _Reader:
             yield from self._use(found, command, at)
         for host, command in clients.of_commands(text, self._region):
             yield from self._use(Name(host, "command"), command, at)
+        yield from self._of_settings(text, at)
         for image in (*commands.pulled_images(text), *_IMAGE_LINE.findall(text)):
             yield from self._of_image(image, at)
+
+    def _of_settings(self, text: str, at: _At) -> Iterator[HostUse]:
+        for host, setting in clients.of_settings(text, self._region):
+            yield from self._use(Name(host, "command"), setting, at)
 
     def _use(self, found: Name, text: str, at: _At) -> Iterator[HostUse]:
         place = ".".join(key for key in at.keys if key)
