@@ -230,6 +230,20 @@ class TestSubnets:
         assert standing[nodes()["id"]] == {key: value for key, value in first.items() if value}
         assert standing[nodes("10.20.32.0/20", 23)["id"]] == {"functions": 1, "the database": 2}
 
+    def test_a_refusal_tells_of_the_subnets_that_are_too_small_alone(self) -> None:
+        """A sum over others, which have room, would be less than what is free."""
+        small = subnet(31, A, "100.64.0.0/27", "accelerated")
+        roomy = [*CONTROL, nodes(), subnet(41, B, "10.20.64.0/20", "nodes"), small]
+        document = existing_document(SYSTEM, TRAIN, subnets=roomy)
+
+        with pytest.raises(ConfigError) as refused:
+            plan_cluster(loads_own(as_json(document)))
+
+        (line,) = [each for each in str(refused.value).splitlines() if "too small" in each]
+        assert f"27 free (27 in {small['id']})" in line
+        assert line.endswith("use: [accelerated]")
+        assert "system" not in line
+
     @pytest.mark.parametrize(("free", "held"), [(6, True), (5, False)])
     def test_the_control_plane_needs_six_addresses_in_each_of_its_subnets(
         self, free: int, held: bool

@@ -129,7 +129,7 @@ def assign(
         standing: What else takes addresses, by subnet.
     """
     chosen: dict[str, tuple[str, ...]] = {}
-    for part_rooms, part_nodes in _parts(rooms, nodes):
+    for part_rooms, part_nodes in parts(rooms, nodes):
         part = _Part(part_rooms, part_nodes, standing).assign()
         if part is None:
             return None
@@ -137,7 +137,7 @@ def assign(
     return chosen
 
 
-def _parts(
+def parts(
     rooms: Sequence[Room], nodes: Sequence[Nodes]
 ) -> Iterator[tuple[list[Room], list[Nodes]]]:
     """Yield subnets that share nodes, each with these; a subnet without any is a part as well."""

@@ -6,12 +6,12 @@ addresses.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, endpoints, hyperpod, vpc
 from ultrascale.plan.model import PoolPlan, SubnetPlan
-from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign
+from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign, parts
 from ultrascale.plan.network.subnets import WARM_PREFIXES
 from ultrascale.plan.pools.network_interfaces import why_without_efa
 
@@ -229,16 +229,19 @@ class AddressesOfSubnets:
             if not self._rooms[subnet.id].holds(draw):
                 small.add(subnet.zone)
                 free = self._rooms[subnet.id].addresses
-                parts = self._standing[subnet.id].items()
-                words = " + ".join(f"{count} for {purpose}" for purpose, count in parts)
+                beside = self._standing[subnet.id].items()
+                words = " + ".join(f"{count} for {purpose}" for purpose, count in beside)
                 wrong = f"too small: {free} of {draw.addresses} addresses free, {words}"
                 todo = "use a larger subnet, or take the use away"
                 yield config.refuse(f"subnets.{number}", wrong, todo, got="")
         mode = MODES[-1]
         for zone in _zones(self._network):
-            if zone not in small and self._in_zone(zone, mode, whole=False) is None:
-                wrong = f"too small: {self._words(zone, mode)}"
-                yield config.refuse("subnets", wrong, self._larger(zone, mode), got="")
+            if zone in small:
+                continue
+            for rooms, nodes in parts(self._rooms_of(zone), [*self._nodes(zone, mode)]):
+                if assign(rooms, nodes, self.standing) is None:
+                    wrong = f"too small: {self._words(zone, rooms, nodes)}"
+                    yield config.refuse("subnets", wrong, self._larger(rooms, nodes), got="")
 
     def _assigned(self, mode: AddressMode, *, whole: bool) -> Assigned | None:
         assigned: dict[str, tuple[str, ...]] = {}
@@ -250,24 +253,21 @@ class AddressesOfSubnets:
                 assigned[name] = (*assigned.get(name, ()), *ids)
         return assigned
 
-    def _in_zone(
-        self, zone: str, mode: AddressMode, *, whole: bool, more: Room | None = None
-    ) -> Assigned | None:
+    def _in_zone(self, zone: str, mode: AddressMode, *, whole: bool) -> Assigned | None:
         """Return the subnets of each shard in ``zone``.
 
         Args:
             zone: Zone name or zone id.
             mode: How nodes take addresses.
             whole: Whether all nodes of a pool of several zones come here.
-            more: A further subnet, which every pool may use.
         """
-        rooms = [self._rooms[each.id] for each in self._network.subnets if each.zone == zone]
-        nodes = [*self._nodes(zone, mode, whole=whole, more=more)]
-        return assign([*rooms, more] if more else rooms, nodes, self.standing)
+        nodes = [*self._nodes(zone, mode, whole=whole)]
+        return assign(self._rooms_of(zone), nodes, self.standing)
 
-    def _nodes(
-        self, zone: str, mode: AddressMode, *, whole: bool = False, more: Room | None = None
-    ) -> Iterator[Nodes]:
+    def _rooms_of(self, zone: str) -> list[Room]:
+        return [self._rooms[each.id] for each in self._network.subnets if each.zone == zone]
+
+    def _nodes(self, zone: str, mode: AddressMode, *, whole: bool = False) -> Iterator[Nodes]:
         for pool in self._pools:
             zones = config.zones_of(pool, self._network)
             if zone not in zones:
@@ -279,7 +279,7 @@ class AddressesOfSubnets:
             for name in shard_names(pool):
                 yield Nodes(
                     name=name,
-                    subnets=(*subnets, *([more.id] if more else [])),
+                    subnets=subnets,
                     count=most if whole else -(-most // len(zones)),
                     surge=surge(pool),
                     each=node_draw(pool, mode),
@@ -299,17 +299,14 @@ class AddressesOfSubnets:
         uses = {use for subnet in self._network.subnets for use in subnet.use}
         return "accelerated" if accelerated and "accelerated" in uses else "nodes"
 
-    def _words(self, zone: str, mode: AddressMode) -> str:
-        """Return what a zone needs and has."""
-        nodes = [*self._nodes(zone, mode)]
-        used = {id for each in nodes for id in each.subnets}
-        subnets = [each for each in self._network.subnets if each.id in used]
-        beside = sum(self.standing[each.id].addresses for each in subnets)
+    def _words(self, zone: str, rooms: Sequence[Room], nodes: Sequence[Nodes]) -> str:
+        """Return what nodes in a zone need of their subnets, and what these have."""
+        beside = sum(self.standing[room.id].addresses for room in rooms)
         terms = [each.words for each in nodes]
         needed = " + ".join((*terms, f"{beside} beside nodes"))
         total = beside + sum(each.all.total for each in nodes)
-        has = " + ".join(f"{self._rooms[each.id].addresses:,} in {each.id}" for each in subnets)
-        free = sum(self._rooms[each.id].addresses for each in subnets)
+        has = " + ".join(f"{room.addresses:,} in {room.id}" for room in rooms)
+        free = sum(room.addresses for room in rooms)
         fixed = [each.name for each in nodes if not each.spreads and len(each.subnets) > 1]
         single = f", where all nodes of {', '.join(fixed)} lie in one" if fixed else ""
         return (
@@ -317,15 +314,17 @@ class AddressesOfSubnets:
             f"({has}){single}"
         )
 
-    def _larger(self, zone: str, mode: AddressMode) -> str:
+    def _larger(self, rooms: Sequence[Room], nodes: Sequence[Nodes]) -> str:
         """Return the smallest subnet more that would do."""
+        names = {each.name for each in nodes}
         uses = dict.fromkeys(
-            self._use(pool) for pool in self._pools if zone in config.zones_of(pool, self._network)
+            self._use(pool) for pool in self._pools if names & {*shard_names(pool)}
         )
         for mask in range(vpc.SMALLEST_RANGE_MASK, vpc.LARGEST_RANGE_MASK - 1, -1):
             more = Room(id="", addresses=2 ** (32 - mask) - 5, prefixes=0)
+            wider = [replace(each, subnets=(*each.subnets, more.id)) for each in nodes]
             # What stands in the first subnet of a zone may stand in this one.
-            if self._in_zone(zone, mode, whole=False, more=more) is not None:
+            if assign([*rooms, more], wider, self.standing) is not None:
                 larger = "" if mask == vpc.LARGEST_RANGE_MASK else " or larger"
                 return f"add an empty subnet of /{mask}{larger}, use: [{', '.join(uses)}]"
         return _FEWER
