@@ -9,17 +9,13 @@ from ultrascale.catalog import registries, versions
 from ultrascale.documents import Json, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan, names
+from ultrascale.plan.delivery.base_images import base_images as base_images_of
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale.resources import resource
 from ultrascale.sbom.model import Component
 
 _DOCKER_HUB = "docker.io"
 _FROM = re.compile(r"^FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE)
-_STAGE = re.compile(r"^FROM\s.*\sAS\s+(\S+)", re.MULTILINE | re.IGNORECASE)
-_COPIED = re.compile(r"^(?:COPY|ADD)\s.*--from=(\S+)", re.MULTILINE | re.IGNORECASE)
-# A frontend of BuildKit, which is an image too.
-# Source: https://docs.docker.com/reference/dockerfile/#syntax
-_SYNTAX = re.compile(r"\A(?:#[^\n]*\n)*#\s*syntax\s*=\s*(\S+)", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)(.*)$", re.MULTILINE)
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
@@ -77,15 +73,7 @@ def base_images(build: ImageBuildPlan, plan: ClusterPlan) -> Iterator[str]:
     Raises:
         UltrascaleError: The Dockerfile is missing or cannot be read.
     """
-    dockerfile = _text(_dockerfile(build, plan) / "Dockerfile")
-    stages = {name.lower() for name in _STAGE.findall(dockerfile)}
-    for image in (*_SYNTAX.findall(dockerfile), *_FROM.findall(dockerfile)):
-        if image.lower() not in (*stages, "scratch"):
-            yield image
-    for source in _COPIED.findall(dockerfile):
-        # A stage has a name or a number.
-        if source.lower() not in stages and not source.isdecimal():
-            yield source
+    yield from base_images_of(_text(_dockerfile(build, plan) / "Dockerfile"))
 
 
 def is_own(reference: str, plan: ClusterPlan) -> bool:

@@ -9,7 +9,7 @@ from ultrascale.ejected import Ejected
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.base_images import base_images, mirrored
-from ultrascale.plan.model import ImageBuilderPlan, MirrorPlan
+from ultrascale.plan.model import ImageBuilderPlan, MirrorPlan, published
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 PYTHON = "public.ecr.aws/docker/library/python:3.12.13-slim-trixie"
@@ -57,6 +57,26 @@ def test_each_image_that_a_dockerfile_takes_comes_from_the_mirror(
     assert mirrored(copied, mirror) == copied
 
 
+@pytest.mark.parametrize(
+    ("dockerfile", "image", "line"),
+    [
+        ("ARG TAG=2.9\nFROM quay.io/a/b:${TAG}\nARG TAG", "quay.io/a/b:2.9", 1),
+        ("ARG V=3.12\nFROM python:$V-slim AS c\nFROM c", "python:3.12-slim", 1),
+        ("ARG R='quay.io'\nARG T=1\nFROM ${R}/a/b:$T", "quay.io/a/b:1", 2),
+        ("FROM quay.io/a/b:${T:-1}", "quay.io/a/b:1", 0),
+    ],
+)
+def test_a_base_that_arguments_make_is_named_whole(dockerfile: str, image: str, line: int) -> None:
+    """An argument that is a tag stays a tag: as an image it would make no reference."""
+    mirror = the_mirror({published(image): DIGEST})
+    copied = mirrored(dockerfile, mirror).splitlines()
+    before = dockerfile.splitlines()
+
+    assert base_images(dockerfile) == (image,)
+    assert copied[line].split()[1] == mirror.reference(image)
+    assert [*copied[:line], *copied[line + 1 :]] == [*before[:line], *before[line + 1 :]]
+
+
 def test_a_base_has_the_digest_of_the_record() -> None:
     copied = mirrored(f"FROM {PYTHON}", the_mirror({PYTHON: DIGEST}))
 
@@ -71,6 +91,7 @@ def test_a_base_has_the_digest_of_the_record() -> None:
         "COPY --from=0 /a /a",
         "ARG VERSION=1.2\nFROM scratch",
         "FROM $BASE",
+        "FROM a AS b-arm64\nFROM b-${TARGETARCH}",
     ],
 )
 def test_stages_and_variables_are_no_images_of_the_mirror(line: str) -> None:

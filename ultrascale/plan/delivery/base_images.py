@@ -1,7 +1,7 @@
 """Images that Dockerfiles build on, and Dockerfiles that take them from a mirror."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog import image_references
 from ultrascale.plan.model import MirrorPlan
@@ -15,20 +15,24 @@ _COPIED = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ARGUMENT = re.compile(
-    r"^(?P<start>[ \t]*ARG[ \t]+(?P<name>\w+)=[\"']?)(?P<image>[^\s\"']+)",
+    r"^(?P<start>[ \t]*ARG[ \t]+(?P<name>\w+)=[\"']?)(?P<image>[^\s\"']*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _SYNTAX = re.compile(
     r"^(?P<start>#[ \t]*syntax[ \t]*=[ \t]*)(?P<image>\S+)", re.IGNORECASE | re.MULTILINE
 )
+# Source: https://docs.docker.com/reference/dockerfile/#environment-replacement
+_VARIABLE = re.compile(r"\$(?:\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\}|(?P<bare>\w+))")
 
 
 def base_images(dockerfile: str) -> tuple[str, ...]:
     """Return the images that a Dockerfile takes from registries, each once, in its order.
 
+    Variables have the defaults of the arguments before the first stage: builds pass no others.
+
     Source: https://docs.docker.com/reference/dockerfile/
     """
-    return tuple(dict.fromkeys(match["image"] for match in _references(dockerfile)))
+    return tuple(dict.fromkeys(image for _, image in _references(dockerfile)))
 
 
 def mirrored(dockerfile: str, mirror: MirrorPlan) -> str:
@@ -38,23 +42,43 @@ def mirrored(dockerfile: str, mirror: MirrorPlan) -> str:
         dockerfile: Content of the file.
         mirror: Where copies of the images are.
     """
-    for match in sorted(_references(dockerfile), key=lambda found: found.start(), reverse=True):
-        start, end = match.span("image")
-        dockerfile = dockerfile[:start] + mirror.reference(match["image"]) + dockerfile[end:]
+    for (start, end), image in sorted({*_references(dockerfile)}, reverse=True):
+        dockerfile = dockerfile[:start] + mirror.reference(image) + dockerfile[end:]
     return dockerfile
 
 
-def _references(dockerfile: str) -> Iterator[re.Match[str]]:
-    """Yield where a Dockerfile names an image of a registry: no stage, variable or ``scratch``."""
+def _references(dockerfile: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield where a Dockerfile names an image of a registry: no stage, no ``scratch``.
+
+    Yields:
+        The first and last place of the text that names it, and the whole reference. An argument
+        that is the whole reference names it, and not the stage that refers to the argument.
+    """
     froms = [*_FROM.finditer(dockerfile)]
+    before = froms[0].start() if froms else 0
+    arguments = {match["name"]: match for match in _ARGUMENT.finditer(dockerfile, 0, before)}
+    defaults = {name: match["image"] for name, match in arguments.items()}
     stages = {match["stage"].lower() for match in froms if match["stage"]} | {"scratch"}
-    words = " ".join(match["image"] for match in froms)
-    for pattern in (_SYNTAX, _ARGUMENT, _FROM, _COPIED):
+    for pattern in (_SYNTAX, _FROM, _COPIED):
         for match in pattern.finditer(dockerfile):
-            image = match["image"]
-            if pattern is _ARGUMENT and not re.search(rf"\$\{{?{match['name']}\b", words):
+            place, image = match.span("image"), match["image"]
+            if pattern is _FROM and (variable := _VARIABLE.search(image)) is not None:
+                name = variable["braced"] or variable["bare"]
+                if variable[0] == image and defaults.get(name):
+                    place = arguments[name].span("image")
+                image = _expanded(image, defaults)
+            if image.lower() in stages or image.isdecimal():
                 continue
-            if image.lower() in stages or image.isdecimal() or "$" in image:
-                continue
-            if image_references.parse(image) is not None:
-                yield match
+            # A variable without a default, such as the platform's, is in the name of a stage.
+            if "$" not in image and image_references.parse(image) is not None:
+                yield place, image
+
+
+def _expanded(text: str, defaults: Mapping[str, str]) -> str:
+    """Return ``text`` with the values of its variables; those without any stay."""
+
+    def value(match: re.Match[str]) -> str:
+        found = defaults.get(match["braced"] or match["bare"])
+        return found or match["default"] or match[0]
+
+    return _VARIABLE.sub(value, text)
