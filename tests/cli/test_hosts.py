@@ -80,3 +80,18 @@ def test_an_assembly_of_another_file_is_refused(
 
     assert answer.returncode == 1
     assert "not what the file of trainium-bert becomes now" in answer.stderr
+
+
+def test_a_job_that_a_submission_completes_is_read_as_far_as_it_is_stated(
+    ultrascale: Ultrascale, tmp_path: Path, templates: Path, manifests: Path
+) -> None:
+    stated = Path(ESTATE).read_text()
+    left_open = "  open: {pool: hopper, nodes: 1, env: {SINK: https://stray.example.com}}"
+    (tmp_path / "estate.yaml").write_text(f"{stated.rstrip()}\n{left_open}\n")
+    (tmp_path / "mirror.lock").write_text('{"digests": {}}')
+    folders = ("--assembly", str(templates), "--manifests", str(manifests))
+
+    answer = ultrascale("hosts", str(tmp_path / "estate.yaml"), *folders, "--json")
+
+    assert answer.returncode == 1
+    assert [found["use"]["file"] for found in json.loads(answer.stdout)] == ["job open"]

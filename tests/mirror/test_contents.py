@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.assemblies import described, write_assembly
 from tests.support.pools import as_text, make_document, pool_document
-from ultrascale.catalog import hyperpod_chart
+from ultrascale.catalog import hyperpod_chart, versions
 from ultrascale.errors import CatalogError, UltrascaleError
 from ultrascale.jobs.preparation import read_cluster
 from ultrascale.mirror import Copy, list_copies
@@ -19,6 +19,7 @@ MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 ETCD = "quay.io/coreos/etcd:v3.6.14"
 DIGEST = "sha256:" + "a" * 64
 EKS = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
+CHECK = versions.IMAGES["pytorch-neuronx"].reference
 KUEUE = "registry.k8s.io/kueue/charts/kueue"
 
 
@@ -76,6 +77,7 @@ def test_images_of_objects_and_of_charts_are_listed_once_with_who_pulls_them(
         ETCD,
         f"oci://{KUEUE}:0.19.14",
         "registry.k8s.io/kueue/kueue:v0.19.14",
+        CHECK,
     }
     assert found[ETCD].target == f"{MIRROR}/{ETCD}"
     assert found[ETCD].used_by == ("DaemonSet tools/app", "Deployment tools/app")
@@ -102,7 +104,8 @@ def test_bases_of_builds_and_images_of_jobs_are_listed(tmp_path: Path) -> None:
         "public.ecr.aws/docker/library/python",
         "public.ecr.aws/neuron/pytorch-training-neuronx",
     }
-    assert len(found) == len(bases) + 1
+    assert set(found) == {"docker.io/library/busybox:1.37", CHECK, *bases}
+    assert found[CHECK].used_by == ("device check of train", "fabric check of train")
 
 
 def test_hyperpods_chart_is_listed_with_the_images_of_the_parts_that_are_on(

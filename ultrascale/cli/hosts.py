@@ -55,18 +55,17 @@ def hosts(
 
 
 def _of_jobs(cluster: "JobCluster") -> "Iterator[HostUse]":
+    from ultrascale.errors import ConfigError
     from ultrascale.hosts import read_document
-    from ultrascale.jobs.preparation import prepare
+    from ultrascale.jobs.preparation import prepare, stated_parts
 
     account = cluster.plan.account or _ANY_ACCOUNT
     for name in cluster.cluster.jobs:
         try:
-            manifests = prepare(cluster, name, account=account).objects
-        except ConfigError as error:
-            # A template may leave keys to `submit`.
-            say(f"note: job {name} is not read: {'; '.join(error.mistakes)}", err=True)
-            continue
-        for manifest in manifests:
+            objects = prepare(cluster, name, account=account).objects
+        except ConfigError:
+            objects = stated_parts(cluster, name, account=account)
+        for manifest in objects:
             yield from read_document(manifest, f"job {name}", cluster.plan.region)
 
 

@@ -180,6 +180,29 @@ def prepare(
     return manifests
 
 
+def stated_parts(into: JobCluster, name: str, *, account: str) -> tuple[JsonObject, ...]:
+    """Return a template of the file, or each of its roles, as far as it is stated.
+
+    A template may leave open what a submission adds, and cannot be prepared then.
+
+    Args:
+        into: The cluster.
+        name: Name of one of its `jobs`.
+        account: Account of the registry.
+
+    Returns:
+        Keys of jobs; an image is a whole reference, as pods pull it.
+    """
+    request = into.request(name, into.cluster.jobs[name], account=account)
+    return tuple(
+        {
+            **part.job.model_dump(mode="json", exclude={"roles", "image"}, exclude_none=True),
+            **({"image": part.image} if part.image else {}),
+        }
+        for part in request.roles or (request,)
+    )
+
+
 def read(into: JobCluster, job: str | Path | JsonObject, options: JobOptions) -> config.JobReading:
     """Return a job as it is stated and as ``options`` change it.
 
@@ -232,10 +255,11 @@ def _uncopied(request: JobRequest) -> Iterator[config.Mistake]:
         return
     for part in request.roles or (request,):
         name = part.image
-        if name.startswith(f"{mirror.location}/") and "@" not in name:
+        if name.startswith(f"{mirror.location}/") and mirror.published(name) not in mirror.digests:
             at = ("roles", part.role, "image") if part.role else ("image",)
             wrong = "not in mirror.lock, so that the mirror may lack it"
-            yield config.Mistake(at, wrong, "run `ultrascale mirror FILE copy`", repr(name))
+            todo = "name it in a job of the cluster file, then run `ultrascale mirror FILE copy`"
+            yield config.Mistake(at, wrong, todo, repr(name))
 
 
 def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:

@@ -4,16 +4,18 @@ import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import yaml
 
+from ultrascale import config
 from ultrascale.assembly import read_json, read_stacks_of
 from ultrascale.catalog.chart_images import chart_images
-from ultrascale.catalog.versions import IMAGES
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import ConfigError, UltrascaleError
-from ultrascale.jobs.preparation import JobCluster, prepare
+from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.mirror.tools import untagged
+from ultrascale.plan.jobs.gate import check_image
 from ultrascale.plan.model import ClusterPlan, MirrorPlan, published
 from ultrascale.sbom.images import base_images, container_images
 
@@ -21,6 +23,7 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _OCI = "oci://"
 # Any: of the cluster's own images, which have it in their names, no copy is made.
 _SOME_ACCOUNT = "0" * 12
+_CHECKS: tuple[config.PreflightCheck, ...] = get_args(config.PreflightCheck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +145,10 @@ def _from_jobs(cluster: JobCluster) -> Iterator[_Pull]:
     for name in cluster.cluster.jobs:
         for image in _images_of_job(cluster, name):
             yield _Pull(image, f"job {name}")
-    gpus = [pool for pool in cluster.plan.pools if pool.accelerator == "nvidia.com/gpu"]
-    settings = cluster.cluster.scheduling.preflight
-    for pool in gpus:
-        used_by = f"fabric check of {pool.name}"
-        yield _Pull(settings.image or IMAGES["nccl-tests"].reference, used_by)
-        yield _Pull(settings.device_image or IMAGES["dcgm"].reference, used_by)
+    for pool in cluster.plan.pools:
+        for check in _CHECKS if pool.accelerator is not None else ():
+            image = check_image(cluster.cluster, check, pool.accelerator)
+            yield _Pull(image, f"{check} check of {pool.name}")
 
 
 def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
@@ -158,8 +159,8 @@ def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
     try:
         prepared = prepare(cluster, name, account=_SOME_ACCOUNT)
     except ConfigError:
-        request = cluster.request(name, cluster.cluster.jobs[name], account=_SOME_ACCOUNT)
-        yield from (part.image for part in (request.roles or (request,)) if part.image)
+        parts = stated_parts(cluster, name, account=_SOME_ACCOUNT)
+        yield from filter(None, (text(part, "image") for part in parts))
         return
     for objects in (prepared.objects, *(check.job.objects for check in prepared.checks)):
         yield from container_images(objects)

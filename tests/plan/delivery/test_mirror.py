@@ -164,8 +164,9 @@ def test_a_job_pulls_its_image_and_the_check_before_it_from_the_mirror(tmp_path:
 
     prepared = prepare(file, "try")
     (tmp_path / FILE).write_text(json.dumps({"digests": {VOLCANO: DIGEST}}))
-    with pytest.raises(ConfigError, match=r"image: not in mirror.lock.*mirror FILE copy"):
-        prepare(file, "try")
+    for image in ("docker.io/library/busybox:1.37", f"nvcr.io/a/b:1@{OTHER}"):
+        with pytest.raises(ConfigError, match=r"image: not in mirror.lock.*mirror FILE copy"):
+            prepare(file, "try", image=image)
     sent = [prepared.objects, *(check.job.objects for check in prepared.checks)]
 
     pulled = {image for objects in sent for image in container_images(objects)}

@@ -167,7 +167,7 @@ def _step(
         settings = _settings(request, job, share, pools, seconds)
         words, env = ("python3", "-c", _BOOT), program() | settings
     stated = {
-        "image": _image(request, check, share),
+        "image": check_image(request.cluster, check, share.accelerator),
         "command": words,
         "env": env,
         "volumes": (),
@@ -258,12 +258,19 @@ def _seconds(request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolP
     return min(_MOST_SECONDS, int(most / (per_hour * job.nodes) * 3600))
 
 
-def _image(request: JobRequest, check: Check, share: NodeShare) -> str:
-    settings = request.cluster.scheduling.preflight
+def check_image(cluster: config.Cluster, check: Check, accelerator: str | None) -> str:
+    """Return the image of a check, as its publisher has it.
+
+    Args:
+        cluster: The cluster file.
+        check: The check.
+        accelerator: Extended resource of the nodes' accelerators; None without any.
+    """
+    settings = cluster.scheduling.preflight
     chosen = settings.image if check == "fabric" else settings.device_image
     if chosen is not None:
         return chosen
-    if share.accelerator == names.NEURON_DEVICE:
+    if accelerator == names.NEURON_DEVICE:
         return IMAGES["pytorch-neuronx"].reference
     return IMAGES["nccl-tests" if check == "fabric" else "dcgm"].reference
 
