@@ -55,7 +55,6 @@ def hosts(
 
 
 def _of_jobs(cluster: "JobCluster") -> "Iterator[HostUse]":
-    from ultrascale.errors import ConfigError
     from ultrascale.hosts import read_document
     from ultrascale.jobs.preparation import prepare, stated_parts
 
