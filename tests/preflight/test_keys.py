@@ -206,19 +206,31 @@ def test_conditions_are_judged_as_the_request_will_have_them(
 
 @for_each(
     {
-        "disabled": ({"KeyState": "Disabled"}, "KeyState is Disabled"),
-        "to be deleted": ({"KeyState": "PendingDeletion"}, "KeyState is PendingDeletion"),
+        "disabled": ({"KeyState": "Disabled"}, "KeyState is Disabled", "aws kms enable-key"),
+        "to be deleted": (
+            {"KeyState": "PendingDeletion"},
+            "KeyState is PendingDeletion",
+            "aws kms cancel-key-deletion --key-id 1234` and `aws kms enable-key",
+        ),
+        "without its material": (
+            {"KeyState": "PendingImport"},
+            "KeyState is PendingImport",
+            "have its owner make it usable, or use another key",
+        ),
         "asymmetric": ({"KeySpec": "RSA_2048"}, "KeySpec is RSA_2048"),
         "for signatures": ({"KeyUsage": "GENERATE_VERIFY_MAC"}, "KeyUsage is GENERATE_VERIFY_MAC"),
         "of AWS": ({"KeyManager": "AWS"}, "AWS manages it"),
     }
 )
-def test_a_key_that_encrypts_nothing_fails(changes: dict[str, str], told: str) -> None:
+def test_a_key_that_encrypts_nothing_fails(
+    changes: dict[str, str], told: str, fix: str = " key"
+) -> None:
     statements = policy_of("secrets").statements
 
     (finding,) = found(KEYS, cluster("secrets"), answers(*statements, **changes))
 
     assert (finding.state, told in finding.evidence) == ("fail", True)
+    assert fix in (finding.fix or ""), finding.fix
 
 
 def test_a_key_that_is_not_there_fails() -> None:

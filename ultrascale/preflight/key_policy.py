@@ -20,6 +20,13 @@ _PREFIX = "kms:"
 # KMS sends it with these requests alone.
 _GRANT_ACTIONS = frozenset({kms.CREATE_GRANT, "kms:ListGrants", "kms:RevokeGrant"})
 _FOR_AWS = "kms:grantisforawsresource"
+# A key whose deletion is cancelled is disabled.
+# Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
+_BY_STATE = {
+    "Disabled": "`aws kms enable-key --key-id {id}`",
+    "PendingDeletion": "`aws kms cancel-key-deletion --key-id {id}` and "
+    "`aws kms enable-key --key-id {id}`",
+}
 _LIKE = frozenset(
     {"stringequals", "stringequalsignorecase", "stringlike", "arnequals", "arnlike", "bool"}
 )
@@ -29,7 +36,8 @@ def key_state_issues(key: "Key") -> Iterator[Issue]:
     """Yield what keeps a key from encrypting anything."""
     state, spec = key.get("KeyState"), key.get("KeySpec", "SYMMETRIC_DEFAULT")
     if state not in ("Enabled", None):
-        fix = f"`aws kms enable-key --key-id {key['KeyId']}`, or use another key"
+        fix = _BY_STATE.get(state, "have its owner make it usable").format(id=key["KeyId"])
+        fix += ", or use another key"
         yield Issue(state="fail", evidence=f"KeyState is {state}: nothing opens", fix=fix)
     if spec != "SYMMETRIC_DEFAULT":
         evidence = f"KeySpec is {spec}: services take symmetric keys alone"
