@@ -217,14 +217,16 @@ def test_conditions_are_judged_as_the_request_will_have_them(
             "KeyState is PendingImport",
             "have its owner make it usable, or use another key",
         ),
-        "asymmetric": ({"KeySpec": "RSA_2048"}, "KeySpec is RSA_2048"),
-        "for signatures": ({"KeyUsage": "GENERATE_VERIFY_MAC"}, "KeyUsage is GENERATE_VERIFY_MAC"),
-        "of AWS": ({"KeyManager": "AWS"}, "AWS manages it"),
+        "asymmetric": ({"KeySpec": "RSA_2048"}, "KeySpec is RSA_2048", "use a "),
+        "for signatures": (
+            {"KeyUsage": "GENERATE_VERIFY_MAC"},
+            "KeyUsage is GENERATE_VERIFY_MAC",
+            "use a ",
+        ),
+        "of AWS": ({"KeyManager": "AWS"}, "AWS manages it", "name another key in keys.secrets"),
     }
 )
-def test_a_key_that_encrypts_nothing_fails(
-    changes: dict[str, str], told: str, fix: str = " key"
-) -> None:
+def test_a_key_that_encrypts_nothing_fails(changes: dict[str, str], told: str, fix: str) -> None:
     statements = policy_of("secrets").statements
 
     (finding,) = found(KEYS, cluster("secrets"), answers(*statements, **changes))
