@@ -127,7 +127,7 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         )
         return
     # Kueue holds a job below another one to that one's queue and quota, whatever the job names.
-    # Source: https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/jobframework/reconciler.go
+    # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.14/pkg/controller/jobframework/reconciler.go
     named = (
         "!has(thing.metadata.ownerReferences) && "
         f'has(thing.metadata.labels) && "{QUEUE_LABEL}" in thing.metadata.labels && '
