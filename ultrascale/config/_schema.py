@@ -2,8 +2,9 @@
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Mapping
+from functools import cache
 
 
 def documentation(kind: type) -> Mapping[str, str]:
@@ -15,13 +16,23 @@ def documentation(kind: type) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if base.__module__ == kind.__module__ or base.__module__.startswith(__package__ or ""):
-            texts |= _own_documentation(base)
+            texts |= _of_module(base.__module__)[base.__qualname__]
     return texts
 
 
-def _own_documentation(kind: type) -> Mapping[str, str]:
-    (source,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    assert isinstance(source, ast.ClassDef)
+@cache
+def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the texts below the fields of each class at the top of a module.
+
+    A file is parsed once: `inspect` would parse it again for each of its types.
+    """
+    source = ast.parse(inspect.getsource(sys.modules[name]))
+    return {
+        each.name: _below_fields(each) for each in source.body if isinstance(each, ast.ClassDef)
+    }
+
+
+def _below_fields(source: ast.ClassDef) -> Mapping[str, str]:
     texts: dict[str, str] = {}
     for field, text in zip(source.body, source.body[1:], strict=False):
         if (

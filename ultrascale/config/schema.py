@@ -12,6 +12,7 @@ Sources:
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -54,6 +55,7 @@ def modeline(path: str) -> str:
     return f"# yaml-language-server: $schema={path}"
 
 
+@cache
 def schema_text(kind: Kind) -> str:
     """Return the schema of a kind of file as the text of a file."""
     return json.dumps(schema(kind), indent=2, ensure_ascii=False) + "\n"
