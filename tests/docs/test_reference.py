@@ -1,7 +1,9 @@
 """Tables of keys in the reference pages, which `make docs` makes from the types."""
 
 import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -17,7 +19,12 @@ _TOP = [info.alias or name for name, info in config.Cluster.model_fields.items()
 _SECTIONS = (*_TOP, "jobs.training", "jobs.batch", "jobs.service")
 ROWS = [row for section in _SECTIONS for row in reference.rows(section)]
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
-SCHEMA = config.Cluster.model_json_schema()
+
+
+@cache
+def schema() -> dict[str, Any]:
+    return config.Cluster.model_json_schema()
+
 
 each_page = pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: page.name)
 
@@ -46,20 +53,20 @@ class TestSchema:
     """What editors check a cluster file by."""
 
     def test_it_is_a_schema(self) -> None:
-        Draft202012Validator.check_schema(SCHEMA)
+        Draft202012Validator.check_schema(schema())
 
     @pytest.mark.parametrize("file", CLUSTERS, ids=lambda file: file.stem)
     def test_every_file_of_ours_agrees_with_it(self, file: Path) -> None:
         document = json.loads(json.dumps(read(file).value, default=str))
 
-        assert [*Draft202012Validator(SCHEMA).iter_errors(document)] == []
+        assert [*Draft202012Validator(schema()).iter_errors(document)] == []
 
     def test_a_job_without_a_kind_is_a_training_job(self) -> None:
-        checked = Draft202012Validator(SCHEMA)
+        checked = Draft202012Validator(schema())
 
         assert checked.is_valid(make_document(jobs={"tune": {"nodes": 2}}))
         assert checked.is_valid(make_document(jobs={"tune": {"kind": "batch", "retries": 2}}))
         assert not checked.is_valid(make_document(jobs={"tune": {"retries": 2}}))
 
     def test_a_misspelt_key_does_not(self) -> None:
-        assert [*Draft202012Validator(SCHEMA).iter_errors(make_document(regoin="x"))] != []
+        assert [*Draft202012Validator(schema()).iter_errors(make_document(regoin="x"))] != []

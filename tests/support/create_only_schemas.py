@@ -6,10 +6,8 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, cast
-
-import cfnlint
 
 from tests.support.folders import ROOT
 
@@ -26,7 +24,7 @@ COLUMNS: tuple[str, ...] = (
 REGION = "us-east-1"
 # What the pages say, as the pinned command line of the CDK ships it.
 PAGES = ROOT / "node_modules" / "aws-cdk" / "db.json.gz"
-_SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
+_SCHEMAS = files("cfnlint") / "data" / "schemas"
 _DEEPEST = 5
 # What the CDK notes of itself.
 _NOTE = "AWS::CDK::Metadata"

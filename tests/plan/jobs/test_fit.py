@@ -5,6 +5,7 @@ it, and on nodes that are there it stands beside what is paid for.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -60,16 +61,17 @@ def planned(name: str, provisioner: str) -> PoolPlan | None:
         return None
 
 
-POOLS = {
-    provisioner: [pool for name in catalog.INSTANCE_TYPES if (pool := planned(name, provisioner))]
-    for provisioner in PROVISIONERS
-}
+@cache
+def pools(provisioner: str) -> list[PoolPlan]:
+    return [pool for name in catalog.INSTANCE_TYPES if (pool := planned(name, provisioner))]
+
+
 each_provisioner = pytest.mark.parametrize("provisioner", PROVISIONERS)
 
 
 def usable(provisioner: str) -> Iterator[tuple[str, PoolPlan]]:
     """Yield each planned pool whose nodes have room for a job, with its type."""
-    for pool in POOLS[provisioner]:
+    for pool in pools(provisioner):
         (name,) = pool.instance_types
         share = nodes.node_share(config.TrainingJob(), [pool])
         if not [*nodes_have_memory(share, [pool])]:
