@@ -18,10 +18,10 @@ from tests.support.described_vpcs import (
     interface,
 )
 from tests.support.existing_vpc import OWNER, VPC, subnet
-from tests.support.fake_aws import ID, Told
+from tests.support.fake_aws import ID, Told, denied
 from ultrascale.account.vpcs import SubnetRecord, VpcRecord, free_blocks, read_vpc, require_vpc
 from ultrascale.catalog.endpoints import short_name
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import UltrascaleError, UnansweredError
 
 SMALL = subnet(21, "us-east-1a", "10.20.16.0/24", "nodes")
 SUBNET: str = SMALL["id"]
@@ -94,6 +94,23 @@ def test_a_reservation_for_single_addresses_gives_no_prefix(kind: str, blocks: i
     reserved = [{"Cidr": "10.20.16.64/26", "ReservationType": kind}]
 
     assert small(251, reservations={SUBNET: reserved}).free_prefixes == blocks
+
+
+def test_reservations_that_only_the_owner_sees_are_told_as_unknown() -> None:
+    """A participant records the rest: no page says that it may see reservations."""
+    action = "ec2:GetSubnetCidrReservations"
+    told = {**answers(owner=OWNER, subnets=[SMALL]), action: denied(action)}
+    account, _ = fake_account(told, region="us-east-1")
+
+    record = require_vpc(account, VPC)
+
+    assert [(each.free_addresses, each.reservations_known) for each in record.subnets] == [
+        (251, False)
+    ]
+    told["ec2:DescribeVpcs"] = answers(owner=ID)["ec2:DescribeVpcs"]
+    own, _ = fake_account(told, region="us-east-1")
+    with pytest.raises(UnansweredError, match=action):
+        require_vpc(own, VPC)
 
 
 @given(st.integers(24, 28), st.sets(st.integers(0, 255), max_size=40))

@@ -295,12 +295,16 @@ def test_what_is_wrong_with_an_endpoint_is_told(
     assert evidence in found.evidence
 
 
-def test_a_participant_may_not_see_the_owners_endpoints() -> None:
+def test_what_a_participant_may_not_see_is_a_warning() -> None:
     vpc = {"id": VPC, "owner": OWNER, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"]}
+    action = "ec2:GetSubnetCidrReservations"
 
-    found = findings(owner=OWNER, network=CLOSED | {"vpc": vpc})
+    found = findings(owner=OWNER, network=CLOSED | {"vpc": vpc}, more={action: denied(action)})
 
     assert (found["endpoint ec2"].state, found["endpoint s3"].state) == ("warn", "warn")
+    subnet = found[f"{FAST} (accelerated)"]
+    assert subnet.state == "warn"
+    assert "reserved parts count as free" in subnet.evidence
 
 
 @pytest.mark.parametrize(

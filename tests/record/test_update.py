@@ -8,7 +8,7 @@ import yaml
 from tests.support.account import fake_account
 from tests.support.described_vpcs import INTERNET, LOCAL, TRANSIT, answers, endpoint, interface
 from tests.support.existing_vpc import OWNER, VPC, existing_document
-from tests.support.fake_aws import ID
+from tests.support.fake_aws import ID, denied
 from ultrascale import config, record
 from ultrascale.account.vpcs import VpcRecord, require_vpc
 from ultrascale.errors import QuestionError
@@ -237,3 +237,14 @@ def test_what_a_participant_cannot_see_is_said() -> None:
         f"accounts are not visible; record it with credentials of account {OWNER} to know"
     )
     assert "no endpoint is visible" in endpoints
+
+
+def test_reservations_that_only_the_owner_sees_are_said_to_count_as_free() -> None:
+    action = "ec2:GetSubnetCidrReservations"
+    told = {**answers(owner=OWNER, endpoints=[endpoint("ec2")]), action: denied(action)}
+    account, _ = fake_account(told, region="us-east-1")
+    vpc = require_vpc(account, VPC)
+
+    (line,) = record.cautions(vpc, [each for each in vpc.subnets if each.id == NODES])
+
+    assert line.startswith(f"{NODES}: reserved parts are not visible, and count as free")

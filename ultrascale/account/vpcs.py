@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ultrascale.account.account import Account
 from ultrascale.catalog import eks, vpc
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.plan.stacks import stack_of
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class SubnetRecord:
             accounts, spoil none of the blocks.
         route: Target of 0.0.0.0/0 in its route table.
         route_table: Id of that route table; None where the account sees none.
+        reservations_known: Whether the account may see which parts of it are reserved. Otherwise it
+            counts as if none were.
         tags: Its tags that this account sees.
     """
 
@@ -82,6 +84,7 @@ class SubnetRecord:
     most_free_prefixes: int
     route: Route
     route_table: str | None
+    reservations_known: bool
     tags: Mapping[str, str]
 
 
@@ -205,9 +208,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
         _subnet(
             subnet,
             by_subnet[subnet["SubnetId"]],
-            account.ask(ec2.get_subnet_cidr_reservations, SubnetId=subnet["SubnetId"])[
-                "SubnetIpv4CidrReservations"
-            ],
+            _reservations(account, subnet["SubnetId"], shared=owner != account.id),
             tables,
             lambda interface: _is_of(interface, cluster) or interface["NetworkInterfaceId"] in own,
         )
@@ -263,17 +264,35 @@ def free_blocks(cidr: IPv4Network, taken: Iterable[IPv4Network]) -> int:
     return max(blocks - len(spoiled), 0)
 
 
+def _reservations(
+    account: Account, subnet: str, *, shared: bool
+) -> "Sequence[SubnetCidrReservationTypeDef] | None":
+    """Return the reserved parts of a subnet; None where only its owner may see them.
+
+    No page of AWS says whether an account may that the subnet is shared with.
+    """
+    try:
+        answer = account.ask(account.client("ec2").get_subnet_cidr_reservations, SubnetId=subnet)
+    except UnansweredError as error:
+        if shared and error.denied:
+            return None
+        raise
+    return answer["SubnetIpv4CidrReservations"]
+
+
 def _subnet(
     subnet: "SubnetTypeDef",
     interfaces: "Sequence[NetworkInterfaceTypeDef]",
-    reservations: "Sequence[SubnetCidrReservationTypeDef]",
+    reservations: "Sequence[SubnetCidrReservationTypeDef] | None",
     tables: "Sequence[RouteTableTypeDef]",
     is_own: "Callable[[NetworkInterfaceTypeDef], bool]",
 ) -> SubnetRecord:
     cidr = IPv4Network(subnet["CidrBlock"])
     # From those of the other kind EC2 takes prefixes.
     others = [
-        IPv4Network(each["Cidr"]) for each in reservations if each["ReservationType"] == "explicit"
+        IPv4Network(each["Cidr"])
+        for each in reservations or ()
+        if each["ReservationType"] == "explicit"
     ]
     own: list[IPv4Network] = []
     for interface in interfaces:
@@ -296,6 +315,7 @@ def _subnet(
         most_free_prefixes=most if hidden == 0 else min(most, _whole(available + own_addresses)),
         route=route,
         route_table=table,
+        reservations_known=reservations is not None,
         tags=_tags(subnet.get("Tags", ())),
     )
 

@@ -163,6 +163,12 @@ def _subnet_issues(
     elif found.free_prefixes < room.prefixes:
         wrong = f"{_blocks(found)} are free, {room.prefixes:,} {basis}"
         yield Issue(state="warn", evidence=wrong, fix=anew)
+    if not found.reservations_known:
+        yield Issue(
+            state="warn",
+            evidence="its CIDR reservations are not visible, so reserved parts count as free",
+            fix="ask its owner for them",
+        )
     if any(each.kind in ("private", "accelerated") for each in plans):
         yield from _route_issues(network, found)
         yield from _neighbour_issues(context.plan.name, found)

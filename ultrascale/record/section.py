@@ -62,6 +62,11 @@ def cautions(
                 f"be {subnet.most_free_prefixes:,}: interfaces of other accounts are not visible; "
                 f"record it with credentials of account {vpc.owner} to know"
             )
+    if unknown := [subnet.id for subnet in subnets if not subnet.reservations_known]:
+        yield (
+            f"{', '.join(unknown)}: reserved parts are not visible, and count as free: ask account "
+            f"{vpc.owner} for the subnets' CIDR reservations"
+        )
     if vpc.shared and not vpc.endpoints:
         yield (
             f"{vpc.id}: no endpoint is visible, and those of account {vpc.owner} may not be: ask "

@@ -73,6 +73,24 @@ def test_endpoints_that_are_there_are_told_from_those_that_are_missing() -> None
     assert "policy of the S3 endpoint: al2023-repos-us-east-1-de612dc2" in states
 
 
+def test_a_policy_of_the_s3_endpoint_lets_the_clusters_own_buckets_through() -> None:
+    document = existing_document(egress="none", endpoints={"present": ["s3"]})
+    document["storage"] = {
+        "buckets": ["checkpoints", {"name": "data", "existing": "corp-datasets"}]
+    }
+
+    needs = about(plan_network_needs(assemble(loads_own(as_json(document)))), "endpoints")
+
+    told = {name.partition("S3 endpoint: ")[2] for name in needs}
+    assert {"corp-datasets", "research-storage-*"} <= told
+
+
+def test_network_acls_let_s3_through_whose_addresses_are_public() -> None:
+    s3 = about(CLOSED, "endpoints")["com.amazonaws.us-east-1.s3"]
+
+    assert "network ACLs let TCP 443 out to the service's public addresses" in s3.need
+
+
 def test_those_that_we_make_are_nobodys_work() -> None:
     made = needs_of(egress="none", endpoints={"present": ["s3"], "create": "missing"})
 

@@ -16,6 +16,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.needs.existing_storage import plan_storage_needs
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
 from ultrascale.plan.needs.subnets import plan_subnet_needs
+from ultrascale.plan.stacks import stack_of
 
 _REQUIREMENTS = "https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"
 _SHARING = "https://docs.aws.amazon.com/vpc/latest/userguide/vpc-sharing.html"
@@ -206,7 +207,7 @@ def _routes(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     yield NetworkNeed(
         topic="routes",
         subject="control-plane subnets",
-        need="no route beside the local one",
+        need="the local route; no other is needed",
         state="to-check",
         why="EKS's interfaces there answer nodes of the VPC alone, unless the account demands "
         "controlPlaneEgressMode CUSTOMER_ROUTED",
@@ -243,7 +244,13 @@ def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         if state == "missing" and network.egress != "none" and exists:
             continue  # the calls take the way out
         gateway = endpoint.kind == "gateway"
-        form = "gateway, in the route tables of all subnets of nodes" if gateway else "interface"
+        # Addresses of S3 stay public behind it, so ACLs for ranges of the VPC alone stop layers.
+        form = "interface"
+        if gateway:
+            form = (
+                "gateway, in the route tables of all subnets of nodes; network ACLs let TCP 443 out "
+                "to the service's public addresses (its prefix list), and the answers in"
+            )
         rare = "" if endpoint.required else "; can be left out"
         yield NetworkNeed(
             topic="endpoints",
@@ -255,16 +262,29 @@ def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         )
     (s3,) = (each for each in network.endpoints if each.service == "s3")
     if s3.state == "present" or network.egress == "none":
-        for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
-            name = bucket.replace("REGION", plan.region)
+        for bucket, why in _s3_buckets(plan):
             yield NetworkNeed(
                 topic="endpoints",
-                subject=f"policy of the S3 endpoint: {name}",
+                subject=f"policy of the S3 endpoint: {bucket}",
                 need="lets it through, where the endpoint has a policy",
                 state="to-check",
                 why=why,
                 sources=(endpoints.S3_POLICY_SOURCE,),
             )
+
+
+def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
+    """Yield the buckets that are used from within the VPC, with what lies in them."""
+    for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
+        yield bucket.replace("REGION", plan.region), why
+    for existing in plan.existing_buckets:
+        yield existing.bucket_name, f"data of {existing.name}, which pods use"
+    if plan.buckets:
+        # CloudFormation begins their names with that of the stack.
+        made = ", ".join(bucket.name for bucket in plan.buckets)
+        yield f"{stack_of(plan.name, 'storage')}-*", f"buckets that are made: {made}"
+    if plan.hyperpod is not None:
+        yield "sagemaker-lifecycle-*", "lifecycle scripts of HyperPod's instances"
 
 
 def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:
