@@ -248,8 +248,8 @@ def _endpoints(plan: ClusterPlan) -> Iterator[NetworkNeed]:
         form = "interface"
         if gateway:
             form = (
-                "gateway, in the route tables of all subnets of nodes; network ACLs let TCP 443 out "
-                "to the service's public addresses (its prefix list), and the answers in"
+                "gateway, in the route tables of all subnets of nodes; network ACLs let TCP 443 "
+                "out to the service's public addresses (its prefix list), and the answers in"
             )
         rare = "" if endpoint.required else "; can be left out"
         yield NetworkNeed(
