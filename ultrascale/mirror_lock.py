@@ -25,12 +25,22 @@ class MirrorLock:
     """The record of one folder.
 
     Attributes:
-        digests: Digest of each reference, as its publisher names it; a chart's begins ``oci://``.
-        is_there: Whether there is a record.
+        mirrors: Digest of each reference, as its publisher names it, by the location of the mirror
+            that holds it; a chart's begins ``oci://``. Cluster files of one folder may name several
+            mirrors.
     """
 
-    digests: Mapping[str, str] = field(default_factory=dict[str, str])
-    is_there: bool = False
+    mirrors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+
+    def known_to(self, location: str) -> Mapping[str, str]:
+        """Return the digests that a copy into ``location`` keeps to: its own before others'."""
+        others = {name: digest for each in self.mirrors.values() for name, digest in each.items()}
+        return {**others, **self.mirrors.get(location, {})}
+
+    def with_copies(self, location: str, digests: Mapping[str, str]) -> "MirrorLock":
+        """Return the record with more references in ``location``."""
+        there = {**self.mirrors.get(location, {}), **digests}
+        return MirrorLock(mirrors={**self.mirrors, location: there})
 
 
 def read_mirror_lock(folder: Path | None) -> MirrorLock:
@@ -50,15 +60,23 @@ def read_mirror_lock(folder: Path | None) -> MirrorLock:
     except (OSError, ValueError) as error:
         reason = str(error.strerror).lower() if isinstance(error, OSError) else "no JSON"
         raise ConfigError([f"{path}: cannot be read: {reason}; {_RENEW}"]) from None
-    if "digests" not in mapping(document):
+    if "mirrors" not in mapping(document):
         raise ConfigError([f"{path}: not a record of ultrascale mirror; {_RENEW}"])
-    digests = {name: str(digest) for name, digest in mapping(document, "digests").items()}
-    if wrong := [name for name, digest in digests.items() if not _DIGEST.fullmatch(digest)]:
-        lines = (f"{path}: {name}: no digest, got {digests[name]!r}; {_RENEW}" for name in wrong)
-        raise ConfigError(lines)
-    return MirrorLock(digests=digests, is_there=True)
+    mirrors = {
+        location: {name: str(digest) for name, digest in mapping(digests).items()}
+        for location, digests in mapping(document, "mirrors").items()
+    }
+    wrong = [
+        f"{path}: {location}: {name}: no digest, got {digest!r}; {_RENEW}"
+        for location, digests in mirrors.items()
+        for name, digest in digests.items()
+        if not _DIGEST.fullmatch(digest)
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+    return MirrorLock(mirrors=mirrors)
 
 
-def lock_text(digests: Mapping[str, str]) -> str:
+def lock_text(lock: MirrorLock) -> str:
     """Return the content of a record."""
-    return json.dumps({"digests": dict(sorted(digests.items()))}, indent=2) + "\n"
+    return json.dumps({"mirrors": lock.mirrors}, indent=2, sort_keys=True) + "\n"

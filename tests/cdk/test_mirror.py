@@ -22,7 +22,7 @@ def test_charts_come_from_the_mirror_and_their_controllers_with_them() -> None:
         images={"mirror": MIRROR},
     )
     image = f"{kueue.IMAGE}:v{kueue.VERSION}"
-    planned = assemble(cluster, lock=MirrorLock(digests={image: DIGEST}, is_there=True))
+    planned = assemble(cluster, lock=MirrorLock(mirrors={MIRROR: {image: DIGEST}}))
 
     assert planned.karpenter is not None
     assert planned.kueue is not None

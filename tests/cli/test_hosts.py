@@ -88,7 +88,6 @@ def test_a_job_that_a_submission_completes_is_read_as_far_as_it_is_stated(
     stated = Path(ESTATE).read_text()
     left_open = "  open: {pool: hopper, nodes: 1, env: {SINK: https://stray.example.com}}"
     (tmp_path / "estate.yaml").write_text(f"{stated.rstrip()}\n{left_open}\n")
-    (tmp_path / "mirror.lock").write_text('{"digests": {}}')
     folders = ("--assembly", str(templates), "--manifests", str(manifests))
 
     answer = ultrascale("hosts", str(tmp_path / "estate.yaml"), *folders, "--json")

@@ -18,7 +18,7 @@ def test_every_image_of_the_platform_is_a_copy_or_in_the_regions_ecr() -> None:
         pools=[SYSTEM_POOL, NEURON_POOL],
         scheduling={"queueing": "volcano", "rendezvous": {"backend": "etcd"}},
     )
-    charts = define_charts(assemble(cluster, lock=MirrorLock(digests={NEURON: DIGEST})))
+    charts = define_charts(assemble(cluster, lock=MirrorLock(mirrors={MIRROR: {NEURON: DIGEST}})))
 
     pulled = {
         image

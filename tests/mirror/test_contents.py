@@ -50,7 +50,7 @@ def copies(
     file.write_text(as_text(make_document(**{"images": {"mirror": MIRROR}, **changes})))
     if (lock := folder / "mirror.lock").exists():
         lock.unlink()
-    lock.write_text(json.dumps({"digests": {ETCD: DIGEST}}))
+    lock.write_text(json.dumps({"mirrors": {MIRROR: {ETCD: DIGEST}}}))
     cluster = read_cluster(file)
     stacks = {name: described({"Resources": {}}) for name in planned_stacks(cluster.plan)}
     stacks[next(iter(stacks))] = described({"Resources": resources or {}})

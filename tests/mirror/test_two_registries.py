@@ -16,7 +16,7 @@ from tests.support.registries import (
 from ultrascale.mirror import Copy, check_copies, copy_all
 from ultrascale.mirror.session import copy_into
 from ultrascale.mirror.tools import find_tool
-from ultrascale.mirror_lock import lock_text, read_mirror_lock
+from ultrascale.mirror_lock import MirrorLock, lock_text, read_mirror_lock
 from ultrascale.plan.cluster import assemble
 
 pytestmark = needs_registries
@@ -117,12 +117,14 @@ def test_the_record_has_what_was_copied_and_keeps_what_others_have_copied(
     there, absent = (
         copy_of(publisher, mirror, f"team/{name}:v1") for name in ("recorded", "nowhere")
     )
-    plan = assemble(make_cluster(images={"mirror": f"{mirror}/mirror"}))
+    there_in = f"{mirror}/mirror"
+    plan = assemble(make_cluster(images={"mirror": there_in}))
     file, lock = tmp_path / "cluster.yaml", tmp_path / "mirror.lock"
 
     assert [each.state for each in copy_into(file, plan, [absent])] == ["failed"]
     assert not lock.exists()
     others = {"quay.io/other/app:1": "sha256:" + "c" * 64}
-    lock.write_text(lock_text(others))
+    lock.write_text(lock_text(MirrorLock(mirrors={there_in: others, "far/mirror": others})))
     assert [each.state for each in copy_into(file, plan, [absent, there])] == ["failed", "copied"]
-    assert read_mirror_lock(tmp_path).digests == {**others, there.source: digest}
+    recorded = {there_in: {**others, there.source: digest}, "far/mirror": others}
+    assert read_mirror_lock(tmp_path).mirrors == recorded

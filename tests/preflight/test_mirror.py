@@ -57,7 +57,7 @@ def test_a_mirror_that_nobody_has_filled_fails() -> None:
     (finding,) = found(MIRROR, planned(), {})
 
     assert finding.state == "fail"
-    assert "no mirror.lock beside the file" in finding.evidence
+    assert "no copies of it in mirror.lock" in finding.evidence
 
 
 def test_another_registry_is_left_to_its_own_command() -> None:

@@ -38,7 +38,8 @@ def copy_into(
     """
     copies, mirror = [*copies], mirror_of(plan)
     registry = ecr_mirror(mirror.location, profile)
-    digests = dict(read_mirror_lock(file.parent).digests)
+    lock, done = read_mirror_lock(file.parent), dict[str, str]()
+    known = lock.known_to(mirror.location)
     with logged_in(registry) as environment:
         tool = find_tool(environment)
         if registry is not None:
@@ -49,13 +50,14 @@ def copy_into(
             )
         packed = chart_pushers(plan, environment)
         try:
-            for outcome in copy_all(copies, digests, tool, renew=renew, packed=packed):
+            for outcome in copy_all(copies, known, tool, renew=renew, packed=packed):
                 if outcome.digest is not None:
-                    digests[outcome.copy.source] = outcome.digest
+                    done[outcome.copy.source] = outcome.digest
                 yield outcome
         finally:
-            if digests:
-                (file.parent / FILE).write_text(lock_text(digests), encoding="utf-8")
+            if done:
+                text = lock_text(lock.with_copies(mirror.location, done))
+                (file.parent / FILE).write_text(text, encoding="utf-8")
 
 
 def check_in(

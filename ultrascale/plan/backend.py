@@ -213,8 +213,10 @@ def _application(
     if backend.image is None:
         return None
     files = {CLUSTER_FILE: config.text_of(cluster)}
-    if cluster.images.mirror is not None and lock.is_there:
-        files[mirror_lock.FILE] = mirror_lock.lock_text(lock.digests)
+    mirror = cluster.images.mirror
+    if mirror is not None and mirror in lock.mirrors:
+        own = MirrorLock(mirrors={mirror: lock.mirrors[mirror]})
+        files[mirror_lock.FILE] = mirror_lock.lock_text(own)
     environment = {
         "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{CLUSTER_FILE}",
         "AWS_ACCOUNT_ID": names.ACCOUNT_ID,

@@ -25,7 +25,7 @@ def _run(context: Context) -> Iterator[Finding]:
         return
     registry = registries.parse_ecr_registry(mirror.location.partition("/")[0])
     if not mirror.is_recorded:
-        evidence = f"no {FILE} beside the file: nothing has recorded the copies"
+        evidence = f"no copies of it in {FILE} beside the file"
         issue = Issue(state="fail", evidence=evidence, fix=_COPY)
         yield finding(_NAME, mirror.location, [issue], fine="")
     elif registry is None:

@@ -18,12 +18,17 @@ from ultrascale.sbom.images import container_images
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 DIGEST = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
+FAR = MIRROR.replace("us-west-2", "eu-west-1")
 VOLCANO = "docker.io/volcanosh/vc-scheduler:v1.15.1"
+
+
+def record(digests: dict[str, str]) -> dict[str, Any]:
+    return {"mirrors": {MIRROR: digests}}
 
 
 def the_mirror(digests: dict[str, str] | None = None, **changes: Any) -> MirrorPlan:
     cluster = make_cluster(**{"images": {"mirror": MIRROR}, **changes})
-    found = assemble(cluster, lock=MirrorLock(digests=digests or {}, is_there=True)).mirror
+    found = assemble(cluster, lock=MirrorLock(mirrors={MIRROR: digests or {}})).mirror
     assert found is not None
     return found
 
@@ -79,6 +84,22 @@ def test_a_large_cluster_with_a_mirror_has_no_cache_of_its_own() -> None:
     assert assemble(mirrored).image_cache is None
 
 
+def test_a_mirror_has_the_copies_that_were_made_into_it() -> None:
+    """Files of several Regions lie in one folder, each with a mirror of its own."""
+    lock = MirrorLock().with_copies(FAR, {VOLCANO: DIGEST, "quay.io/a/b:1": OTHER})
+    cluster = make_cluster(images={"mirror": MIRROR})
+
+    empty = assemble(cluster, lock=lock).mirror
+    filled = assemble(cluster, lock=lock.with_copies(MIRROR, {VOLCANO: OTHER})).mirror
+
+    assert empty is not None
+    assert filled is not None
+    assert (empty.is_recorded, empty.digests) == (False, {})
+    assert (filled.is_recorded, filled.digests) == (True, {VOLCANO: OTHER})
+    # What one mirror has, the next one gets too.
+    assert lock.known_to(MIRROR) == lock.mirrors[FAR]
+
+
 def test_images_without_a_digest_are_told() -> None:
     mirror = the_mirror({VOLCANO: DIGEST})
     regional = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
@@ -89,7 +110,7 @@ def test_images_without_a_digest_are_told() -> None:
 
 
 def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
-    lock = MirrorLock(digests={VOLCANO: DIGEST}, is_there=True)
+    lock = MirrorLock(mirrors={MIRROR: {VOLCANO: DIGEST}, FAR: {VOLCANO: OTHER}})
     cluster = make_cluster(
         images={"mirror": MIRROR},
         backend={
@@ -103,7 +124,7 @@ def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
 
     assert backend is not None
     assert backend.application is not None
-    assert json.loads(backend.application.files[FILE]) == {"digests": {VOLCANO: DIGEST}}
+    assert json.loads(backend.application.files[FILE]) == record({VOLCANO: DIGEST})
 
 
 class TestRecord:
@@ -117,7 +138,7 @@ class TestRecord:
         return found
 
     def test_it_is_read_from_beside_the_cluster_file(self, tmp_path: Path) -> None:
-        mirror = self.load(tmp_path, json.dumps({"digests": {VOLCANO: DIGEST}}))
+        mirror = self.load(tmp_path, json.dumps(record({VOLCANO: DIGEST})))
 
         assert mirror.is_recorded
         assert mirror.reference(VOLCANO).endswith(f"@{DIGEST}")
@@ -133,7 +154,7 @@ class TestRecord:
         [
             ("{", "cannot be read: no JSON"),
             ("[]", "not a record of ultrascale mirror"),
-            (json.dumps({"digests": {VOLCANO: "latest"}}), f"{VOLCANO}: no digest, got 'latest'"),
+            (json.dumps(record({VOLCANO: "latest"})), f"{VOLCANO}: no digest, got 'latest'"),
         ],
     )
     def test_one_that_says_nothing_is_refused(self, tmp_path: Path, lock: str, said: str) -> None:
@@ -163,7 +184,7 @@ def test_a_job_pulls_its_image_and_the_check_before_it_from_the_mirror(tmp_path:
     file.write_text(as_text(document))
 
     prepared = prepare(file, "try")
-    (tmp_path / FILE).write_text(json.dumps({"digests": {VOLCANO: DIGEST}}))
+    (tmp_path / FILE).write_text(json.dumps(record({VOLCANO: DIGEST})))
     for image in ("docker.io/library/busybox:1.37", f"nvcr.io/a/b:1@{OTHER}"):
         with pytest.raises(ConfigError, match=r"image: not in mirror.lock.*mirror FILE copy"):
             prepare(file, "try", image=image)

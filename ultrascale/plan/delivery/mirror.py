@@ -31,8 +31,8 @@ def plan_mirror(cluster: config.Cluster, lock: MirrorLock) -> MirrorPlan | None:
     return MirrorPlan(
         location=location,
         regional=registries.ecr_registry("", cluster.region),
-        digests=lock.digests,
-        is_recorded=lock.is_there,
+        digests=lock.mirrors.get(location, {}),
+        is_recorded=location in lock.mirrors,
     )
 
 
@@ -111,6 +111,6 @@ def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan 
 def mirror_warnings(mirror: MirrorPlan | None) -> Iterator[config.Mistake]:
     """Yield that the copies are named by tags alone, which can be moved."""
     if mirror is not None and not mirror.is_recorded:
-        wrong = f"no {FILE} beside the file, so copies are named by tags, which can be moved"
+        wrong = f"no copies of it in {FILE} beside the file, so tags name them, which can be moved"
         todo = "run `ultrascale mirror FILE copy`, then synthesize again"
         yield config.Mistake(("images", "mirror"), wrong, todo, got="")
