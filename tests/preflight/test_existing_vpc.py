@@ -230,6 +230,16 @@ def test_a_fleet_that_no_longer_fits_fails() -> None:
     assert "too few free addresses at full size in us-east-1a" in found["fleet"].evidence
 
 
+def test_nodes_that_an_update_adds_have_to_fit_as_well() -> None:
+    """31 blocks hold two nodes of eight each, and not the two beside them during an update."""
+    taken = ["10.20.16.0/21", "10.20.24.0/22", "10.20.28.0/23"]
+    there = interface(NODES, "10.20.16.4", prefixes=taken)
+
+    found = findings(available={NODES: 506}, interfaces=[there])
+
+    assert found["fleet"].state == "fail"
+
+
 def test_a_fleet_that_fits_only_with_luck_is_a_warning() -> None:
     """Other accounts hold a quarter of a shared subnet, each address perhaps in another block."""
     vpc = {"id": VPC, "owner": OWNER, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"]}

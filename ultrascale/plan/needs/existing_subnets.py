@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from ultrascale.catalog import eks
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
-from ultrascale.plan.network.existing_addresses import room_of, surge
-from ultrascale.plan.network.vpc import node_draw, node_subnet_kind, pods_on_host_network
+from ultrascale.plan.network.existing_addresses import room_of
+from ultrascale.plan.network.occupancy import nodes_in
+from ultrascale.plan.network.vpc import node_subnet_kind, pods_on_host_network
 
 _SIZING = "https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html"
 _PREFIXES = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.html"
@@ -44,7 +45,7 @@ class _Zone:
         self._at = f"subnet.{kind}.{zone}"
         self._subnets = subnets
         self._rooms = {room.id: room for room in map(room_of, subnets)}
-        own = [*_nodes(plan, zone)]
+        own = [*nodes_in(plan, zone)]
         self._nodes = [each for each in own if self._rooms.keys() & {*each.subnets}]
         # Those of the kind are told, of the others the addresses.
         self._own = {
@@ -175,22 +176,5 @@ def holds_all_at_once(plan: ClusterPlan, zone: str) -> bool:
     network = plan.network
     rooms = {each.id: room_of(each) for each in network.subnets if each.zone == zone}
     standing = {id: Draw(addresses=sum(parts.values())) for id, parts in network.standing.items()}
-    nodes = [*_nodes(plan, zone, whole=True)]
+    nodes = [*nodes_in(plan, zone, whole=True)]
     return assign([*rooms.values()], nodes, standing) is not None
-
-
-def _nodes(plan: ClusterPlan, zone: str, *, whole: bool = False) -> Iterator[Nodes]:
-    """Yield the nodes of each shard in a zone; all of them with ``whole``, else their share."""
-    there = {each.id for each in plan.network.subnets if each.zone == zone}
-    for pool in plan.all_pools:
-        if zone not in pool.zones:
-            continue
-        assigned = plan.network.assigned.get(pool.name, ())
-        yield Nodes(
-            name=pool.name,
-            subnets=tuple(id for id in assigned if id in there),
-            count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
-            surge=surge(pool),
-            each=node_draw(plan.network, pool),
-            spreads=pool.is_node_pool,
-        )

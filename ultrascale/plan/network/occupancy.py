@@ -1,10 +1,34 @@
 """A planned fleet, held against other figures of what is free in its subnets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network.assignment import Draw, Nodes, Room, assign
-from ultrascale.plan.network.vpc import node_draw, subnets_of
+from ultrascale.plan.network.existing_addresses import surge
+from ultrascale.plan.network.vpc import node_draw
+
+
+def nodes_in(plan: ClusterPlan, zone: str, *, whole: bool = False) -> Iterator[Nodes]:
+    """Yield the nodes of each shard in a zone, in the subnets that the plan names.
+
+    Args:
+        plan: A cluster in a VPC that exists.
+        zone: Zone name or zone id.
+        whole: Whether all nodes of a shard count, not its share of an even spread.
+    """
+    there = {each.id for each in plan.network.subnets if each.zone == zone}
+    for pool in plan.all_pools:
+        if zone not in pool.zones:
+            continue
+        assigned = plan.network.assigned.get(pool.name, ())
+        yield Nodes(
+            name=pool.name,
+            subnets=tuple(id for id in assigned if id in there),
+            count=pool.max_nodes if whole else -(-pool.max_nodes // len(pool.zones)),
+            surge=surge(pool),
+            each=node_draw(plan.network, pool),
+            spreads=pool.is_node_pool,
+        )
 
 
 def zones_without_room(plan: ClusterPlan, rooms: Mapping[str, Room]) -> tuple[str, ...]:
@@ -22,17 +46,7 @@ def zones_without_room(plan: ClusterPlan, rooms: Mapping[str, Room]) -> tuple[st
     short: list[str] = []
     for zone in zones:
         ids = dict.fromkeys(each.id or "" for each in network.subnets if each.zone == zone)
-        nodes = [
-            Nodes(
-                name=pool.name,
-                subnets=subnets,
-                count=-(-pool.max_nodes // len(pool.zones)),
-                each=node_draw(network, pool),
-                spreads=pool.is_node_pool,
-            )
-            for pool in plan.all_pools
-            if (subnets := tuple(e.id or "" for e in subnets_of(network, pool) if e.zone == zone))
-        ]
-        if assign([rooms[id] for id in ids if id in rooms], nodes, standing) is None:
+        there = [rooms[id] for id in ids if id in rooms]
+        if assign(there, [*nodes_in(plan, zone)], standing) is None:
             short.append(zone)
     return tuple(short)
