@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import FakeAws
+from tests.support.fake_aws import FakeAws, denied
 from ultrascale.account import Account
+from ultrascale.errors import UltrascaleError
 from ultrascale.mirror.ecr import EcrMirror, ecr_mirror, logged_in
 
 HOST = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
@@ -36,6 +37,15 @@ def test_only_repositories_that_are_missing_are_made_with_the_users_key() -> Non
     # Helm takes a chart by its version.
     assert [each["imageTagMutability"] for each in (image, chart)] == ["MUTABLE", "IMMUTABLE"]
     assert image["encryptionConfiguration"] == {"encryptionType": "KMS", "kmsKey": KEY}
+
+
+def test_a_registry_of_another_account_asks_for_its_profile() -> None:
+    aws = FakeAws(answers={"ecr:DescribeRepositories": denied("ecr:DescribeRepositories")})
+    account = Account(id="444455556666", arn="", region="us-west-2", session=aws)
+    foreign = EcrMirror(host=HOST, registry_id="111122223333", account=account)
+
+    with pytest.raises(UltrascaleError, match=r"are of 444455556666; name a profile of that"):
+        foreign.make_repositories(images=["mirror/a"], charts=[], key=None)
 
 
 def test_the_login_stands_beside_the_users_own_and_leaves_their_file_alone(

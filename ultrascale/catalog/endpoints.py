@@ -252,8 +252,11 @@ OF_OUR_VPC = (
 """Interface endpoints that each VPC of ours has, whatever is deployed: nodes join, pull, log and
 are reached when its NAT gateways fail, and so do jobs and load balancers that come later."""
 
+LAYER_BUCKET = "prod-REGION-starport-layer-bucket"
+"""Bucket from which the layers of images in ECR come; its Region's S3 endpoint alone leads there."""
+
 S3_GATEWAY_BUCKETS = (
-    ("prod-REGION-starport-layer-bucket", "layers of images in ECR"),
+    (LAYER_BUCKET, "layers of images in ECR"),
     ("al2023-repos-REGION-de612dc2", "packages of Amazon Linux 2023"),
     ("cdk-*-assets-*-REGION", "assets of the CDK: functions, charts, sources of builds"),
     ("cloudformation-custom-resource-response-*", "answers of custom resources"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ultrascale.account import connect
 from ultrascale.catalog import registries
 from ultrascale.documents import JsonObject, mapping, text
-from ultrascale.errors import UltrascaleError
+from ultrascale.errors import UltrascaleError, UnansweredError
 
 if TYPE_CHECKING:
     from mypy_boto3_ecr.type_defs import EncryptionConfigurationTypeDef
@@ -51,8 +51,23 @@ class EcrMirror:
             The names of those that were made.
 
         Raises:
+            UltrascaleError: The credentials are of another account, which may not make any.
             UnansweredError: ECR refused a request, or did not answer it.
         """
+        try:
+            return self._make_repositories(images=images, charts=charts, key=key)
+        except UnansweredError as error:
+            if not error.denied or self.account.id == self.registry_id:
+                raise
+            message = (
+                f"{error}; {self.host} is a registry of account {self.registry_id}, the credentials "
+                f"are of {self.account.id}; name a profile of that account by --profile"
+            )
+            raise UltrascaleError(message) from error
+
+    def _make_repositories(
+        self, *, images: Iterable[str], charts: Iterable[str], key: str | None
+    ) -> tuple[str, ...]:
         ecr = self.account.client("ecr")
         there = self._repositories()
         fixed = {*charts}

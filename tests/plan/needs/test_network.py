@@ -170,3 +170,5 @@ def test_a_mirror_that_no_endpoint_leads_to_needs_a_route(mirror: str, told: boo
     routes = about(plan_network_needs(assemble(loads_own(as_json(document)))), "routes")
 
     assert (mirror.partition("/")[0] in routes) is told
+    layers = "prod-eu-west-1-starport-layer-bucket.s3.eu-west-1.amazonaws.com"
+    assert (layers in routes) is ("eu-west-1" in mirror)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from ultrascale.catalog import eks, endpoints, quotas, vpc
+from ultrascale.catalog import eks, endpoints, quotas, registries, vpc
 from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
@@ -219,7 +219,13 @@ def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     """Yield the hosts that are called from the VPC and belong to no endpoint."""
     hosts: dict[str, str] = {}
     if plan.mirror is not None:
-        hosts[plan.mirror.location.partition("/")[0]] = "nodes and functions pull images and charts"
+        host = plan.mirror.location.partition("/")[0]
+        hosts[host] = "nodes and functions pull images and charts"
+        _, region = registries.parse_ecr_registry(host) or ("", plan.region)
+        if region != plan.region:
+            bucket = endpoints.LAYER_BUCKET.replace("REGION", region)
+            layers = f"{bucket}.s3.{region}.{registries.domain(region)}"
+            hosts[layers] = "layers of its images come from Amazon S3 of its Region"
     issuer = plan.backend.identity.issuer if plan.backend is not None else None
     if issuer is not None:
         hosts[urlsplit(issuer).netloc] = "the backend reads the keys of its issuer of tokens"
