@@ -44,7 +44,7 @@ def test_a_registry_of_another_account_asks_for_its_profile() -> None:
     account = Account(id="444455556666", arn="", region="us-west-2", session=aws)
     foreign = EcrMirror(host=HOST, registry_id="111122223333", account=account)
 
-    with pytest.raises(UltrascaleError, match=r"are of 444455556666; name a profile of that"):
+    with pytest.raises(UltrascaleError, match=r"of 444455556666; name a profile of that"):
         foreign.make_repositories(images=["mirror/a"], charts=[], key=None)
 
 

@@ -60,8 +60,8 @@ class EcrMirror:
             if not error.denied or self.account.id == self.registry_id:
                 raise
             message = (
-                f"{error}; {self.host} is a registry of account {self.registry_id}, the credentials "
-                f"are of {self.account.id}; name a profile of that account by --profile"
+                f"{error}; {self.host} belongs to account {self.registry_id}, the credentials are "
+                f"of {self.account.id}; name a profile of that account by --profile"
             )
             raise UltrascaleError(message) from error
 
