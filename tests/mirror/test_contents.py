@@ -130,6 +130,13 @@ def test_a_copy_that_no_list_explains_is_refused(tmp_path: Path) -> None:
         copies(tmp_path, hidden)
 
 
+def test_a_mirror_without_a_prefix_may_hold_the_images_of_the_cluster(tmp_path: Path) -> None:
+    registry = MIRROR.partition("/")[0]
+    own = deployment(f"{registry}/research/trainer:1", data=f"{registry}/research/trainer:1")
+
+    assert set(copies(tmp_path, own, images={"mirror": registry})) == {CHECK}
+
+
 def test_a_chart_whose_images_nobody_has_listed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"no list of the images of oci://quay\.io/charts/new"):
         copies(tmp_path, deployment(EKS), resources={"Chart": chart("quay.io/charts/new")})

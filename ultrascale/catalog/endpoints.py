@@ -253,7 +253,7 @@ OF_OUR_VPC = (
 are reached when its NAT gateways fail, and so do jobs and load balancers that come later."""
 
 LAYER_BUCKET = "prod-REGION-starport-layer-bucket"
-"""Bucket from which the layers of images in ECR come; its Region's S3 endpoint alone leads there."""
+"""Bucket with the layers of images in ECR; the S3 endpoint of its Region alone leads there."""
 
 S3_GATEWAY_BUCKETS = (
     (LAYER_BUCKET, "layers of images in ECR"),

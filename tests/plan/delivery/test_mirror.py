@@ -71,6 +71,14 @@ def test_a_name_in_the_mirror_tells_where_the_copy_comes_from() -> None:
         assert mirror.published(mirror.reference(image)) == image
 
 
+def test_images_of_ours_in_the_registry_of_a_mirror_are_no_copies() -> None:
+    registry = MIRROR.partition("/")[0]
+    mirror = the_mirror(images={"mirror": registry})
+
+    assert mirror.published(f"{registry}/research/trainer:1") == f"{registry}/research/trainer:1"
+    assert mirror.published(mirror.reference(VOLCANO)) == VOLCANO
+
+
 def test_a_large_cluster_with_a_mirror_has_no_cache_of_its_own() -> None:
     pools = [
         make_document()["pools"][0],

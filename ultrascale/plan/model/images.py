@@ -229,6 +229,9 @@ class MirrorPlan:
         if path == image:
             return image
         host, _, rest = path.partition("/")
+        if not {".", "_"} & {*host}:
+            # A mirror without a prefix shares its registry with the cluster's own images.
+            return image
         name = f"{host.replace('_', ':')}/{rest}"
         tagged, _, digest = name.partition("@")
         return tagged if self.digests.get(tagged) == digest else name
