@@ -16,6 +16,7 @@ from tests.support.backend_load import submit_at_once
 from tests.support.backend_process import BackendProcess, Site, eventually, site
 from tests.support.callers import ReviewingServer
 from tests.support.postgres_server import PostgresServer
+from tests.support.soak import LONG
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Object, Reply, Request, StubApiServer
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.postgres
 
 JOBS = "/apis/batch/v1/namespaces/training/jobs"
 SERVICES = "/api/v1/namespaces/training/services"
-_THOUSAND = 1000
+# They come at once; a thousand with SOAK in the environment.
+_MANY = 1000 if LONG else 200
 
 
 class HeldServer(ReviewingServer):
@@ -149,23 +151,23 @@ def test_a_process_that_dies_before_it_records_a_submission_submits_it_once(
     assert len([each for each in stub.asked("POST", JOBS)]) == 2
 
 
-def test_a_thousand_requests_at_once_to_two_replicas_become_a_thousand_jobs(
+def test_many_requests_at_once_to_two_replicas_become_as_many_jobs(
     here: Site, made: Made, postgres: PostgresServer, database: str
 ) -> None:
-    keys = [f"key-{number}" for number in range(_THOUSAND)]
+    keys = [f"key-{number}" for number in range(_MANY)]
     with here.replicas(2) as replicas:
         load = submit_at_once([each.port for each in replicas], RESEARCH, keys, token=here.token)
         count = "SELECT count(*) FROM requests WHERE state = 'submitted'"
-        eventually(lambda: postgres.ask(database, count) == [(_THOUSAND,)], seconds=60)
+        eventually(lambda: postgres.ask(database, count) == [(_MANY,)], seconds=60)
         # Each is logged once it is committed.
-        eventually(lambda: sum(map(submissions, replicas)) >= _THOUSAND)
+        eventually(lambda: sum(map(submissions, replicas)) >= _MANY)
         submitting = [submissions(each) for each in replicas]
 
     cuts = quantiles(load.seconds, n=100)
-    print(f"{_THOUSAND} at once: median {cuts[49]:.2f} s, 99 % within {cuts[98]:.2f} s")
-    assert Counter(load.statuses) == {201: _THOUSAND}
+    print(f"{_MANY} at once: median {cuts[49]:.2f} s, 99 % within {cuts[98]:.2f} s")
+    assert Counter(load.statuses) == {201: _MANY}
     assert made == dict.fromkeys((job(each) for each in load.bodies), 1)
-    assert sum(submitting) == _THOUSAND
+    assert sum(submitting) == _MANY
     assert all(submitting)
 
 

@@ -1,6 +1,7 @@
 """Random files, and those that were wrong before: refused in clear words, or built whole.
 
-`make fuzz FUZZ_SECONDS=600` tries many more.
+`make fuzz FUZZ_SECONDS=600` tries many more; with SOAK in the environment this file tries four
+times as many.
 """
 
 from collections import Counter
@@ -10,15 +11,17 @@ import pytest
 
 from tests.support.fuzz.cases import Kind, kept, make
 from tests.support.fuzz.oracle import Finding
+from tests.support.soak import LONG
 
 # By kind: how many, and how many of them are synthesized, which takes a second.
 CASES = {
-    "structural": (40, 2),
-    "text": (50, 0),
-    "semantic": (6, 3),
-    "job": (14, 0),
-    "job-text": (25, 0),
+    "structural": (16, 1),
+    "text": (20, 0),
+    "semantic": (3, 1),
+    "job": (6, 0),
+    "job-text": (10, 0),
 }
+TIMES = 4 if LONG else 1
 
 
 def told(findings: list[Finding]) -> str:
@@ -29,9 +32,9 @@ def told(findings: list[Finding]) -> str:
 def test_a_random_file_is_refused_in_clear_words_or_built_whole(kind: str) -> None:
     number, synthesized = CASES[kind]
     counts: Counter[bool] = Counter()
-    for seed in range(number):
+    for seed in range(TIMES * number):
         case = make(cast("Kind", kind), str(seed))
-        judgement = case.judged(synthesis=counts[True] < synthesized)
+        judgement = case.judged(synthesis=counts[True] < TIMES * synthesized)
         counts[judgement.accepted] += 1
 
         assert not judgement.findings, f"{kind} {seed}: {told([*judgement.findings])}"

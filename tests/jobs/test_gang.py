@@ -16,6 +16,7 @@ from tests.support.etcd_server import NO_ETCD, find_etcd, free_ports, running_et
 from tests.support.forked_torchrun import forked_torchrun
 from tests.support.job_containers import expanded, moved
 from tests.support.jobs import VOLCANO, container, environment, job_cluster, prepared
+from tests.support.soak import LONG
 
 pytestmark = pytest.mark.training
 
@@ -34,8 +35,8 @@ while not (folder / f"go-{os.environ['ATTEMPT']}").exists():
     time.sleep(0.02)
 """
 WORDS = ["a b", "$HOME", "$(POD_IP)", "$$", ""]
-# Nodes and processes of each.
-SIZES = {"static": (8, 1), "etcd-v2": (2, 2)}
+# Nodes and processes of each; more with SOAK in the environment.
+SIZES = {"static": (8 if LONG else 4, 1), "etcd-v2": (2, 2)}
 
 
 class Gang:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import yaml
 
 from tests.support.folders import ROOT
+from tests.support.soak import LONG
 
 Keys = tuple[str | int, ...]
 DOCUMENTS: dict[str, dict[str, Any]] = {
@@ -83,9 +84,35 @@ def changed(document: dict[str, Any], path: Keys, *value: object) -> dict[str, A
 
 # The other keys of this file are those of others, and each case is another plan.
 _OWN = {"existing-estate": ("network", "keys", "storage", "images", "kubernetes")}
-CASES = [
+# Names are the users' own: below these keys, what stands at one is at all of the others.
+_NAMED = ("jobs", "builds")
+_ALL = [
     (name, path)
     for name, document in DOCUMENTS.items()
     for path in paths(document)
     if path[0] in _OWN.get(name, document)
 ]
+
+
+def _kind(name: str, path: Keys) -> Keys:
+    """Return what ``path`` has in common with the paths to the same key of like parts.
+
+    A key of a pool may do something by one provisioner alone, and one of a job by one kind.
+    """
+    document = DOCUMENTS[name]
+    whose: Keys = ()
+    section, *within = path
+    if section == "pools" and len(within) > 1:
+        pool = document["pools"][within[0]]
+        whose = (pool["provisioner"], str(pool.get("purchase", {}).get("option")))
+    elif section == "jobs" and len(within) > 1:
+        whose = (str(document["jobs"][within[0]].get("kind", "training")),)
+    general = (
+        "*" if isinstance(key, int) or (index and path[index - 1] in _NAMED) else key
+        for index, key in enumerate(path)
+    )
+    return (*whose, *general)
+
+
+CASES = _ALL if LONG else [*{_kind(*case): case for case in reversed(_ALL)}.values()]
+"""Keys to change, each in a file: one for each kind of pool and job, all with SOAK."""

@@ -30,6 +30,7 @@ from tests.support.kubernetes_schemas import (
     token_findings,
 )
 from tests.support.node_overlay_crd import CRD as NODE_OVERLAYS
+from tests.support.soak import LONG
 from ultrascale.catalog import addons, versions
 from ultrascale_stacks.rules import violations
 
@@ -194,15 +195,19 @@ def test_nothing_floats_with_the_latest_release(assembly: Assembly) -> None:
 
 
 def test_the_same_file_gives_the_same_bytes_in_another_process(
-    trainium: Assembly, mixed: Assembly, tmp_path: Path
+    mixed: Assembly, tmp_path: Path, request: Request
 ) -> None:
+    """With SOAK in the environment, all files that tests share."""
+    names = ("trainium", "auto", "hybrid", "ultra", "llm", "estate") if LONG else ()
+    others: list[Assembly] = [request.getfixturevalue(name) for name in names]
+    compared_ones = [mixed, *others]
     # As app.py begins.
     start = "from ultrascale.node import use_node; use_node()\n"
     program = start + "from pathlib import Path; from tests.support.assembly import synthesize\n"
     program += "\n".join(
         f"synthesize(Path({str(ROOT / 'clusters' / f'{each.plan.name}.yaml')!r}),"
         f" Path({str(tmp_path / each.plan.name)!r}))"
-        for each in (trainium, mixed)
+        for each in compared_ones
     )
     # Another seed orders sets and hashes differently; without a PATH there is our Node.js alone.
     environment = {
@@ -215,7 +220,7 @@ def test_the_same_file_gives_the_same_bytes_in_another_process(
         [sys.executable, "-c", program], check=True, cwd=ROOT, env=environment, capture_output=True
     )
 
-    for assembly in (trainium, mixed):
+    for assembly in compared_ones:
         compared = 0
         for pattern in ("cdk.out/*.template.json", "cdk.out/*.assets.json", "dist/*"):
             names = {path.name for path in assembly.folder.glob(pattern)}
