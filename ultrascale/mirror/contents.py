@@ -12,7 +12,7 @@ from ultrascale import config
 from ultrascale.assembly import read_json, read_stacks_of
 from ultrascale.catalog.chart_images import chart_images
 from ultrascale.documents import JsonObject, mapping, text
-from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.mirror.tools import untagged
 from ultrascale.plan.jobs.gate import check_image
@@ -123,8 +123,16 @@ def _from_templates(plan: ClusterPlan, assembly: Path, mirror: MirrorPlan) -> It
                 chart = mirror.published(text(body, "Properties", "Repository"))
                 version = text(body, "Properties", "Version")
                 yield _Pull(f"{chart}:{version}", stack)
-                for image in chart_images(chart, version):
+                for image in _known_images(chart, version):
                     yield _Pull(image, f"chart {chart.rpartition('/')[2]}")
+
+
+def _known_images(chart: str, version: str) -> tuple[str, ...]:
+    try:
+        return chart_images(chart, version)
+    except CatalogError as error:
+        todo = "where images.mirror has changed since, run `ultrascale synth FILE`"
+        raise CatalogError(f"{error}; {todo}") from None
 
 
 def _from_hyperpod(plan: ClusterPlan, mirror: MirrorPlan) -> Iterator[_Pull]:
