@@ -45,6 +45,17 @@ def plan(**changes: Any) -> ClusterPlan:
 PLAIN = plan(pools=[SYSTEM_POOL, POOL])
 
 
+def test_a_cluster_of_eks_auto_mode_alone_needs_no_endpoint_of_sessions() -> None:
+    """Its nodes take none, and owners of shared VPCs would be asked for what nobody calls."""
+    auto = SYSTEM_POOL | {"provisioner": "auto-mode", "nodes": {"max": 4}}
+
+    network = plan(pools=[auto]).network
+
+    needed = {each.service for each in network.endpoints if each.required}
+    assert not needed & {"ssm", "ssmmessages"}
+    assert "session-manager" in features_of(PLAIN)
+
+
 class TestOwnVpc:
     """Nodes of a private cluster join through endpoints, whatever becomes of the NAT gateway."""
 

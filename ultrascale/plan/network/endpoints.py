@@ -25,7 +25,8 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
     observability = plan.observability
     deployed: Mapping[Feature, bool] = {
         "nodes": True,
-        "session-manager": True,
+        # Nodes of EKS Auto Mode take no sessions.
+        "session-manager": not all(pool.is_auto_mode for pool in plan.all_pools),
         # EKS Auto Mode brings the agent along.
         "pod-identity": True,
         # They apply the platform's manifests, in every cluster.
