@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import boto3
 import psycopg
 from psycopg import errors
 from psycopg.rows import TupleRow
@@ -146,6 +145,9 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         "sslmode": "verify-full",
         "sslrootcert": str(settings.ca_file),
     }
+    # It takes a quarter of the time that the process starts in, and a password needs none of it.
+    import boto3
+
     if settings.iam_region is not None:
         rds = boto3.client("rds", region_name=settings.iam_region)
         token = partial(
