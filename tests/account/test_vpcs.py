@@ -1,4 +1,4 @@
-"""What is free in a subnet: a plan on addresses that others hold leaves paid nodes unused."""
+"""Free addresses of subnets: a plan on those that others hold leaves paid nodes unused."""
 
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any

@@ -273,7 +273,7 @@ def test_programs_read_times_as_iso_8601(ultrascale: Ultrascale) -> None:
 def test_who_is_let_in_is_shown_with_what_each_may_do(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    """Who reviews the file sees who reads Secrets, and whose jobs may take which nodes."""
+    """A reviewer of the file sees who reads Secrets, and whose jobs may take which nodes."""
     role = "arn:aws:iam::111122223333:role/"
     access = [
         {"role": f"{role}R", "policy": "edit", "queue": "research"},

@@ -77,7 +77,7 @@ class Registry:
 
     @property
     def pip(self) -> str | None:
-        """What the last build knew as pip's settings."""
+        """Settings of pip that the last build knew."""
         file = self._folder / "calls.pip"
         return file.read_text() if file.exists() else None
 

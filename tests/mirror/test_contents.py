@@ -1,4 +1,4 @@
-"""What a mirror has to hold: a closed cluster cannot pull an image that the list lacks."""
+"""Contents of a mirror: a closed cluster cannot pull an image that the list lacks."""
 
 import json
 from pathlib import Path

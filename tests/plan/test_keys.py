@@ -33,7 +33,7 @@ def test_one_key_for_all_is_one_policy_with_every_statement_once() -> None:
 
 
 def test_what_the_file_has_not_needs_no_statement() -> None:
-    """Of a cluster of node groups alone: neither Karpenter nor file systems nor repositories."""
+    """A cluster of node groups alone: neither Karpenter nor file systems nor repositories."""
     volumes, storage = policies(keys={"volumes": KEY, "storage": KEY.replace("5501", "5503")})
 
     assert not [sid for sid in sids(volumes) if "Karpenter" in sid or "HyperPod" in sid]

@@ -32,7 +32,7 @@ IAM_ACTIONS = {
     "s3:HeadBucket": "s3:ListBucket",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
 }
-"""What IAM calls operations that it has other names for."""
+"""IAM's names of operations that it calls otherwise."""
 
 Answer = Mapping[str, Any]
 # One answer for each time, several in turn, what follows from the parameters, or an error.

@@ -158,7 +158,7 @@ def statements(value: Any) -> Iterator[Mapping[str, Any]]:
 
 @pytest.mark.parametrize("layer", ["karpenter", "addons", "hyperpod-groups"])
 def test_roles_that_make_volumes_may_use_the_key(built: Assembly, layer: str) -> None:
-    """Where the key's policy leaves the account to IAM, these are all that lets them in."""
+    """These alone let them in where the key's policy leaves the account to IAM."""
     actions = allowed(built, layer)
 
     assert {"kms:CreateGrant", "kms:DescribeKey"} <= actions

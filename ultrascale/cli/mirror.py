@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What to do with the mirror."""
+    """Command of the mirror."""
 
     LIST = "list"
     COPY = "copy"

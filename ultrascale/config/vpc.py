@@ -61,7 +61,7 @@ class Subnet(Model):
     """Its IPv4 range."""
 
     use: AtLeastOne[SubnetUse]
-    """What lies in it: the control plane's interfaces, nodes without accelerators and everything
+    """Its contents: the control plane's interfaces, nodes without accelerators and everything
     else, nodes with accelerators, load balancers of the internet.
     """
 

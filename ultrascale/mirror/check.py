@@ -13,7 +13,7 @@ State = Literal["there", "missing", "unrecorded", "different", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the mirror has of one copy.
+    """State of one copy in the mirror.
 
     Attributes:
         copy: The image or chart.

@@ -42,7 +42,7 @@ class Copy:
 
     @property
     def kind(self) -> str:
-        """What it is: ``chart`` or ``image``."""
+        """Its kind: ``chart`` or ``image``."""
         return "chart" if self.source.startswith(_OCI) else "image"
 
 

@@ -171,7 +171,7 @@ def test_times_are_told_in_the_unit_in_which_they_are_read(seconds: float, text:
 
 
 class TestExistingStorage:
-    """Of storage that others keep, the file says neither size nor rules of its objects."""
+    """The file says neither size nor rules of the objects in storage that others keep."""
 
     def test_the_owner_of_a_bucket_decides_how_long_deleted_checkpoints_are_kept(self) -> None:
         corp = {"name": "checkpoints", "existing": "corp"}

@@ -156,7 +156,7 @@ class TestModes:
 
 
 class TestSubnets:
-    """Who launches nodes chooses among several subnets in his own way, so the plan names them."""
+    """Each provisioner chooses among several subnets in its own way, so the plan names them."""
 
     def test_a_node_group_has_the_first_subnet_of_its_zone_that_holds_it(self) -> None:
         small, large = nodes("10.20.16.0/26"), nodes("10.20.32.0/20", 23)

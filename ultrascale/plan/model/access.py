@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RightPlan:
-    """What may be done through the Kubernetes API.
+    """Rights of the Kubernetes API.
 
     Attributes:
         group: API group; empty for the core.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs", "buckets"]
-"""What a key encrypts, by its name in `keys`; `buckets` stands for buckets that exist already."""
+"""Things that a key encrypts, by its name in `keys`; `buckets` are those that exist already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class KeyGrantPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPolicyPlan:
-    """What has to stand in the policy of a key that the file names.
+    """Statements that the policy of a key of the file needs.
 
     Attributes:
         arn: ARN of the key.

@@ -103,7 +103,7 @@ class Nodes:
 
     @property
     def words(self) -> str:
-        """How the addresses add up."""
+        """Sum of the addresses."""
         added = f" and {self.surge} while it is updated" if self.surge else ""
         nodes = f"{self.count:,} nodes of {self.name}{added}"
         return f"{self.all.total:,} for {nodes}, {self.each.total} each"

@@ -40,7 +40,7 @@ _SURGE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressMode:
-    """How the nodes of a cluster take addresses for their pods.
+    """Way in which the nodes of a cluster take addresses for their pods.
 
     Attributes:
         prefixes: /28 prefixes that a node takes at least; 0 for single addresses.
