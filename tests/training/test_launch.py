@@ -16,6 +16,7 @@ from tests.support.folders import ROOT
 from tests.support.no_torch import NO_TORCH
 
 _LAUNCH = (sys.executable, "-m", "ultrascale_training.launch")
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "training")}
 _WORKERS_WITH_A_MISTAKE = """
 import os, sys, time
 from ultrascale_training.errors import TrainingError
@@ -30,7 +31,7 @@ time.sleep(60)
 def start(command: Sequence[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*_LAUNCH, *command],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "training")},
+        env=_ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -113,5 +114,29 @@ def test_notice_of_kubernetes_reaches_torchrun() -> None:
 
     launched.send_signal(signal.SIGTERM)
 
-    said, _ = launched.communicate()
+    said, _ = launched.communicate(timeout=60)
     assert (said, launched.returncode) == ("saved\n", 75)
+
+
+def test_notice_while_torchrun_starts_reaches_it_as_well() -> None:
+    """The pod would end alone, and leave workers that nobody tells to save."""
+    script = "trap 'exit 75' TERM; echo ready; for i in $(seq 500); do sleep 0.01; done"
+    program = f"""if True:
+        import os, signal, subprocess, sys
+        from ultrascale_training import launch
+
+        popen = subprocess.Popen
+
+        def noticed(*arguments, **options):
+            child = popen(*arguments, **options, stdout=subprocess.PIPE)
+            child.stdout.readline()
+            os.kill(os.getpid(), signal.SIGTERM)
+            return child
+
+        subprocess.Popen = noticed
+        sys.exit(launch.launch(["sh", "-c", {script!r}], os.environ))
+    """
+
+    launched = subprocess.run([sys.executable, "-c", program], env=_ENVIRONMENT, timeout=60)
+
+    assert launched.returncode == 75

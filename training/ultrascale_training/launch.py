@@ -37,13 +37,21 @@ def launch(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     with tempfile.TemporaryDirectory() as folder:
         mistake = Path(folder) / "mistake"
-        child = subprocess.Popen(command, env={**environment, _MISTAKE: str(mistake)})
+        child: subprocess.Popen[bytes] | None = None
+        early: list[int] = []
 
         def pass_on(number: int, _: FrameType | None) -> None:
-            child.send_signal(number)
+            if child is None:
+                early.append(number)
+            else:
+                child.send_signal(number)
 
+        # Before the command starts: a notice in between would end this program alone.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, pass_on)
+        child = subprocess.Popen(command, env={**environment, _MISTAKE: str(mistake)})
+        for number in early:
+            child.send_signal(number)
         status = child.wait()
         if mistake.exists():
             return _MISTAKE_STATUS
