@@ -49,7 +49,7 @@ class Following:
 
     def _run(self, cluster: Cluster, job: Followed, until: Callable[[Progress], bool]) -> None:
         try:
-            follow(cluster, job, until=until, report=self.seen.append, timeout_seconds=20)
+            follow(cluster, job, until=until, report=self.seen.append, timeout_seconds=60)
         except ClusterError as error:
             self.error = error
 
@@ -64,7 +64,7 @@ class Following:
         raise AssertionError(f"never seen; last: {self.seen[-1:]}, {self.error}")
 
     def ends(self) -> Progress:
-        self._thread.join(timeout=15)
+        self._thread.join(timeout=60)
         assert not self._thread.is_alive()
         if self.error is not None:
             raise self.error

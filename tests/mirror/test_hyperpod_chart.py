@@ -49,7 +49,7 @@ def planned(upstream: Upstream, host: str, **changes: Any) -> ClusterPlan:
     remote = RemoteChartPlan(name=REMOTE, version=REMOTE_VERSION, sha256=upstream.archive_sha256)
     copy = replace(
         plan.hyperpod_chart.copy,
-        repository=f"oci://{host}/mirror/upstream/parent",
+        repository=f"oci://{host}/mirror/charts.example.com/parent",
         version=VERSION,
         images={"ours:1": f"{host}/mirror/docker.io/library/ours:1"},
         renamed={},
@@ -78,7 +78,7 @@ def the_copy(plan: ClusterPlan) -> ChartCopyPlan:
 def push(plan: ClusterPlan, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> str:
     """Copy the chart into the mirror, and return its digest."""
     monkeypatch.setenv("PATH", f"{upstream.tools / 'helm'}:{os.environ['PATH']}")
-    source = f"oci://upstream/parent:{VERSION}"
+    source = f"oci://charts.example.com/parent:{VERSION}"
     copy = Copy(source=source, target=f"{the_copy(plan).repository}:{VERSION}", used_by=("it",))
     pushers = chart_pushers(plan, {})
     assert [*pushers] == [source]
