@@ -17,6 +17,7 @@ from ultrascale.config import (
     queue_rules,
     queue_warnings,
     repair_rules,
+    storage_rules,
     vpc_rules,
 )
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
@@ -135,6 +136,7 @@ _RULES = (
     queue_rules,
     queue_warnings,
     repair_rules,
+    storage_rules,
 )
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
