@@ -361,8 +361,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "jobs.tune.kind: unknown value, got 'serve'; did you mean service?",
     ),
     "key of another kind": (
-        gpus(kind="batch", nodes=2),
-        "jobs.tune.nodes: unknown key 'nodes'; write kind: training, or leave it out",
+        gpus(kind="batch", min_nodes=2),
+        "jobs.tune.min_nodes: unknown key 'min_nodes'; write kind: training, or leave it out",
     ),
     "array of a job that says no kind": (
         gpus(array={"size": 8}),

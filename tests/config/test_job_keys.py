@@ -80,7 +80,11 @@ ONE_BATCH: dict[str, Any] = {
     "ttl_seconds_after_finished": 60,
 }
 SERVING: dict[str, Any] = {
+    "nodes": 2,
     "replicas": 2,
+    "autoscale": {"metric": "waiting", "target": 5, "max": 2},
+    "queue": "b",
+    "server": "vllm",
     "port": 80,
     "capacity": "on-demand",
     "health_path": "/health",

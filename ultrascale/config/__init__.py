@@ -17,6 +17,7 @@ from ultrascale.config import (
     queue_rules,
     queue_warnings,
     repair_rules,
+    service_rules,
     storage_rules,
     vpc_rules,
 )
@@ -36,6 +37,7 @@ from ultrascale.config.cluster import Cluster
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages
+from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.job_values import (
     ContainerResources,
     JobTemplate,
@@ -48,7 +50,6 @@ from ultrascale.config.job_values import (
 )
 from ultrascale.config.jobs import (
     LONGEST_JOB_NAME,
-    AnyJob,
     BatchJob,
     CompileCache,
     Job,
@@ -57,7 +58,6 @@ from ultrascale.config.jobs import (
     Restarts,
     RoleSpec,
     Security,
-    ServiceJob,
     Toleration,
     TopologyLayer,
     TrainingJob,
@@ -107,6 +107,14 @@ from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling, older_ke
 from ultrascale.config.schema import Kind as SchemaKind
 from ultrascale.config.schema import file_name as schema_file_name
 from ultrascale.config.schema import modeline, schema_text
+from ultrascale.config.services import (
+    Autoscale,
+    ScalingMetric,
+    Server,
+    ServiceJob,
+    server_of,
+)
+from ultrascale.config.serving import Serving, ServingController
 from ultrascale.config.storage import (
     STAND_IN_SUFFIX,
     Claim,
@@ -137,6 +145,7 @@ _RULES = (
     queue_warnings,
     repair_rules,
     storage_rules,
+    service_rules,
 )
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
@@ -155,6 +164,7 @@ __all__ = [
     "AgreedLimits",
     "Alarms",
     "AnyJob",
+    "Autoscale",
     "Backend",
     "BatchJob",
     "CachedRegistry",
@@ -214,10 +224,14 @@ __all__ = [
     "Role",
     "RoleSpec",
     "Rules",
+    "ScalingMetric",
     "Scheduling",
     "SchemaKind",
     "Security",
+    "Server",
     "ServiceJob",
+    "Serving",
+    "ServingController",
     "Spot",
     "Stage",
     "Storage",
@@ -271,6 +285,7 @@ __all__ = [
     "role_as_job",
     "schema_file_name",
     "schema_text",
+    "server_of",
     "subnets_are_sound",
     "text_of",
     "warning_mistakes",

@@ -17,7 +17,7 @@ from ultrascale.config._document import (
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._reading import Reading, read_document
-from ultrascale.config.jobs import AnyJob, BatchJob, ServiceJob, TrainingJob
+from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.config.releases import without_release
 from ultrascale.errors import ConfigError
@@ -149,7 +149,7 @@ def read_job(
         if mistake.at[:1] == (_JOBS,)
     )
     found = reading.cluster.jobs.get(name) if reading.cluster is not None else None
-    if not isinstance(found, TrainingJob | BatchJob | ServiceJob):
+    if not isinstance(found, AnyJob):
         found = None
     document = parse_yaml(dump({**joined, _NAME: name}), source=source, own=True)
     document = replace(document, origin=origin)

@@ -26,8 +26,10 @@ from ultrascale.config._values import (
 )
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
-from ultrascale.config.jobs import AnyJob, ImageName, Job, ServiceJob
+from ultrascale.config.job_kinds import AnyJob
+from ultrascale.config.jobs import ImageName, Job
 from ultrascale.config.scheduling import Scheduling
+from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
 
 # Namespaces of Kubernetes, of AWS's add-ons, and of what this product installs.

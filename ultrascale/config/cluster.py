@@ -12,7 +12,8 @@ from ultrascale.config.backend import Backend
 from ultrascale.config.hyperpod import HyperPod, Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
-from ultrascale.config.jobs import AnyJob, JobName, StatedJob
+from ultrascale.config.job_kinds import AnyJob, StatedJob
+from ultrascale.config.jobs import JobName
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.keys import Keys
 from ultrascale.config.kubernetes import Kubernetes
@@ -21,6 +22,7 @@ from ultrascale.config.observability import Observability
 from ultrascale.config.pipeline import Pipeline, Stage
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
+from ultrascale.config.serving import Serving
 from ultrascale.config.storage import Lustre, Storage
 
 
@@ -57,6 +59,9 @@ class Cluster(Identity):
     """Job templates by name; `ultrascale submit FILE NAME` sends one. A submission may add what a
     template leaves out.
     """
+
+    serving: Serving = Field(default_factory=Serving)
+    """What the cluster has for all services."""
 
     hyperpod: HyperPod = Field(default_factory=HyperPod)
     """SageMaker HyperPod, for pools with `provisioner: hyperpod`."""

@@ -6,7 +6,8 @@ from ultrascale.catalog import kubernetes, object_keys, runtime_environment
 from ultrascale.config._document import KeyPath, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config.jobs import Job, Security, ServiceJob, TrainingJob
+from ultrascale.config.jobs import Job, Security, TrainingJob
+from ultrascale.config.services import ServiceJob
 
 
 @rule
@@ -83,14 +84,6 @@ def annotations_are_not_too_large(job: Job) -> Mistakes:
         most = kubernetes.ANNOTATION_BYTES // 1024
         wrong = f"{size // 1024} KiB, more than the {most} KiB of annotations of an object"
         yield refuse("annotations", wrong, "put them into a file on a volume", got="")
-
-
-@rule
-def service_has_no_deadline(job: ServiceJob) -> Mistakes:
-    if job.deadline_hours is not None:
-        wrong = "an end for a service: a Deployment has none, and would start its pods anew"
-        todo = "leave it out and cancel the service in time, or use kind: batch"
-        yield refuse("deadline_hours", wrong, todo)
 
 
 @rule

@@ -22,7 +22,6 @@ from ultrascale.config.jobs import (
     BatchJob,
     Job,
     Resources,
-    ServiceJob,
     Toleration,
     TopologyLayer,
     TrainingJob,
@@ -31,6 +30,7 @@ from ultrascale.config.network import Network
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
+from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
 
 # EC2 warns two minutes ahead.
@@ -161,7 +161,7 @@ def job_team_exists(job: Job, governance: TaskGovernance | None, names: Names[Te
 
 
 @rule
-def job_queue_exists(job: TrainingJob | BatchJob, scheduling: Scheduling) -> Mistakes:
+def job_queue_exists(job: TrainingJob | BatchJob | ServiceJob, scheduling: Scheduling) -> Mistakes:
     if job.queue is None:
         return
     if scheduling.engine == "none":
@@ -309,18 +309,6 @@ def spot_notice_is_long_enough(job: Job, pools: Readable[Pool]) -> Mistakes:
         if "spot" in capacity_of(pool) and job.grace_period_seconds > _SPOT_NOTICE_SECONDS:
             wrong = f"longer than the {_SPOT_NOTICE_SECONDS} seconds of a Spot notice"
             yield refuse("grace_period_seconds", wrong, "save the checkpoint in less: write 110")
-
-
-@rule
-def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
-    if job.capacity is None:
-        return
-    offered = {
-        capacity for pool in chosen_pools(job, pools) or pools for capacity in capacity_of(pool)
-    }
-    if job.capacity not in offered:
-        todo = near(job.capacity, sorted(offered))
-        yield refuse("capacity", "capacity of no pool that it may run on", todo)
 
 
 @rule

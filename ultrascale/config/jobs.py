@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, Tag
 
 from ultrascale.catalog import integer_bounds, kubernetes, recipes
-from ultrascale.config._base import Model, told_apart_by, told_apart_by_form
+from ultrascale.config._base import Model, told_apart_by_form
 from ultrascale.config._image_names import ImageName
 from ultrascale.config._values import (
     CpuQuantity,
@@ -61,10 +61,6 @@ OutputPlace = Annotated[
         "neither an absolute path nor s3://BUCKET/PREFIX",
         "write it as /data/output, or s3://checkpoints/run, with no '/' at the end",
     ),
-]
-HttpPath = Annotated[
-    str,
-    matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
 ]
 
 
@@ -457,7 +453,10 @@ class TrainingJob(Job):
     """Role of the pods, and part of their names: letters and digits. Not of a PyTorchJob."""
 
     queue: str | None = None
-    """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""
+    """One of `scheduling.queues`; a service names one of Kueue's, whose quota it then holds.
+
+    Default: the only queue; with Volcano else its `default`; of a service none.
+    """
 
     rendezvous: RendezvousBackend | None = None
     """Meeting point of the nodes; a server with `etcd-v2` serves `etcd` as well.
@@ -510,7 +509,10 @@ class BatchJob(Job):
     """The same pod many times, each with an index of its own. Default: one pod."""
 
     queue: str | None = None
-    """One of `scheduling.queues`. Default: the only queue; with Volcano else its `default`."""
+    """One of `scheduling.queues`; a service names one of Kueue's, whose quota it then holds.
+
+    Default: the only queue; with Volcano else its `default`; of a service none.
+    """
 
     retries: Annotated[int, Field(ge=0, le=integer_bounds.RESTARTS)] | None = None
     """New pods after a failure.
@@ -520,40 +522,3 @@ class BatchJob(Job):
 
     ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=integer_bounds.TTL_SECONDS)] = 86_400
     """Seconds that an ended job stays."""
-
-
-class ServiceJob(Job):
-    """Pods that serve until they are taken away, behind one address inside the cluster."""
-
-    kind: Literal["service"] = "service"
-    """Pods that serve until they are deleted."""
-
-    replicas: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
-    """Number of pods."""
-
-    port: Annotated[int, Field(ge=1, le=65_535)] = 8080
-    """TCP port that the program listens on."""
-
-    capacity: Literal["reserved", "spot", "on-demand"] | None = None
-    """Capacity of its nodes: any pool with that capacity, where `pool` is left out.
-
-    Default: any.
-    """
-
-    health_path: HttpPath | None = None
-    """Path that answers 200 once the program serves. Default: the open port is enough."""
-
-    startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] = 600
-    """Seconds that the program may take before it serves, such as to load a model."""
-
-    allow_from: tuple[DnsLabel, ...] = ()
-    """Namespaces whose pods may reach it, beside its own. Default: none."""
-
-
-AnyJob = TrainingJob | BatchJob | ServiceJob
-StatedJob = Annotated[
-    Annotated[TrainingJob, Tag("training")]
-    | Annotated[BatchJob, Tag("batch")]
-    | Annotated[ServiceJob, Tag("service")],
-    told_apart_by("kind", "training", "batch", "service"),
-]

@@ -19,7 +19,8 @@ from pydantic import TypeAdapter
 
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
-from ultrascale.config.jobs import AnyJob, JobName, StatedJob
+from ultrascale.config.job_kinds import AnyJob, StatedJob
+from ultrascale.config.jobs import JobName
 from ultrascale.config.releases import EDITOR_SCHEMA, REQUIRES
 from ultrascale.documents import Json, JsonObject, mapping, sequence
 

@@ -39,6 +39,7 @@ def labels(plan: JobPlan) -> dict[str, str]:
         "app.kubernetes.io/managed-by": "ultrascale",
         **_row_labels(plan),
         **({} if plan.check is None else {names.CHECK_LABEL: plan.check}),
+        **({} if plan.serving is None else {names.SERVER_LABEL: plan.serving.server}),
     }
 
 

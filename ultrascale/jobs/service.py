@@ -14,8 +14,6 @@ from ultrascale.plan.model import JobPlan, ServingPlan
 
 _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12
-# Time for the proxies of all nodes to forget a pod that is about to stop.
-_DRAIN_SECONDS = 10
 # Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
 _LAUNCH_SECONDS = 1800
 _PORT_NAME = "serve"
@@ -75,7 +73,7 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
             "startupProbe": {**_probe(serving), "failureThreshold": startup},
             "readinessProbe": _probe(serving),
             "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
-            "lifecycle": {"preStop": {"sleep": {"seconds": _drain_seconds(plan)}}},
+            "lifecycle": {"preStop": {"sleep": {"seconds": serving.drain_seconds}}},
         },
         spec={
             "topologySpreadConstraints": [
@@ -97,11 +95,6 @@ def _probe(serving: ServingPlan) -> dict[str, Json]:
     else:
         answer = {"httpGet": {"path": serving.health_path, "port": _PORT_NAME}}
     return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
-
-
-def _drain_seconds(plan: JobPlan) -> int:
-    """Return how long a pod still serves: it counts as grace period, which it may not exceed."""
-    return min(_DRAIN_SECONDS, max(1, plan.pod.grace_period_seconds // 2))
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:

@@ -50,6 +50,8 @@ MATRIX_LABEL = "ultrascale.dev/matrix"
 ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matrix-job"
 """On such a job: digests of the row's parameters, and of the other keys of the job."""
 COMPONENT_LABEL = "app.kubernetes.io/component"
+SERVER_LABEL = "ultrascale.dev/server"
+"""On a service and its pods: the program that answers, whose metrics are known."""
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Container of a job's command before its program. A name with "-" is no role's.

@@ -21,6 +21,7 @@ from ultrascale.plan.jobs import (
     recipes,
     rendezvous,
     scratch,
+    service,
     tiers,
     topology,
 )
@@ -34,12 +35,11 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import restarts_of
 from ultrascale.plan.jobs.roles import job_of, of_all_roles, of_role, unite
 from ultrascale.plan.jobs.topology import topology_of
-from ultrascale.plan.model import JobPlan, PoolPlan, ServingPlan
+from ultrascale.plan.model import JobPlan, PoolPlan
 from ultrascale.plan.model.jobs import (
     ArrayPlan,
     Controller,
     ElasticPlan,
-    LocalQueuePlan,
     LogRulePlan,
     OperatorPlan,
     PodPlan,
@@ -47,7 +47,6 @@ from ultrascale.plan.model.jobs import (
 )
 
 _RETRIES, _RETRIES_ON_SPOT = 3, 100
-_MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
 
 # Keys by which a job says on what nodes it runs.
@@ -83,6 +82,8 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     if request.role is None:
         yield from output.mistakes_of(request)
     yield from mistakes.queue_is_named(request)
+    if isinstance(job, config.ServiceJob):
+        yield from service.mistakes_of(job)
     if isinstance(job, config.TrainingJob):
         if not request.operated:
             yield from rendezvous.mistakes_of(
@@ -167,7 +168,7 @@ def plan_job(request: JobRequest) -> JobPlan:
     launches = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in request.nodes)
     match request.job:
         case config.ServiceJob() as job:
-            plan = plan_service(request, job)
+            plan = service.plan_service(request, job)
         case config.BatchJob() as job:
             plan = plan_batch(request, job)
         case config.TrainingJob() as job:
@@ -188,40 +189,6 @@ def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPl
 def _patch(job: config.AnyJob) -> Mapping[str, JsonObject]:
     # What YAML reads is JSON.
     return cast("Mapping[str, JsonObject]", job.patch)
-
-
-def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
-    """Plan a service: replicas behind a port, started again whenever they end."""
-    pools = request.nodes
-    share = nodes.node_share(job, pools)
-    serving = ServingPlan(
-        replicas=job.replicas,
-        port=job.port,
-        health_path=job.health_path,
-        startup_seconds=job.startup_seconds,
-        max_unavailable=_MAX_UNAVAILABLE,
-        surge=_has_room(pools, share, job.replicas),
-        # Where no policy closes the namespace, this one alone would close the service to it.
-        allow_from=job.allow_from if request.policies_of_jobs else (),
-    )
-    return JobPlan(
-        name=request.name,
-        namespace=request.namespace,
-        kind=job.kind,
-        controller="deployment",
-        roles=(
-            RolePlan(
-                name=_CONTAINER,
-                pods=job.replicas,
-                container=_CONTAINER,
-                pod=plan_pod(request, pools, share),
-            ),
-        ),
-        queue=request.queue,
-        local_queue=_local_queue(request),
-        serving=serving,
-        notes=tuple(notes_of(request, pools, share, "deployment")),
-    )
 
 
 def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
@@ -248,7 +215,7 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
         ),
         parts=division.parts if controller == "volcano" else (),
         queue=request.queue,
-        local_queue=_local_queue(request),
+        local_queue=queueing.local_queue_of(request),
         array=_array(request, job),
         restarts=_retries(job, controller, pools),
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
@@ -317,7 +284,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         parts=division.parts if request.gang else (),
         service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
-        local_queue=_local_queue(request),
+        local_queue=queueing.local_queue_of(request),
         resumed=pytorch and governance.is_resumed(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
@@ -357,16 +324,9 @@ def _in_volcano_queue(pod: PodPlan, queue: str) -> PodPlan:
     return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
 
 
-def _local_queue(request: JobRequest) -> LocalQueuePlan | None:
-    if (queue := request.kueue_queue) is not None:
-        return LocalQueuePlan(name=queue, priority=request.job.priority)
-    team = request.team
-    return governance.queue_of(team, request.job.priority) if team is not None else None
-
-
 def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if isinstance(request.job, config.ServiceJob):
-        return "deployment"
+        return service.controller_of(request.job)
     if isinstance(request.job, config.BatchJob) and request.job.array is not None:
         # A Job of Volcano makes all of its pods at once, and knows no limit of failed ones.
         return "indexed"
@@ -380,16 +340,6 @@ def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if not request.is_hyperpods:
         return "indexed"
     return "hyperpod" if request.operated else "pytorch"
-
-
-def _has_room(pools: Sequence[PoolPlan], share: NodeShare, replicas: int) -> bool:
-    """Return whether a pod too many gets a node. Reserved nodes are all taken, or soon will be."""
-    if not share.accelerators:
-        return True
-    grows = any(
-        pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
-    )
-    return grows and replicas < nodes.most_pods(pools, share)
 
 
 def _retries(job: config.BatchJob, controller: Controller, pools: Sequence[PoolPlan]) -> int:

@@ -19,10 +19,16 @@ from ultrascale import catalog, config
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity
-from ultrascale.plan.jobs import tiers
+from ultrascale.plan.jobs import governance, tiers
 from ultrascale.plan.jobs.nodes import node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import ClusterQueuePlan, FlavorPlan, KueuePlan, PoolPlan
+from ultrascale.plan.model import (
+    ClusterQueuePlan,
+    FlavorPlan,
+    KueuePlan,
+    LocalQueuePlan,
+    PoolPlan,
+)
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
 from ultrascale.plan.queueing import quota_of
 
@@ -33,6 +39,14 @@ _Given = tuple[tuple[str, Decimal], ...]
 _MINUTE, _HOUR = 60, 3600
 # Beyond as many ways to give pools to roles, some way is taken to fit.
 _MOST_WAYS = 10_000
+
+
+def local_queue_of(request: JobRequest) -> LocalQueuePlan | None:
+    """Return the queue of Kueue, or of task governance, that a job waits in; None without."""
+    if (queue := request.kueue_queue) is not None:
+        return LocalQueuePlan(name=queue, priority=request.job.priority)
+    team = request.team
+    return governance.queue_of(team, request.job.priority) if team is not None else None
 
 
 def mistakes_of(request: JobRequest) -> Mistakes:

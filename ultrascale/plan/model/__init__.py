@@ -55,7 +55,6 @@ from ultrascale.plan.model.jobs import (
     RolePlan,
     ScratchPlan,
     SecurityPlan,
-    ServingPlan,
     TaskPlan,
     TolerationPlan,
 )
@@ -183,6 +182,7 @@ from ultrascale.plan.model.scale import (
     VolcanoScale,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
+from ultrascale.plan.model.services import AutoscalePlan, ServingPlan
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
     BucketNamePlan,
@@ -208,6 +208,7 @@ __all__ = [
     "AlertsPlan",
     "ApplicationPlan",
     "ArrayPlan",
+    "AutoscalePlan",
     "BackendPlan",
     "BucketNamePlan",
     "BucketPlan",

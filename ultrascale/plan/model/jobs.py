@@ -7,12 +7,15 @@ from typing import Literal
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model.node_pools import Requirement
 from ultrascale.plan.model.recipes import RecipePlan
+from ultrascale.plan.model.services import ServingPlan
 
 JobKind = Literal["training", "batch", "service"]
 OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
 # What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
-# HyperPod's training operator, the Job of Kubernetes itself, or a Deployment.
-Controller = Literal["volcano", "jobset", "pytorch", "hyperpod", "indexed", "deployment"]
+# HyperPod's training operator, the Job of Kubernetes itself, a Deployment, or a LeaderWorkerSet.
+Controller = Literal[
+    "volcano", "jobset", "pytorch", "hyperpod", "indexed", "deployment", "leaderworkerset"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,30 +325,6 @@ class PartPlan:
     tasks: tuple[TaskPlan, ...]
     min_available: int
     host_list: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingPlan:
-    """How pods are reached, and kept.
-
-    Attributes:
-        replicas: Pods.
-        port: TCP port that they listen on.
-        health_path: Path that answers 200 once a pod serves; None: the port is open.
-        startup_seconds: Time before a pod that does not serve is started anew.
-        max_unavailable: Pods that a drain may take away at the same time.
-        surge: Whether an update starts a new pod before it takes an old one away: scarce nodes
-            have no room for both.
-        allow_from: Other namespaces whose pods may reach it.
-    """
-
-    replicas: int
-    port: int
-    health_path: str | None
-    startup_seconds: int
-    max_unavailable: int
-    surge: bool
-    allow_from: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,76 @@
+"""Mistakes in the replicas and queues of services."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.config_documents import mistakes_in
+from tests.support.jobs import KUEUE, VOLCANO
+from tests.support.pools import make_document
+from ultrascale import config
+from ultrascale.config.services import ServiceJob
+
+
+def service(scheduling: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    """Return a cluster file with one service."""
+    parts = {} if scheduling is None else {"scheduling": scheduling}
+    return make_document(jobs={"chat": {"kind": "service", "pool": "train", **keys}}, **parts)
+
+
+SCALED = {"metric": "waiting", "target": 5, "max": 4}
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a fixed number beside one that changes": (
+        service(replicas=2, autoscale=SCALED),
+        "jobs.chat.replicas: a fixed number of replicas beside autoscale, which changes it, got 2; "
+        "leave it out, or leave out autoscale",
+    ),
+    "no replica at night": (
+        service(autoscale=SCALED | {"min": 0}),
+        "jobs.chat.autoscale.min: out of range, got 0; write at least 1",
+    ),
+    "more at least than at most": (
+        service(autoscale=SCALED | {"min": 5}),
+        "jobs.chat.autoscale.max: less than min, which is 5, got 4; write at least as much",
+    ),
+    "a metric that no server has": (
+        service(autoscale=SCALED | {"metric": "wating"}),
+        "jobs.chat.autoscale.metric: unknown value, got 'wating'; did you mean waiting?",
+    ),
+    "a target that no load meets": (
+        service(autoscale=SCALED | {"target": 0}),
+        "jobs.chat.autoscale.target: out of range, got 0; write more than 0",
+    ),
+    "a queue of Volcano": (
+        service(VOLCANO | {"queues": [{"name": "a"}]}, queue="a"),
+        "jobs.chat.queue: a queue of Volcano, which admits no service, got 'a'; "
+        "leave it out, or set scheduling.queueing: kueue",
+    ),
+    "a queue that is not there": (
+        service(KUEUE | {"queues": [{"name": "research"}]}, queue="reserch"),
+        "jobs.chat.queue: not one of scheduling.queues, got 'reserch'; did you mean research?",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "line"), BAD.values(), ids=list(BAD))
+def test_a_mistake_of_a_service_is_named_with_a_way_out(
+    document: dict[str, Any], line: str
+) -> None:
+    assert mistakes_in(document) == [line]
+
+
+@pytest.mark.parametrize(
+    ("image", "server", "expected"),
+    [
+        ("public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3", None, "vllm"),
+        ("docker.io/vllm/vllm-openai:v0.33.0", None, "vllm"),
+        ("docker.io/example/answers:1", None, "other"),
+        ("docker.io/example/answers:1", "vllm", "vllm"),
+        ("docker.io/vllm/vllm-openai:v0.33.0", "other", "other"),
+        (None, None, "other"),
+    ],
+)
+def test_a_server_is_known_by_its_image_unless_it_is_named(
+    image: str | None, server: config.Server | None, expected: str
+) -> None:
+    assert config.server_of(ServiceJob(image=image, server=server)) == expected

@@ -1,0 +1,50 @@
+"""Rules of services: their replicas, their queue and the capacity of their nodes."""
+
+from ultrascale.config._errors import Mistakes, near, refuse
+from ultrascale.config._parts import Every
+from ultrascale.config._rules import rule
+from ultrascale.config.job_rules import capacity_of, chosen_pools
+from ultrascale.config.pools import Pool
+from ultrascale.config.scheduling import Scheduling
+from ultrascale.config.services import Autoscale, ServiceJob
+
+
+@rule
+def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
+    if job.capacity is None:
+        return
+    offered = {
+        capacity for pool in chosen_pools(job, pools) or pools for capacity in capacity_of(pool)
+    }
+    if job.capacity not in offered:
+        todo = near(job.capacity, sorted(offered))
+        yield refuse("capacity", "capacity of no pool that it may run on", todo)
+
+
+@rule
+def service_has_no_deadline(job: ServiceJob) -> Mistakes:
+    if job.deadline_hours is not None:
+        wrong = "an end for a service: a Deployment has none, and would start its pods anew"
+        todo = "leave it out and cancel the service in time, or use kind: batch"
+        yield refuse("deadline_hours", wrong, todo)
+
+
+@rule
+def replicas_are_said_once(job: ServiceJob) -> Mistakes:
+    if job.autoscale is not None and "replicas" in job.model_fields_set:
+        wrong = "a fixed number of replicas beside autoscale, which changes it"
+        yield refuse("replicas", wrong, "leave it out, or leave out autoscale")
+
+
+@rule
+def most_replicas_are_not_fewer(autoscale: Autoscale) -> Mistakes:
+    if autoscale.max < autoscale.min:
+        yield refuse("max", f"less than min, which is {autoscale.min}", "write at least as much")
+
+
+@rule
+def service_queues_are_kueues(job: ServiceJob, scheduling: Scheduling) -> Mistakes:
+    if job.queue is not None and scheduling.engine == "volcano":
+        wrong = "a queue of Volcano, which admits no service"
+        todo = "leave it out, or set scheduling.queueing: kueue"
+        yield refuse("queue", wrong, todo)

@@ -1,0 +1,97 @@
+"""Services: templates of jobs that serve until they are deleted."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ultrascale.catalog import image_references, integer_bounds
+from ultrascale.config._base import Model
+from ultrascale.config._values import DnsLabel, matching
+from ultrascale.config.jobs import Job
+
+HttpPath = Annotated[
+    str,
+    matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
+]
+Server = Literal["vllm", "other"]
+ScalingMetric = Literal["waiting", "running", "cpu"]
+
+
+class Autoscale(Model):
+    """Replicas that follow the load."""
+
+    metric: ScalingMetric
+    """Measure of load: requests that wait, requests that run, or the use of CPU."""
+
+    target: Annotated[float, Field(gt=0, le=integer_bounds.INT32)]
+    """Requests for each replica; with `cpu` percent of the CPU that its pods ask for."""
+
+    min: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
+    """Fewest replicas: one always serves."""
+
+    max: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)]
+    """Most replicas."""
+
+
+class ServiceJob(Job):
+    """Pods that serve until they are taken away, behind one address inside the cluster."""
+
+    kind: Literal["service"] = "service"
+    """Pods that serve until they are deleted."""
+
+    nodes: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
+    """Nodes that one replica spans, one pod on each: a LeaderWorkerSet above 1."""
+
+    replicas: Annotated[int, Field(ge=1, le=integer_bounds.REPLICAS)] = 1
+    """Number of replicas."""
+
+    autoscale: Autoscale | None = None
+    """Replicas that follow the load, in place of `replicas`. Default: a fixed number."""
+
+    queue: str | None = None
+    """One of `scheduling.queues`; a service names one of Kueue's, whose quota it then holds.
+
+    Default: the only queue; with Volcano else its `default`; of a service none.
+    """
+
+    port: Annotated[int, Field(ge=1, le=65_535)] = 8080
+    """TCP port that the program listens on."""
+
+    server: Server | None = None
+    """Program that answers requests, whose metrics are known: `vllm`, or `other`.
+
+    Default: `vllm` where the image's repository holds that word, else `other`.
+    """
+
+    capacity: Literal["reserved", "spot", "on-demand"] | None = None
+    """Capacity of its nodes: any pool with that capacity, where `pool` is left out.
+
+    Default: any.
+    """
+
+    health_path: HttpPath | None = None
+    """Path that answers 200 once the program serves. Default: the open port is enough."""
+
+    startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] = 600
+    """Seconds that the program may take before it serves, such as to load a model."""
+
+    allow_from: tuple[DnsLabel, ...] = ()
+    """Namespaces whose pods may reach it, beside its own. Default: none."""
+
+    @property
+    def least_replicas(self) -> int:
+        """Replicas that it always has."""
+        return self.replicas if self.autoscale is None else self.autoscale.min
+
+    @property
+    def most_replicas(self) -> int:
+        """Replicas that it may grow to."""
+        return self.replicas if self.autoscale is None else self.autoscale.max
+
+
+def server_of(job: ServiceJob) -> Server:
+    """Return the program of a service: the one it names, or the one its image is called after."""
+    if job.server is not None:
+        return job.server
+    reference = image_references.parse(job.image or "")
+    return "vllm" if reference is not None and "vllm" in reference.repository else "other"

@@ -1,0 +1,99 @@
+"""Plan of a service: replicas behind a port, started again whenever they end."""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs import nodes, queueing
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.pods import plan_pod
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import AutoscalePlan, JobPlan, PoolPlan, RolePlan, ServingPlan
+from ultrascale.plan.model.jobs import Controller
+
+_MAX_UNAVAILABLE = 1
+_CONTAINER = "main"
+# Time for the proxies of all nodes to forget a pod that is about to stop.
+_DRAIN_SECONDS = 10
+
+
+def mistakes_of(job: config.ServiceJob) -> Iterator[config.Mistake]:
+    """Yield keys of a service that no object is rendered of yet."""
+    if job.nodes > 1:
+        wrong = "a replica of several nodes, which is not rendered yet"
+        yield config.refuse("nodes", wrong, "leave it out", got=str(job.nodes))
+    if job.queue is not None:
+        wrong = "a service in a queue, which is not rendered yet"
+        yield config.refuse("queue", wrong, "leave it out", got=job.queue)
+    if job.autoscale is not None:
+        wrong = "replicas that follow the load, which are not rendered yet"
+        yield config.refuse("autoscale", wrong, "write replicas", got="")
+
+
+def controller_of(job: config.ServiceJob) -> Controller:
+    """Return what makes the pods of a service.
+
+    Kueue manages a Deployment pod by pod, and a LeaderWorkerSet replica by replica.
+    """
+    return "deployment" if job.nodes == 1 and job.queue is None else "leaderworkerset"
+
+
+def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
+    """Plan a service: replicas behind a port, started again whenever they end."""
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    controller = controller_of(job)
+    serving = ServingPlan(
+        replicas=job.least_replicas,
+        nodes=job.nodes,
+        port=job.port,
+        health_path=job.health_path,
+        startup_seconds=job.startup_seconds,
+        drain_seconds=_drain_seconds(job),
+        max_unavailable=_MAX_UNAVAILABLE,
+        surge=_has_room(pools, share, job.most_replicas * job.nodes),
+        # Where no policy closes the namespace, this one alone would close the service to it.
+        allow_from=job.allow_from if request.policies_of_jobs else (),
+        server=config.server_of(job),
+        autoscale=_autoscale(job),
+    )
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller,
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=job.least_replicas * job.nodes,
+                container=_CONTAINER,
+                pod=plan_pod(request, pools, share),
+            ),
+        ),
+        queue=request.queue,
+        local_queue=queueing.local_queue_of(request),
+        serving=serving,
+        notes=tuple(notes_of(request, pools, share, controller)),
+    )
+
+
+def _autoscale(job: config.ServiceJob) -> AutoscalePlan | None:
+    if (said := job.autoscale) is None:
+        return None
+    return AutoscalePlan(metric=said.metric, target=said.target, least=said.min, most=said.max)
+
+
+def _drain_seconds(job: config.ServiceJob) -> int:
+    """Return how long a pod still serves: it counts as grace period, which it may not exceed."""
+    return min(_DRAIN_SECONDS, max(1, job.grace_period_seconds // 2))
+
+
+def _has_room(pools: Sequence[PoolPlan], share: NodeShare, pods: int) -> bool:
+    """Return whether a pod too many gets a node. Reserved nodes are all taken, or soon will be."""
+    if not share.accelerators:
+        return True
+    grows = any(
+        pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
+    )
+    return grows and pods < nodes.most_pods(pools, share)
