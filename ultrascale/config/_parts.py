@@ -1,8 +1,8 @@
 """The typed parts of a cluster file, each with its place."""
 
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
@@ -83,20 +83,23 @@ class Parts:
     document: Mapping[str, object] | None = None
     broken: Collection[KeyPath] = ()
     partial: tuple[Placed[Model], ...] = ()
-    _by_kind: dict[type[Model], tuple[Placed[Model], ...]] = field(
-        default_factory=dict[type[Model], tuple[Placed[Model], ...]]
+    _by_kind: dict[type[Model], list[Placed[Model]]] = field(
+        default_factory=dict[type[Model], list[Placed[Model]]]
     )
 
     def of(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
         """Return the readable parts of a type, or of a type derived from it."""
-        found = self._by_kind.get(kind)
-        if found is None:
-            found = tuple(each for each in self.placed if isinstance(each.item, kind))
-            self._by_kind[kind] = found
-        return found
+        if not self._by_kind:
+            # Every rule asks, and files have many parts: one pass serves all of them.
+            for each in self.placed:
+                for base in _kinds_of(type(each.item)):
+                    self._by_kind.setdefault(base, []).append(each)
+        return tuple(self._by_kind.get(kind, ()))
 
     def judged(self, kind: type[Model]) -> tuple[Placed[Model], ...]:
         """Return the parts of a type for rules to judge: those that are read in part as well."""
+        if not self.partial:
+            return self.of(kind)
         return (*self.of(kind), *(each for each in self.partial if isinstance(each.item, kind)))
 
     def section(self, kind: type[Section]) -> Section | Unreadable | None:
@@ -135,7 +138,7 @@ class Parts:
 
 def parts_of(model: Model) -> Parts:
     """Return the parts of a file that could be read as a whole."""
-    return Parts(tuple(_rooted(_within(model, (), ()), model)), type(model))
+    return Parts(tuple(_within(model, (), (), model)), type(model))
 
 
 def parts_seen(
@@ -155,15 +158,15 @@ def parts_seen(
         broken: Places of mistakes of form.
         outer: The keys of the file that are in no section; None where they cannot be read.
     """
-    first = () if outer is None else (Placed[Model]((), outer),)
-    read = _rooted((*first, *_seen(document, (), seen)), document)
+    first = () if outer is None else (Placed[Model]((), outer, root=document),)
+    read = (*first, *_seen(document, (), seen, document))
     partial = tuple(
         each
-        for each in _rooted(_in_part(document, (), seen, broken), document)
+        for each in _in_part(document, (), seen, broken, document)
         # The keys at the top are a part of their own, where they can be read.
         if each.at or outer is None or type(each.item) is whole
     )
-    return Parts(tuple(read), whole, document, broken, partial)
+    return Parts(read, whole, document, broken, partial)
 
 
 @cache
@@ -194,35 +197,46 @@ def types_in(annotation: object, *, is_item: bool = False) -> Iterator[tuple[typ
         yield from types_in(argument, is_item=is_item or origin in (tuple, Mapping))
 
 
-def _rooted(parts: Iterable[Placed[Model]], root: object) -> Iterator[Placed[Model]]:
-    return (replace(each, root=root) for each in parts)
+@cache
+def _kinds_of(kind: type[Model]) -> tuple[type[Model], ...]:
+    """Return a type of parts and those that it is derived from."""
+    return tuple(base for base in kind.__mro__ if issubclass(base, Model))
 
 
-def _within(value: object, at: KeyPath, above: tuple[Model, ...]) -> Iterator[Placed[Model]]:
+@cache
+def _fields_with_parts(kind: type[Model]) -> tuple[tuple[Key, str], ...]:
+    """Return keys and names of the fields of a type that may hold parts."""
+    fields = zip(keys_of(kind), kind.model_fields.items(), strict=True)
+    return tuple((key, name) for key, (name, info) in fields if any(types_in(info.annotation)))
+
+
+def _within(
+    value: object, at: KeyPath, above: tuple[Model, ...], root: object
+) -> Iterator[Placed[Model]]:
     if isinstance(value, Model):
-        yield Placed(at, value, above)
-        for key, name in zip(keys_of(type(value)), type(value).model_fields, strict=True):
-            yield from _within(getattr(value, name), (*at, key), (*above, value))
+        yield Placed(at, value, above, root)
+        for key, name in _fields_with_parts(type(value)):
+            yield from _within(getattr(value, name), (*at, key), (*above, value), root)
     else:
-        yield from _items(value, at, lambda inner, place: _within(inner, place, above))
+        yield from _items(value, at, lambda inner, place: _within(inner, place, above, root))
 
 
-def _seen(value: object, at: KeyPath, seen: Seen) -> Iterator[Placed[Model]]:
+def _seen(value: object, at: KeyPath, seen: Seen, root: object) -> Iterator[Placed[Model]]:
     model = seen.models.get(id(value))
     if model is not None:
-        yield from _within(model, at, ())
+        yield from _within(model, at, (), root)
         return
     kind = seen.kinds.get(id(value))
     if kind is not None and is_mapping(value):
         for key, info in zip(keys_of(kind), kind.model_fields.values(), strict=True):
             if key not in value and info.default_factory in places_of(kind):
                 # A section that the file leaves out is judged as one that it states.
-                yield from _within(_made(info.default_factory), (*at, key), ())
-    yield from _items(value, at, lambda inner, place: _seen(inner, place, seen))
+                yield from _within(_made(info.default_factory), (*at, key), (), root)
+    yield from _items(value, at, lambda inner, place: _seen(inner, place, seen, root))
 
 
 def _in_part(
-    value: object, at: KeyPath, seen: Seen, broken: Collection[KeyPath]
+    value: object, at: KeyPath, seen: Seen, broken: Collection[KeyPath], root: object
 ) -> Iterator[Placed[Model]]:
     """Yield the parts with mistakes of form, the outermost first."""
     if id(value) in seen.models:
@@ -230,8 +244,8 @@ def _in_part(
     kind = seen.kinds.get(id(value))
     if kind is not None and is_mapping(value):
         keys = {str(place[len(at)]) for place in broken if place[: len(at)] == at != place}
-        yield Placed(at, read_in_part(kind, value, keys))
-    yield from _items(value, at, lambda inner, place: _in_part(inner, place, seen, broken))
+        yield Placed(at, read_in_part(kind, value, keys), root=root)
+    yield from _items(value, at, lambda inner, place: _in_part(inner, place, seen, broken, root))
 
 
 def _made(factory: object) -> object:
