@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import soak
 from tests.support.folders import DATA, ROOT
 from ultrascale import yaml_reader
 from ultrascale.config import _document
@@ -34,7 +35,7 @@ def texts() -> Iterator[str]:
     for file in FILES:
         text = file.read_text()
         yield text
-        yield from (changed(text, seed) for _ in range(8))
+        yield from (changed(text, seed) for _ in range(40 if soak.LONG else 4))
 
 
 def read(text: str) -> object:
