@@ -35,6 +35,7 @@ def test_there_are_cluster_files_to_load() -> None:
         "hybrid-hyperpod",
         "llm-kueue",
         "mixed-capacity",
+        "serving",
         "trainium-bert",
         "ultra-100k",
     }

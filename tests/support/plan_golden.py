@@ -21,6 +21,7 @@ STATUSES: Mapping[str, int] = {
     "hybrid-hyperpod": 0,
     "llm-kueue": 0,
     "mixed-capacity": 1,
+    "serving": 0,
     "trainium-bert": 0,
     "ultra-100k": 2,
 }

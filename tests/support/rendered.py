@@ -21,6 +21,7 @@ FILES = (
     "hybrid-hyperpod",
     "llm-kueue",
     "mixed-capacity",
+    "serving",
     "trainium-bert",
     "ultra-100k",
 )

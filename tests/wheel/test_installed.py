@@ -22,7 +22,7 @@ OURS = {"ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_sta
 EXAMPLE_APPS = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
 STARTS = (
     *("minimal", "trainium", "hopper", "hybrid", "mixed", "teams", "existing"),
-    *("auto-mode", "ultra"),
+    *("serving", "auto-mode", "ultra"),
 )
 
 

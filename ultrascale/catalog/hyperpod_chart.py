@@ -137,7 +137,7 @@ ALWAYS_OFF: Mapping[str, str] = MappingProxyType(
         "cluster-role-and-bindings": "who may do what is for access entries to say",
         "gpu-operator": "for MIG; it would bring a device plugin of its own",
         "hyperpod-ray-endpoint-operator": "no Ray clusters are made",
-        "inferenceOperators": "no inference endpoints are made",
+        "inferenceOperators": "services are Deployments, see docs/decisions/0011",
         "kuberay": "no Ray clusters are made",
         "mlflow": "no MLflow is run in the cluster",
         "mpi-operator": "no MPIJobs are made",

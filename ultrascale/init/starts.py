@@ -59,6 +59,10 @@ STARTS: Mapping[str, Start] = MappingProxyType(
             file="clusters/llm-kueue.yaml",
             summary="teams in queues of Kueue: reserved nodes, bursts, services",
         ),
+        "serving": Start(
+            file="clusters/serving.yaml",
+            summary="model servers on GPUs, Spot nodes and Inferentia",
+        ),
         "existing": Start(
             file="clusters/existing-estate.yaml",
             summary="a VPC, keys and a file system that exist, without internet",
