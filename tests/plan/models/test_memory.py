@@ -1,0 +1,141 @@
+"""Memory of devices that serve, held against what others have measured and published."""
+
+from dataclasses import replace
+
+import pytest
+
+from ultrascale.catalog.language_models import LLAMA3_8B, LLAMA3_405B, LanguageModel
+from ultrascale.plan.model.models import ModelShape, ServingDevice, ServingDivision
+from ultrascale.plan.models.memory import kv_bytes, memory_of
+from ultrascale.plan.models.shape import of_known
+
+GIB = 2**30
+H100 = ServingDevice(name="NVIDIA H100", count=8, memory_bytes=int(79.22 * GIB))
+TRN2 = ServingDevice(name="AWS Trainium2", count=64, memory_bytes=24 * GIB, kv_share=0.3)
+ONE = ServingDivision(tensor=1, pipeline=1, context=8192, tokens=8192, utilization=0.9)
+# deepseek-ai/DeepSeek-V3, config.json: 512 values of the latent vector, 64 of the rotated part.
+DEEPSEEK_V3 = ModelShape(
+    weights_bytes=688_586_727_753,
+    dtype="fp8",
+    layers=61,
+    attention_layers=61,
+    heads=128,
+    kv_heads=128,
+    head_width=128,
+    latent_width=576,
+    longest_context=163_840,
+)
+# openai/gpt-oss-120b, config.json: every second layer sees 128 tokens.
+GPT_OSS = ModelShape(
+    weights_bytes=65_000_000_000,
+    dtype="mxfp4",
+    layers=36,
+    attention_layers=36,
+    heads=64,
+    kv_heads=8,
+    head_width=64,
+    windowed_layers=18,
+    window=128,
+    longest_context=131_072,
+)
+
+
+def test_room_for_the_kv_cache_is_within_a_twentieth_of_what_vllm_logged() -> None:
+    """Source: https://github.com/vllm-project/vllm/pull/10511."""
+    memory = memory_of(of_known(LLAMA3_8B), ONE, H100)
+
+    assert memory.weights / GIB == pytest.approx(14.96, rel=0.01)
+    assert memory.room / GIB == pytest.approx(53.29, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kilobytes"),
+    [
+        pytest.param(DEEPSEEK_V3, 70.272, id="DeepSeek-V3, multi-head latent attention"),
+        pytest.param(of_known(LLAMA3_405B), 516.096, id="Llama 3.1 405B, grouped queries"),
+    ],
+)
+def test_kv_cache_of_a_token_is_what_deepseek_published(
+    shape: ModelShape, kilobytes: float
+) -> None:
+    """Source: https://arxiv.org/abs/2505.09343 (table 1)."""
+    assert memory_of(shape, ONE, H100).token == kilobytes * 1000
+
+
+@pytest.mark.parametrize(
+    ("model", "tensor", "of_one"),
+    [(LLAMA3_8B, 8, 8), (LLAMA3_8B, 16, 8), (LLAMA3_8B, 2, 2)],
+)
+def test_each_device_keeps_at_least_one_head_of_keys_and_values(
+    model: LanguageModel, tensor: int, of_one: int
+) -> None:
+    alone = memory_of(of_known(model), ONE, H100).token
+
+    shared = memory_of(of_known(model), replace(ONE, tensor=tensor), H100).token
+
+    assert shared == alone / of_one
+
+
+def test_the_latent_vector_is_on_every_device() -> None:
+    sixteen = replace(ONE, tensor=8, pipeline=2)
+
+    assert memory_of(DEEPSEEK_V3, sixteen, H100).token == 31 * 576 * 2
+
+
+def test_layers_with_a_window_keep_the_window_and_a_step() -> None:
+    long = replace(ONE, context=131_072, tokens=2048)
+    of_token = 2 * 8 * 64 * 2
+
+    kept = kv_bytes(GPT_OSS, long, 131_072)
+
+    # 127 tokens and a step are 136 blocks; a window may begin inside another one.
+    assert kept == 18 * of_token * (131_072 + 137 * 16)
+    assert kv_bytes(GPT_OSS, replace(long, has_windows=False), 131_072) == 36 * of_token * 131_072
+
+
+@pytest.mark.parametrize(
+    ("division", "fit"),
+    [
+        pytest.param(replace(ONE, tensor=8, pipeline=2), "fits", id="16 devices"),
+        pytest.param(replace(ONE, tensor=8), "too-large", id="8 devices"),
+        pytest.param(replace(ONE, tensor=8, pipeline=2, context=2**23), "too-large", id="8 M"),
+        pytest.param(replace(ONE, tensor=8, pipeline=2, context=None), "fits", id="any length"),
+    ],
+)
+def test_a_model_is_too_large_where_weights_and_one_sequence_leave_no_room(
+    division: ServingDivision, fit: str
+) -> None:
+    assert memory_of(DEEPSEEK_V3, division, H100).fit == fit
+
+
+def test_a_model_that_fits_only_without_activations_is_tight() -> None:
+    shape = of_known(LLAMA3_8B)
+    free = memory_of(shape, ONE, H100)
+
+    most = replace(ONE, context=free.longest)
+    assert memory_of(shape, most, H100).fit == "fits"
+
+    beyond = (free.device - free.weights - free.overhead // 2) // free.token
+    assert memory_of(shape, replace(ONE, context=beyond), H100).fit == "tight"
+
+
+def test_the_longest_sequence_that_fits_is_the_models_own_where_there_is_room() -> None:
+    assert memory_of(of_known(LLAMA3_8B), ONE, H100).longest == LLAMA3_8B.longest_sequence
+    assert memory_of(DEEPSEEK_V3, replace(ONE, tensor=8), H100).longest == 0
+
+
+def test_on_neuron_the_kv_cache_gets_three_tenths_of_the_memory_at_most() -> None:
+    """Source: AWS Neuron 2.33.0, determine_available_memory design."""
+    small = replace(of_known(LLAMA3_8B), weights_bytes=GIB)
+
+    memory = memory_of(small, replace(ONE, tensor=4), TRN2)
+
+    assert memory.room == int(24 * GIB * 0.9 * 0.3) == pytest.approx(memory.device * 0.3)
+
+
+def test_weights_that_shrink_as_they_load_count_as_they_are_in_memory() -> None:
+    shape = of_known(LLAMA3_8B)
+
+    assert memory_of(shape, replace(ONE, loaded_share=0.5), H100).weights == (
+        memory_of(shape, ONE, H100).weights // 2
+    )

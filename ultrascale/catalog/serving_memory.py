@@ -1,0 +1,94 @@
+"""Memory of accelerators that serve a language model, as vLLM divides it.
+
+Sources:
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/cache.py
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py
+    https://awsdocs-neuron.readthedocs-hosted.com/en/v2.33.0/vllm-neuron/docs/design/vllm/determine_available_memory_design.html
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_GIB = 2**30
+
+UTILIZATION = 0.92
+"""Share of a device's memory that vLLM takes by default."""
+
+BLOCK_TOKENS = 16
+"""Tokens of a block of the KV cache by default."""
+
+NEURON_KV_SHARE = 0.30
+"""Most of that memory that vLLM Neuron gives to the KV cache by default."""
+
+NEURON_KV_VARIABLE = "VLLM_NEURON_KV_GMU_BUDGET_CAP_FRACTION"
+"""Variable that sets another share."""
+
+# 3.1 to 4.8 of 79.2 GiB of an H100 in vLLM's own log: CUDA, NCCL and the activations of a profile.
+# Source: https://github.com/vllm-project/vllm/pull/10511
+OVERHEAD_SHARE = 0.06
+"""Share of a device's memory that neither weights nor KV cache have: an estimate."""
+OVERHEAD_SOURCE = "https://github.com/vllm-project/vllm/pull/10511"
+
+FORMULA_SOURCE = (
+    "https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py"
+)
+NEURON_SOURCE = (
+    "https://awsdocs-neuron.readthedocs-hosted.com/en/v2.33.0/vllm-neuron/docs/design/vllm/"
+    "determine_available_memory_design.html"
+)
+
+VALUE_BYTES: Mapping[str, float] = MappingProxyType(
+    {"float32": 4, "bfloat16": 2, "float16": 2, "half": 2, "float": 4}
+)
+"""Bytes of one value, by the data type that vLLM computes in."""
+
+# Weights of 16 bits that vLLM makes smaller as it loads them.
+# Source: https://docs.vllm.ai/en/v0.32.0/features/quantization/
+LOADED_SHARE: Mapping[str, float] = MappingProxyType({"fp8": 0.5, "bitsandbytes": 0.25})
+"""Share of their size in files that weights take in memory, by ``--quantization``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDefaults:
+    """The batch of vLLM's server where its arguments state none.
+
+    Attributes:
+        tokens: Tokens of a step.
+        sequences: Sequences at the same time.
+    """
+
+    tokens: int
+    sequences: int
+
+
+def batch_defaults(accelerator: str, memory_bytes: int) -> BatchDefaults:
+    """Return the batch that vLLM's server takes on a device by default.
+
+    Args:
+        accelerator: Name of the accelerator.
+        memory_bytes: Memory of the device.
+
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/engine/arg_utils.py
+    """
+    if memory_bytes >= 160 * _GIB:
+        return BatchDefaults(tokens=16_384, sequences=1024)
+    if memory_bytes >= 70 * _GIB and "A100" not in accelerator:
+        return BatchDefaults(tokens=8192, sequences=1024)
+    return BatchDefaults(tokens=2048, sequences=256)
+
+
+def kv_value_bytes(dtype: str, model_bytes: float) -> float:
+    """Return the bytes of one value of the KV cache.
+
+    Args:
+        dtype: Value of ``--kv-cache-dtype``.
+        model_bytes: Bytes of a value that the model computes with, which ``auto`` takes.
+    """
+    if dtype == "auto":
+        return model_bytes
+    if dtype in VALUE_BYTES:
+        return VALUE_BYTES[dtype]
+    # Scales of parts of a token come on top: this is the least.
+    four_bits = ("int4", "nvfp4", "turboquant", "ultraquant")
+    return 0.5 if dtype.startswith(four_bits) else 1

@@ -1,0 +1,116 @@
+"""A language model that is served: its shape, its memory on a device, and the time to load it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Fit = Literal["fits", "tight", "too-large", "unknown"]
+"""`tight`: it starts only where activations take less than is estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """The figures of a model that its memory follows from.
+
+    Attributes:
+        weights_bytes: Size of its weight files.
+        dtype: Data type of most weights in the files.
+        layers: Layers.
+        attention_layers: Layers that keep keys and values; the others keep a state of fixed size.
+        heads: Heads of queries.
+        kv_heads: Heads of keys and values.
+        head_width: Width of a head.
+        latent_width: Values that a token has in a layer with multi-head latent attention; 0: keys
+            and values of each head.
+        windowed_layers: Attention layers that keep the last `window` tokens alone.
+        window: Tokens of that window; 0 without any.
+        longest_context: Most tokens of a sequence; None: not stated.
+    """
+
+    weights_bytes: int
+    dtype: str
+    layers: int
+    attention_layers: int
+    heads: int
+    kv_heads: int
+    head_width: int
+    latent_width: int = 0
+    windowed_layers: int = 0
+    window: int = 0
+    longest_context: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingDevice:
+    """A device that serves: a GPU, or a logical NeuronCore.
+
+    Attributes:
+        name: Name of the accelerator.
+        count: Devices of a node.
+        memory_bytes: Memory of one.
+        kv_share: Most of the memory that is used which the KV cache gets; None: all that is left.
+    """
+
+    name: str
+    count: int
+    memory_bytes: int
+    kv_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingDivision:
+    """The division of a model among devices, and the batch that it serves.
+
+    Attributes:
+        tensor: Devices that share each matrix.
+        pipeline: Groups of layers one after another.
+        context: Most tokens of a sequence; None: as many as fit.
+        tokens: Tokens of a step.
+        utilization: Share of a device's memory that the server takes.
+        value_bytes: Bytes of a value of the KV cache.
+        loaded_share: Share of their size in files that weights take in memory.
+        has_windows: Whether layers with a window keep that alone.
+    """
+
+    tensor: int
+    pipeline: int
+    context: int | None
+    tokens: int
+    utilization: float
+    value_bytes: float = 2
+    loaded_share: float = 1
+    has_windows: bool = True
+
+    @property
+    def devices(self) -> int:
+        """Devices of a replica."""
+        return self.tensor * self.pipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMemory:
+    """Memory of one device of a replica, in bytes.
+
+    Attributes:
+        device: Memory of the device that the server takes.
+        weights: Its share of the weights, at least.
+        overhead: Estimate of what activations, CUDA graphs and communication take.
+        room: Estimate of what is left to the KV cache.
+        token: KV cache of one more token of a long sequence.
+        sequence: KV cache of one sequence of full length; 0: its length is not known.
+        longest: Longest sequence that fits, in tokens, by the estimate.
+        fit: Whether the server starts.
+    """
+
+    device: int
+    weights: int
+    overhead: int
+    room: int
+    token: int
+    sequence: int
+    longest: int
+    fit: Fit
+
+    @property
+    def sequences(self) -> float:
+        """Sequences of full length that the KV cache holds at the same time."""
+        return self.room / self.sequence if self.sequence else 0

@@ -1,0 +1,1 @@
+"""Language models that are served: their memory, and the time until they answer."""
