@@ -37,13 +37,20 @@ def claim(name: str, path: str, namespace: str = "training") -> dict[str, Any]:
     return {"namespace": namespace, "name": name, "mount_path": path}
 
 
-def cluster(zones: Sequence[str] = (NEAR,), **storage: Any) -> config.Cluster:
+def cluster(
+    zones: Sequence[str] = (NEAR,),
+    types: Sequence[str] = ("g6.xlarge",),
+    jobs: dict[str, Any] | None = None,
+    **storage: Any,
+) -> config.Cluster:
     pool = POOL | {
         "zones": [*zones],
         "provisioner": "self-managed",
-        "instance_types": ["g6.xlarge"],
+        "instance_types": [*types],
     }
-    return make_cluster(pools=[SYSTEM_POOL, pool], storage={"default_claims": True, **storage})
+    return make_cluster(
+        pools=[SYSTEM_POOL, pool], storage={"default_claims": True, **storage}, jobs=jobs or {}
+    )
 
 
 def found(volumes: Sequence[VolumePlan]) -> dict[str, tuple[str, str]]:
@@ -286,6 +293,48 @@ class TestBuckets:
         )
         access = {each.name: each.access for each in plan_buckets(made, volumes)}
         assert access == {"datasets": "none", "models": "write"}
+
+    @pytest.mark.parametrize(
+        ("kinds", "stated", "access"),
+        [
+            pytest.param(["service"], {}, "read", id="services alone"),
+            pytest.param(["service"], {"read_only": False}, "write", id="stated otherwise"),
+            pytest.param(["service", "batch"], {}, "write", id="beside a batch job"),
+        ],
+    )
+    def test_services_cannot_change_the_models_that_they_serve(
+        self, kinds: Sequence[str], stated: dict[str, Any], access: str
+    ) -> None:
+        models = {"name": "models", "claim": claim("weights", "/models", "serving"), **stated}
+        jobs = {
+            f"job-{number}": {
+                "kind": kind,
+                "namespace": "serving",
+                "image": "docker.io/org/server:1",
+                "command": ["serve"],
+            }
+            for number, kind in enumerate(kinds)
+        }
+        made = cluster(jobs=jobs, buckets=[models], default_claims=False)
+        (volume,) = plan_volumes(made)
+
+        assert volume.claim.read_only == (access == "read")
+        assert ("read-only" in volume.mount_options) == (access == "read")
+        assert [each.access for each in plan_buckets(made, [volume])] == [access]
+
+    @pytest.mark.parametrize(
+        ("instance_type", "option"),
+        [
+            ("g6.48xlarge", "maximum-throughput-gbps 100"),
+            ("p5.48xlarge", "maximum-throughput-gbps 100"),
+            ("g6e.16xlarge", "maximum-throughput-gbps 35"),
+        ],
+    )
+    def test_a_mount_reads_as_fast_as_its_nodes_do(self, instance_type: str, option: str) -> None:
+        """Pods do not reach the metadata service by which Mountpoint learns of more than 10."""
+        (volume,) = plan_volumes(cluster(types=[instance_type], buckets=["checkpoints"]))
+
+        assert option in volume.mount_options
 
     def test_a_bucket_that_nothing_mounts_is_out_of_every_pods_reach(self) -> None:
         made = cluster(buckets=["checkpoints", "results"])

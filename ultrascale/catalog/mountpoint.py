@@ -9,3 +9,9 @@ DRIVER = "s3.csi.aws.com"
 NAMESPACE = "mount-s3"
 # Whose permissions all mounts have.
 SERVICE_ACCOUNT = "s3-csi-driver-sa"
+
+DEFAULT_GBPS = 10
+"""Gbit/s that a mount aims at where it does not learn of the instance's own.
+
+Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
+"""

@@ -198,8 +198,11 @@ class Bucket(Model):
     owner: AccountId | None = None
     """Account of an existing bucket. Default: the cluster's."""
 
-    read_only: bool = False
-    """Let pods that mount it read only. Default: false."""
+    read_only: bool | None = None
+    """Let pods that mount it read only.
+
+    Default: true where all of `jobs` in the claim's namespace are services, else false.
+    """
 
     claim: Claim | None = None
     """PersistentVolumeClaim through which pods mount it. Default: none."""
@@ -254,8 +257,17 @@ class Storage(Section):
 
     @property
     def read_only_buckets(self) -> Collection[str]:
-        """Names of the buckets that pods only read."""
+        """Names of the buckets that pods only read as the file says."""
         return {each.name for each in self.buckets if isinstance(each, Bucket) and each.read_only}
+
+    @property
+    def writable_buckets(self) -> Collection[str]:
+        """Names of the buckets that pods may write to as the file says."""
+        return {
+            each.name
+            for each in self.buckets
+            if isinstance(each, Bucket) and each.read_only is False
+        }
 
     @property
     def bucket_claims(self) -> Mapping[str, Claim]:

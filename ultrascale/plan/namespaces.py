@@ -54,15 +54,20 @@ def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
     Jobs run in them; one in which all templates of the file are services is none of them.
     """
-    kinds: dict[str, set[str]] = {}
-    for job in cluster.jobs.values():
-        kinds.setdefault(job.namespace, set()).add(job.kind)
-    services = {name for name, each in kinds.items() if each == {"service"}}
+    services = service_namespaces(cluster)
     return tuple(
         name
         for name in training_namespaces(cluster)
         if name == names.TRAINING_NAMESPACE or name not in services
     )
+
+
+def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
+    """Return the namespaces in which all templates of the file are services."""
+    kinds: dict[str, set[str]] = {}
+    for job in cluster.jobs.values():
+        kinds.setdefault(job.namespace, set()).add(job.kind)
+    return frozenset(name for name, each in kinds.items() if each == {"service"})
 
 
 def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:

@@ -3,11 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ultrascale import config
-from ultrascale.catalog import mountpoint
+from ultrascale import catalog, config
+from ultrascale.catalog import checkpoint_bandwidth, mountpoint
 from ultrascale.plan import names
 from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
-from ultrascale.plan.namespaces import team_namespaces, training_namespaces
+from ultrascale.plan.namespaces import (
+    service_namespaces,
+    team_namespaces,
+    training_namespaces,
+)
 from ultrascale.plan.storage import bucket_name, plan_existing_lustre, plan_lustre
 
 _LUSTRE_DRIVER = "fsx.csi.aws.com"
@@ -58,6 +62,21 @@ def plan_claims(cluster: config.Cluster) -> tuple[ClaimPlan, ...]:
 def mounts_buckets(cluster: config.Cluster) -> bool:
     """Return whether pods mount a bucket of ``cluster``, for which they need Mountpoint for S3."""
     return any(each.bucket is not None for each in _claims(cluster))
+
+
+def bucket_gbps(cluster: config.Cluster) -> int:
+    """Return the Gbit/s that a mount of a bucket aims at: those of the fastest node to S3.
+
+    Mountpoint asks the node's metadata service, which pods do not reach, and takes 10 without an
+    answer.
+
+    Source: https://github.com/awslabs/mountpoint-s3-csi-driver/issues/561
+    """
+    types = {name for pool in cluster.pools for name in pool.instance_types}
+    specs = (catalog.lookup(name) for name in types if name in catalog.INSTANCE_TYPES)
+    known = [spec.network_gbps for spec in specs if spec.knows("network_gbps")]
+    fastest = min(max(known, default=0), checkpoint_bandwidth.NODE_GBPS)
+    return max(mountpoint.DEFAULT_GBPS, int(fastest))
 
 
 def mounted_claims(
@@ -111,13 +130,15 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 file_system=lustre.name,
             )
             yield _Claimed(claim=claim, lustre=lustre, own=True)
+    services = service_namespaces(cluster)
     for bucket, stated in cluster.storage.bucket_claims.items():
+        served = stated.namespace in services and bucket not in cluster.storage.writable_buckets
         claim = ClaimPlan(
             namespace=stated.namespace,
             name=stated.name,
             mount_path=stated.mount_path,
             source="bucket",
-            read_only=bucket in cluster.storage.read_only_buckets,
+            read_only=served or bucket in cluster.storage.read_only_buckets,
         )
         yield _Claimed(claim=claim, bucket=bucket, own=True)
 
@@ -215,6 +236,7 @@ def _bucket_volume(
 
     Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
     """
+    gbps = bucket_gbps(cluster)
     # A file system may have the bucket's name.
     name = f"s3-{bucket}-{claim.namespace}-{claim.name}"
     return VolumePlan(
@@ -230,6 +252,7 @@ def _bucket_volume(
             "allow-other",
             *(_READ_OPTIONS if claim.read_only else _WRITE_OPTIONS),
             *((f"prefix {prefix}",) if prefix else ()),
+            *((f"maximum-throughput-gbps {gbps}",) if gbps > mountpoint.DEFAULT_GBPS else ()),
         ),
         capacity_gib=_ANY_GIB,
     )
