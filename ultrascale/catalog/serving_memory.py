@@ -30,9 +30,7 @@ OVERHEAD_SHARE = 0.06
 """Share of a device's memory that neither weights nor KV cache have: an estimate."""
 OVERHEAD_SOURCE = "https://github.com/vllm-project/vllm/pull/10511"
 
-FORMULA_SOURCE = (
-    "https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py"
-)
+FORMULA_SOURCE = "https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py"
 NEURON_SOURCE = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/v2.33.0/vllm-neuron/docs/design/vllm/"
     "determine_available_memory_design.html"

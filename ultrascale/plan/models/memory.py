@@ -20,9 +20,7 @@ from ultrascale.plan.model.models import (
 )
 
 
-def memory_of(
-    shape: ModelShape, division: ServingDivision, device: ServingDevice
-) -> ServingMemory:
+def memory_of(shape: ModelShape, division: ServingDivision, device: ServingDevice) -> ServingMemory:
     """Return the memory of the device that holds most of the KV cache.
 
     Args:
