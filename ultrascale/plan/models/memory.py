@@ -83,10 +83,7 @@ def _token_bytes(shape: ModelShape, division: ServingDivision, layers: int) -> i
     Each device of a group that shares matrices has some heads of keys and values, and at least
     one; the latent vector of a token is on all of them.
     """
-    if shape.latent_width:
-        values = shape.latent_width
-    else:
-        values = 2 * max(1, shape.kv_heads // division.tensor) * shape.head_width
+    values = shape.latent_width or 2 * max(1, shape.kv_heads // division.tensor) * shape.head_width
     return math.ceil(layers * values * division.value_bytes)
 
 
