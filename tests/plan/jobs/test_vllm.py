@@ -1,0 +1,106 @@
+"""Options of vLLM that a plan reads, and the command that serves a model."""
+
+import pytest
+
+from ultrascale import config
+from ultrascale.plan.jobs import vllm
+
+
+def _service(**keys: object) -> config.ServiceJob:
+    return config.ServiceJob.model_validate({"kind": "service", **keys})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--tensor-parallel-size=4"],
+        ["--tensor-parallel-size", "4"],
+        ["--tensor_parallel_size=4"],
+        ["--tensor-parallel=4"],
+        ["-tp", "4"],
+        ["-tp=4"],
+        ["vllm", "serve", "m", "-tp", "4"],
+        ["/opt/venv/bin/vllm", "serve", "m", "-tp", "4"],
+        ["python3", "-m", "vllm.entrypoints.openai.api_server", "--model=m", "-tp=4"],
+        ["-tp", "2", "-tp", "4"],
+    ],
+)
+def test_a_size_is_read_however_it_is_spelt(words: list[str]) -> None:
+    assert vllm.read_options(words).tensor_parallel == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "model"),
+    [
+        (["/models/chat", "--port=1"], "/models/chat"),
+        (["--model", "/models/chat"], "/models/chat"),
+        (["vllm", "serve", "/models/chat"], "/models/chat"),
+        (["--enforce-eager"], None),
+        ([], None),
+    ],
+)
+def test_the_model_is_the_first_argument_or_an_option(words: list[str], model: str | None) -> None:
+    assert vllm.read_options(words).model == model
+
+
+@pytest.mark.parametrize(
+    ("stated", "tokens"),
+    [("32768", 32768), ("32K", 32768), ("32k", 32000), ("25.6k", 25600), ("auto", None)],
+)
+def test_lengths_have_the_units_of_vllm(stated: str, tokens: int | None) -> None:
+    assert vllm.read_options([f"--max-model-len={stated}"]).max_model_len == tokens
+
+
+@pytest.mark.parametrize(
+    ("word", "option"),
+    [
+        ("-tp=four", "--tensor-parallel-size"),
+        ("--pipeline-parallel-size=0", "--pipeline-parallel-size"),
+        ("--gpu-memory-utilization=90", "--gpu-memory-utilization"),
+        ("--max-model-len=2.5K", "--max-model-len"),
+        ("--max-model-len=0", "--max-model-len"),
+    ],
+)
+def test_a_value_that_vllm_refuses_is_told_with_its_place(word: str, option: str) -> None:
+    (wrong,) = vllm.read_options(["--model=m", word]).wrong
+    assert (wrong.place, wrong.option, wrong.value) == (1, option, word.partition("=")[2])
+
+
+def test_a_replica_takes_the_product_of_all_sizes() -> None:
+    options = vllm.read_options(["-tp=8", "-pp=2", "-dp=3"])
+    assert options.accelerators == 48
+    assert not options.wrong
+
+
+def test_clients_ask_by_the_served_names_and_else_by_the_model() -> None:
+    assert vllm.read_options(["m", "--served-model-name", "a", "b", "-tp=1"]).names == ("a", "b")
+    assert vllm.read_options(["m"]).names == ("m",)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            {"args": ["--model=/models/chat", "-tp=4"], "port": 8000},
+            ["vllm", "serve", "/models/chat", "-tp=4"],
+        ),
+        (
+            {"args": ["--host=0.0.0.0", "--model", "/models/chat"], "port": 8000},
+            ["vllm", "serve", "/models/chat", "--host=0.0.0.0"],
+        ),
+        (
+            {"args": ["vllm", "serve", "/models/chat"], "port": 8000},
+            ["vllm", "serve", "/models/chat"],
+        ),
+        ({"args": ["/models/chat"]}, ["vllm", "serve", "/models/chat", "--port=8080"]),
+        (
+            {"args": ["/models/chat", "--port=9000"], "port": 9000},
+            ["vllm", "serve", "/models/chat", "--port=9000"],
+        ),
+        ({"command": ["serve.sh"], "args": ["--model=m"]}, ["serve.sh", "--model=m"]),
+    ],
+)
+def test_a_server_is_its_containers_first_process_and_listens_on_the_services_port(
+    keys: dict[str, object], words: list[str]
+) -> None:
+    assert vllm.serve_command(_service(**keys)) == tuple(words)
