@@ -6,8 +6,8 @@ from ultrascale import config
 from ultrascale.plan.jobs import vllm
 
 
-def _service(**keys: object) -> config.ServiceJob:
-    return config.ServiceJob.model_validate({"kind": "service", **keys})
+def _service(*args: str, command: tuple[str, ...] = (), port: int = 8000) -> config.ServiceJob:
+    return config.ServiceJob(command=command, args=args, port=port)
 
 
 @pytest.mark.parametrize(
@@ -78,29 +78,17 @@ def test_clients_ask_by_the_served_names_and_else_by_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
+    ("job", "words"),
     [
-        (
-            {"args": ["--model=/models/chat", "-tp=4"], "port": 8000},
-            ["vllm", "serve", "/models/chat", "-tp=4"],
-        ),
-        (
-            {"args": ["--host=0.0.0.0", "--model", "/models/chat"], "port": 8000},
-            ["vllm", "serve", "/models/chat", "--host=0.0.0.0"],
-        ),
-        (
-            {"args": ["vllm", "serve", "/models/chat"], "port": 8000},
-            ["vllm", "serve", "/models/chat"],
-        ),
-        ({"args": ["/models/chat"]}, ["vllm", "serve", "/models/chat", "--port=8080"]),
-        (
-            {"args": ["/models/chat", "--port=9000"], "port": 9000},
-            ["vllm", "serve", "/models/chat", "--port=9000"],
-        ),
-        ({"command": ["serve.sh"], "args": ["--model=m"]}, ["serve.sh", "--model=m"]),
+        (_service("--model=m", "-tp=4"), ["vllm", "serve", "m", "-tp=4"]),
+        (_service("--host=::", "--model", "m"), ["vllm", "serve", "m", "--host=::"]),
+        (_service("vllm", "serve", "m"), ["vllm", "serve", "m"]),
+        (_service("m", port=8080), ["vllm", "serve", "m", "--port=8080"]),
+        (_service("m", "--port=9000", port=9000), ["vllm", "serve", "m", "--port=9000"]),
+        (_service("--model=m", command=("serve.sh",)), ["serve.sh", "--model=m"]),
     ],
 )
 def test_a_server_is_its_containers_first_process_and_listens_on_the_services_port(
-    keys: dict[str, object], words: list[str]
+    job: config.ServiceJob, words: list[str]
 ) -> None:
-    assert vllm.serve_command(_service(**keys)) == tuple(words)
+    assert vllm.serve_command(job) == tuple(words)
