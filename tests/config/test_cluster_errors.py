@@ -17,7 +17,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         make_document(colour="us-west-2"),
         "colour: unknown key 'colour'; known: $schema, account, agreed_limits, backend, hyperpod, "
         "images, jobs, karpenter, keys, observability, permissions_boundary, pipeline, requires, "
-        "scheduling, storage",
+        "scheduling, serving, storage",
     ),
     "boundary by its ARN": (
         make_document(permissions_boundary="arn:aws:iam::111122223333:policy/roles"),
@@ -328,6 +328,19 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "misspelt add-on": (
         make_document(kubernetes={"addons": {"vpccni": "v1.21.1-eksbuild.1"}}),
         "kubernetes.addons.vpccni: unknown add-on 'vpccni'; did you mean vpc-cni?",
+    ),
+    "add-on that no cluster has": (
+        make_document(
+            kubernetes={"addons": {"amazon-sagemaker-hyperpod-inference": "v1.0.0-eksbuild.1"}}
+        ),
+        "kubernetes.addons.amazon-sagemaker-hyperpod-inference: HyperPod's inference operator, "
+        "which cannot run services of this file; write jobs of kind: service, and see "
+        "docs/decisions/0011-hyperpod-inference-operator.md",
+    ),
+    "key of an operator that no cluster has": (
+        make_document(hyperpod={"inference_operator": True}),
+        "hyperpod.inference_operator: unknown key 'inference_operator'; write jobs of "
+        "kind: service, and see docs/decisions/0011-hyperpod-inference-operator.md",
     ),
     "add-on version of another form": (
         make_document(kubernetes={"addons": {"vpc-cni": "1.21.1"}}),

@@ -49,6 +49,7 @@ __all__ = [
 GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
 HYPERPOD_OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
+INFERENCE_OPERATOR = "amazon-sagemaker-hyperpod-inference"
 TRAINING_OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
 CERT_MANAGER = "cert-manager"
 
@@ -365,6 +366,18 @@ ADDONS: Mapping[str, Addon] = MappingProxyType(
         )
     }
 )
+
+
+REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        INFERENCE_OPERATOR: (
+            "HyperPod's inference operator, which cannot run services of this file",
+            "write jobs of kind: service, and see "
+            "docs/decisions/0011-hyperpod-inference-operator.md",
+        )
+    }
+)
+"""Add-ons of EKS that no cluster has: the reason, and the way out."""
 
 
 def addon(name: str) -> Addon:

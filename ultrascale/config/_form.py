@@ -7,12 +7,17 @@ from typing import Literal, get_args, get_origin
 import pydantic
 from pydantic_core import ErrorDetails
 
+from ultrascale.catalog import addons
 from ultrascale.config._base import UNKNOWN_OPTION, Model, Seen
 from ultrascale.config._document import Key, KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, near
 from ultrascale.config._values import WrongValueError
 
 _KEY = "[key]"
+# Keys that users look for, and the way out, which no key of a near name is.
+_OTHER_WAYS: Mapping[KeyPath, str] = {
+    ("hyperpod", "inference_operator"): addons.REFUSED[addons.INFERENCE_OPERATOR][1]
+}
 """Pydantic's last part of the place of a wrong key."""
 
 _FOLLOWS = "default_factory_not_called"
@@ -122,6 +127,8 @@ def _unknown_key(
     at: KeyPath, document: Mapping[str, object], seen: Seen, *, laid_over: bool
 ) -> tuple[str, str]:
     """Return the key that was meant, empty if none is near, and what to do about an unknown one."""
+    if other_way := _OTHER_WAYS.get(at):
+        return "", other_way
     parent = value_at(document, at[:-1])
     kind = seen.kinds[id(parent)]
     known = keys_of(kind)

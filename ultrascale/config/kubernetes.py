@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultrascale.catalog import address_ranges, eks, regions
-from ultrascale.catalog.addons import ADDONS
+from ultrascale.catalog.addons import ADDONS, REFUSED
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Readable
@@ -211,7 +211,9 @@ def event_ttl_is_in_bounds(kubernetes: Kubernetes) -> Mistakes:
 @rule
 def addons_are_ours(kubernetes: Kubernetes) -> Mistakes:
     for name in kubernetes.addons:
-        if name not in ADDONS:
+        if name in REFUSED:
+            yield Mistake(("addons", name), *REFUSED[name], got="")
+        elif name not in ADDONS:
             wrong = f"unknown add-on {name!r}"
             yield Mistake(("addons", name), wrong, near(name, ADDONS), got="")
 
