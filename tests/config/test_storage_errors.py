@@ -34,6 +34,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "'kube-system'; "
         "use training, or a name of your own",
     ),
+    "claim among the autoscaler's own": (
+        with_lustre({"claim": CLAIM | {"namespace": "keda"}}),
+        "storage.lustre[scratch].claim.namespace: a namespace in which no jobs run, got 'keda'; "
+        "use training, or a name of your own",
+    ),
     "claims of nothing": (
         make_document(storage={"default_claims": True, "buckets": ["results"]}),
         "storage.default_claims: no file system and no bucket to claim, got true; "

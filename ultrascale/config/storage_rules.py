@@ -22,15 +22,18 @@ from ultrascale.config.storage import (
     folder,
 )
 
-# Kubernetes' own, those of controllers of queues, where the driver of Mountpoint for S3 runs its
-# pods, and what the write canary writes to.
+# Kubernetes' own, those of controllers of queues and services, where the driver of Mountpoint for
+# S3 runs its pods, and what the write canary writes to.
 _TAKEN_NAMESPACES = frozenset(
     {
+        "envoy-gateway-system",
         "jobset-system",
+        "keda",
         "kube-node-lease",
         "kube-public",
         "kube-system",
         "kueue-system",
+        "lws-system",
         "mount-s3",
         "volcano-system",
         "write-canary",
