@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ultrascale.config._errors import Mistake, Mistakes
-from ultrascale.config._parts import Readable
+from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.backend import Backend
 from ultrascale.config.hyperpod import HyperPod, Team
@@ -103,10 +103,11 @@ def names_are_unique(
     stages: Readable[Stage],
 ) -> Mistakes:
     for items in (pools, file_systems, queues, teams, stages):
-        seen: dict[str, str] = {}
+        # A path is read only for a mistake: it compares the names of the whole list.
+        seen: dict[str, Placed[Pool | Lustre | Queue | Team | Stage]] = {}
         for placed in items.placed:
             name = placed.item.name
             if name in seen:
-                wrong = f"the name of {seen[name]} too"
+                wrong = f"the name of {seen[name].path} too"
                 yield Mistake((*placed.at, "name"), wrong, "choose another")
-            seen.setdefault(name, placed.path)
+            seen.setdefault(name, placed)

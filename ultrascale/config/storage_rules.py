@@ -4,7 +4,7 @@ from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
-from ultrascale.config._parts import Readable
+from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
 from ultrascale.config.keys import misplaced_key
@@ -85,7 +85,7 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
 
     Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/autoexport-data-repo-dra.html
     """
-    seen: list[tuple[str, str, str]] = []
+    seen: list[tuple[str, str, Placed[LustreS3]]] = []
     for placed in links.placed:
         link = placed.item
         if not link.export:
@@ -95,10 +95,10 @@ def exports_are_apart(links: Readable[LustreS3]) -> Mistakes:
             if link.bucket == other_bucket and (
                 prefix.startswith(other_prefix) or other_prefix.startswith(prefix)
             ):
-                wrong = f"objects that {other} exports to too"
+                wrong = f"objects that {other.path} exports to too"
                 yield Mistake((*placed.at, "export"), wrong, "choose another prefix, or export: []")
                 break
-        seen.append((link.bucket, prefix, placed.path))
+        seen.append((link.bucket, prefix, placed))
 
 
 @rule
