@@ -20,6 +20,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "llm-kueue",
         "ultra-100k",
         "existing-estate",
+        "serving",
     )
 }
 # Where a file states a default, another value must make the difference; by the last keys.
@@ -82,8 +83,11 @@ def changed(document: dict[str, Any], path: Keys, *value: object) -> dict[str, A
     return document
 
 
-# The other keys of this file are those of others, and each case is another plan.
-_OWN = {"existing-estate": ("network", "keys", "storage", "images", "kubernetes")}
+# The other keys of these files are those of others, and each case is another plan.
+_OWN = {
+    "existing-estate": ("network", "keys", "storage", "images", "kubernetes"),
+    "serving": ("jobs", "serving"),
+}
 # Names are the users' own: below these keys, what stands at one is at all of the others.
 _NAMED = ("jobs", "builds")
 _ALL = [
