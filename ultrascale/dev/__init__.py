@@ -1,0 +1,1 @@
+"""Program of a person's pod: it starts a notebook and stops the pod that nobody uses."""
