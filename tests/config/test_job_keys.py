@@ -7,6 +7,7 @@ import pytest
 from tests.support.config_jobs import LUSTRE
 from tests.support.jobs import (
     BATCH,
+    DEV,
     IMAGE,
     SERVICE,
     VOLCANO,
@@ -91,10 +92,12 @@ SERVING: dict[str, Any] = {
     "startup_seconds": 60,
     "allow_from": ["backend"],
 }
+PERSONAL: dict[str, Any] = {"idle_hours": 1, "port": 9999, "queue": "b"}
 JOBS: dict[type[config.Job], tuple[dict[str, Any], dict[str, Any]]] = {
     config.TrainingJob: (make_job(), TRAINING),
     config.BatchJob: (BATCH | {"resources": {"neuron": 16}}, ONE_BATCH),
     config.ServiceJob: (SERVICE, SERVING),
+    config.DevJob: (DEV | {"resources": {"neuron": 16}}, PERSONAL),
 }
 CASES = [
     pytest.param(job, {key: value}, id=f"{kind.__name__}.{key}")

@@ -144,6 +144,53 @@ def test_a_job_that_waits_stays_in_its_queue() -> None:
     assert POLICIES["jobs"].refusals(job({**QUEUE, "app": "it"}), old=job(QUEUE)) == []
 
 
+# One pool in a queue, and one in none.
+BESIDE: list[dict[str, Any]] = cdk8s.Testing.synth(
+    QueueGateChart(
+        cdk8s.Testing.app(),
+        "queue-gate",
+        plan=kueue_of({"name": "research", "prefer": ["reserved"]}, pools=POOLS[:2]),
+    )
+)
+OF_ONE = {
+    each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
+    for each in BESIDE
+    if "validations" in each["spec"]
+}
+
+
+def on(*pools: str, required: bool = True) -> Thing:
+    """Return the specification of a pod with GPUs on nodes of some pools."""
+    only = {"key": "ultrascale.dev/pool", "operator": "In", "values": list(pools)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [only]}]}
+    preferred = [{"weight": 1, "preference": terms["nodeSelectorTerms"][0]}]
+    node_affinity: Thing = (
+        {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+        if required
+        else {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    )
+    return spec(GPU, affinity={"nodeAffinity": node_affinity})
+
+
+@pytest.mark.parametrize(
+    ("pod", "passes"),
+    [
+        (on("burst"), True),
+        (on("reserved"), False),
+        (on("burst", "reserved"), False),
+        (on("burst", required=False), False),
+        (spec(GPU), False),
+    ],
+    ids=["no queue's nodes", "a queue's", "either", "either, by preference", "any"],
+)
+def test_a_pod_that_takes_no_node_of_a_queue_needs_no_queue(pod: Thing, passes: bool) -> None:
+    """A notebook on a pool beside the queues runs in the namespace whose volumes it mounts."""
+    assert (OF_ONE["jobs"].refusals(thing({"template": {"spec": pod}})) == []) is passes
+    assert (OF_ONE["pods"].refusals(thing(pod, None, owner("Job"))) == []) is passes
+    # Kueue's controllers make no others.
+    assert OF_ONE["pods"].refusals(thing(pod)) != []
+
+
 # Two queues, of which each counts what the other does not.
 APART: list[Any] = cdk8s.Testing.synth(
     QueueGateChart(

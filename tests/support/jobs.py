@@ -47,6 +47,7 @@ SERVICE: dict[str, Any] = {
     "image": IMAGE,
     "command": ["python3", "serve.py"],
 }
+DEV: dict[str, Any] = {"name": "notebook", "kind": "dev", "pool": "train", "image": IMAGE}
 KARPENTER = {"version": "1.15.2"}
 CPU_POOL = pool_document(name="cpu", instance_types=["m7i.8xlarge"], zones=None)
 

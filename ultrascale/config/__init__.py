@@ -8,6 +8,7 @@ import pydantic.main
 from ultrascale import yaml_writer
 from ultrascale.config import (
     access_rules,
+    dev,
     endpoint_rules,
     hyperpod_rules,
     job_pod_rules,
@@ -34,6 +35,7 @@ from ultrascale.config._warnings import warning_mistakes, warnings
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Database
 from ultrascale.config.cluster import Cluster
+from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages
@@ -134,6 +136,7 @@ from ultrascale.mirror_lock import read_mirror_lock
 # An import of a module registers its rules.
 _RULES = (
     access_rules,
+    dev,
     hyperpod_rules,
     job_pod_rules,
     job_rules,
@@ -178,6 +181,7 @@ __all__ = [
     "ContainerResources",
     "Database",
     "DefaultClaim",
+    "DevJob",
     "Document",
     "Endpoint",
     "Endpoints",

@@ -24,6 +24,7 @@ from ultrascale.config._values import (
     known_in_schema,
     matching,
 )
+from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images
 from ultrascale.config.job_kinds import AnyJob
@@ -246,14 +247,21 @@ def backend_has_jobs(backend: Backend) -> Mistakes:
 
 @rule
 def backend_jobs_exist(
-    backend: Backend, names: Names[Job], services: Readable[ServiceJob]
+    backend: Backend,
+    names: Names[Job],
+    services: Readable[ServiceJob],
+    pods: Readable[DevJob],
 ) -> Mistakes:
     unending = {str(placed.at[-1]) for placed in services.placed}
+    personal = {str(placed.at[-1]) for placed in pods.placed}
     for number, name in enumerate(backend.submits_to):
         if name not in names:
             yield refuse(f"submits_to.{number}", "not one of jobs", near(name, names))
         elif name in unending:
             wrong = "a service, which has no end to wait for"
+            yield refuse(f"submits_to.{number}", wrong, "name templates of jobs that end")
+        elif name in personal:
+            wrong = "a person's pod, which no application starts"
             yield refuse(f"submits_to.{number}", wrong, "name templates of jobs that end")
 
 

@@ -15,6 +15,7 @@ from ultrascale.catalog import (
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
+from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance, Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
@@ -161,7 +162,9 @@ def job_team_exists(job: Job, governance: TaskGovernance | None, names: Names[Te
 
 
 @rule
-def job_queue_exists(job: TrainingJob | BatchJob | ServiceJob, scheduling: Scheduling) -> Mistakes:
+def job_queue_exists(
+    job: TrainingJob | BatchJob | ServiceJob | DevJob, scheduling: Scheduling
+) -> Mistakes:
     if job.queue is None:
         return
     if scheduling.engine == "none":

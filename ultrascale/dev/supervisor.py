@@ -25,10 +25,10 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
+from types import FrameType
 
 TOLD = "ultrascale dev: "
 """Beginning of each line of the log that is for the person."""
@@ -40,6 +40,8 @@ _SIGNALLED = 128
 _BUSY_CPUS = 0.1
 _BUSY_GPU_PERCENT = 5
 _ANSWER_SECONDS = 10
+# The end of the program is noticed so soon.
+_TICK_SECONDS = 1.0
 # JupyterLab saves an open file that has changed every two minutes.
 _CONFIGURATION = """\
 import logging
@@ -189,7 +191,7 @@ class Supervisor:
     def run(self) -> int:
         """Return the exit code of the pod: 0 once it was idle or its program has ended well."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self._signal.set())
+            signal.signal(number, self._take)
         try:
             self._start()
         except OSError as error:
@@ -197,8 +199,9 @@ class Supervisor:
             return _MISTAKE
         processors = Processors(Path(self._chosen.cgroup))
         used = time.time()
+        looked = time.monotonic()
         while True:
-            woken = self._signal.wait(self._chosen.look_seconds)
+            woken = self._signal.wait(min(_TICK_SECONDS, self._chosen.look_seconds))
             status = self._reaped()
             if status is not None:
                 self._say(f"its program has ended with exit code {status}")
@@ -206,7 +209,9 @@ class Supervisor:
             if woken:
                 self._stop()
                 return _SIGNALLED + signal.SIGTERM
-            now = time.time()
+            if time.monotonic() - looked < self._chosen.look_seconds:
+                continue
+            looked, now = time.monotonic(), time.time()
             seen = max(used, self._last_use(now), now if processors.are_busy() else 0.0)
             if seen > used and self._warnings:
                 self._say("it is used again and stays")
@@ -219,6 +224,9 @@ class Supervisor:
                 self._stop()
                 return 0
             self._warn(now, used)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        self._signal.set()
 
     def _start(self) -> None:
         program = self._chosen.program
@@ -330,7 +338,7 @@ def _options(chosen: argparse.Namespace) -> list[str]:
 
 
 def _clock(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%H:%M UTC")
+    return time.strftime("%H:%M UTC", time.gmtime(seconds))
 
 
 def _span(seconds: float) -> str:
@@ -353,7 +361,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--message", default="/dev/termination-log")
     parser.add_argument("program", nargs="*")
     chosen = parser.parse_args(arguments)
-    chosen.folder = chosen.folder or os.getcwd()
+    chosen.folder = chosen.folder or str(Path.cwd())
     return Supervisor(chosen).run()
 
 

@@ -17,7 +17,7 @@ from ultrascale.jobs.service import service_objects
 from ultrascale.jobs.volcano_job import volcano_objects
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.model import JobPlan, ScratchPlan
-from ultrascale.plan.model.jobs import ArrayPlan
+from ultrascale.plan.model.jobs import ArrayPlan, JobKind
 
 Manifest = JsonObject
 
@@ -47,7 +47,8 @@ class JobManifests:
         name: Name of the job, and value of the label `names.JOB_LABEL` on each of its objects and
             pods.
         namespace: Their namespace.
-        kind: `training` and `batch` end by themselves, a `service` does not.
+        kind: `training` and `batch` end by themselves, a `service` does not, and `dev` once nobody
+            uses it.
         objects: The objects, in the order in which they are sent.
         pods: Number of its pods; of an array those of the same time.
         container: Name of the container that runs the program, in each of them; empty where roles
@@ -68,7 +69,7 @@ class JobManifests:
 
     name: str
     namespace: str
-    kind: Literal["training", "batch", "service"]
+    kind: JobKind
     objects: tuple[Manifest, ...]
     pods: int
     container: str

@@ -52,7 +52,7 @@ def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the namespaces whose jobs Kueue's queues take.
 
-    Jobs run in them; one in which all templates of the file are services is none of them.
+    Jobs run in them; a namespace of services is none of them.
     """
     services = service_namespaces(cluster)
     return tuple(
@@ -63,11 +63,13 @@ def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 
 def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
-    """Return the namespaces in which all templates of the file are services."""
+    """Return the namespaces of services: beside them there are at most people's pods."""
     kinds: dict[str, set[str]] = {}
     for job in cluster.jobs.values():
         kinds.setdefault(job.namespace, set()).add(job.kind)
-    return frozenset(name for name, each in kinds.items() if each == {"service"})
+    return frozenset(
+        name for name, each in kinds.items() if "service" in each <= {"service", "dev"}
+    )
 
 
 def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:

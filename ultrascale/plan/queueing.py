@@ -212,6 +212,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         frameworks=("batch/job", "jobset.x-k8s.io/jobset"),
         namespaces=namespaces,
         gated_resources=accelerators_of(pools),
+        uncounted_pools=_uncounted(pools, flavors),
         readiness=ReadinessPlan(
             timeout_seconds=_READY_SECONDS,
             backoff_base_seconds=_BACKOFF_SECONDS,
@@ -225,6 +226,12 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         queues=tuple(_queue(queue, flavors, namespaces) for queue in queues),
         priorities=_priorities(cluster.scheduling),
     )
+
+
+def _uncounted(pools: Iterable[PoolPlan], flavors: Iterable[FlavorPlan]) -> tuple[str, ...]:
+    counted = {flavor.pool for flavor in flavors}
+    accelerated = {pool.pool for pool in pools if pool.accelerator is not None}
+    return tuple(sorted(accelerated - counted))
 
 
 def quota_of(queue: ClusterQueuePlan, flavor: FlavorPlan) -> QueueQuota | None:

@@ -13,7 +13,13 @@ from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import KueuePlan
-from ultrascale.plan.names import CHECK_LABEL, QUEUE_LABEL, QUEUED_POD_LABEL, QUEUED_PODS_POLICY
+from ultrascale.plan.names import (
+    CHECK_LABEL,
+    POOL_LABEL,
+    QUEUE_LABEL,
+    QUEUED_POD_LABEL,
+    QUEUED_PODS_POLICY,
+)
 from ultrascale_k8s._admission import (
     API_VERSION,
     NAMESPACE_LABEL,
@@ -90,7 +96,10 @@ def _gates(plan: KueuePlan) -> Sequence[_Gate]:
             operations=("CREATE",),
             is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
             # Kueue labels the pods of a job when it admits the job, and a controller makes them.
-            is_queued=f"(({admitted}) || ({is_check})) && ({_owned_by('batch/v1', 'Job')})",
+            is_queued=(
+                f"(({admitted}) || ({is_check}){_or_uncounted(plan, 'object.spec')}) && "
+                f"({_owned_by('batch/v1', 'Job')})"
+            ),
             message=(
                 f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
                 "namespace wait in queues; submit it as a Job or JobSet with the label "
@@ -109,7 +118,8 @@ def _gates(plan: KueuePlan) -> Sequence[_Gate]:
             },
             # Kueue counts the Jobs of a JobSet with it.
             is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
-            f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})",
+            f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
+            f"{_or_uncounted(plan, 'object.spec.template.spec')}",
             message=f"this Job asks for {shown} and names no queue; {add}",
             uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
         ),
@@ -136,6 +146,25 @@ def _job_asks_for(wanted: str) -> str:
 
 def _jobset_asks_for(wanted: str) -> str:
     return jobset_asks_for("object", wanted)
+
+
+def _or_uncounted(plan: KueuePlan, pod: str) -> str:
+    """Return what makes an expression true of pods that run on nodes that no queue counts.
+
+    The kubelet refuses a pod whose required affinity its node does not meet, also one that names
+    its node.
+    """
+    if not plan.uncounted_pools:
+        return ""
+    affinity = f"{pod}.affinity"
+    required = f"{affinity}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    return (
+        f" || (has({affinity}) && has({affinity}.nodeAffinity) && has({required}) && "
+        f"{required}.nodeSelectorTerms.all(term, has(term.matchExpressions) && "
+        f'term.matchExpressions.exists(each, each.key == "{POOL_LABEL}" && '
+        f'each.operator == "In" && '
+        f"each.values.all(value, value in {json.dumps(list(plan.uncounted_pools))}))))"
+    )
 
 
 def _uncounted(plan: KueuePlan, kind: str, asks: Callable[[str], str]) -> Iterator[tuple[str, str]]:

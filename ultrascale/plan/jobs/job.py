@@ -12,6 +12,7 @@ from ultrascale.plan.jobs import (
     checkpoints,
     claims,
     command,
+    dev,
     gate,
     governance,
     mistakes,
@@ -171,6 +172,8 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = service.plan_service(request, job)
         case config.BatchJob() as job:
             plan = plan_batch(request, job)
+        case config.DevJob() as job:
+            plan = dev.plan_dev(request, job)
         case config.TrainingJob() as job:
             plan = _gated(request, job, plan_train(request, job))
     return with_deadline(
@@ -199,7 +202,7 @@ def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
     division = divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
     pod = plan_pod(request, pools, share)
     if controller == "indexed" and request.queue is not None:
-        pod = _in_volcano_queue(pod, request.queue)
+        pod = queueing.in_volcano_queue(pod, request.queue, _CONTAINER)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
@@ -318,15 +321,11 @@ def _array(request: JobRequest, job: config.BatchJob) -> ArrayPlan | None:
     )
 
 
-def _in_volcano_queue(pod: PodPlan, queue: str) -> PodPlan:
-    """Return pods that Volcano places one by one, although no Job of Volcano makes them."""
-    place = {volcano.QUEUE_ANNOTATION: queue, volcano.TASK_ANNOTATION: _CONTAINER}
-    return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
-
-
 def _controller(request: JobRequest, pools: Sequence[PoolPlan]) -> Controller:
     if isinstance(request.job, config.ServiceJob):
         return service.controller_of(request.job)
+    if isinstance(request.job, config.DevJob):
+        return "indexed"
     if isinstance(request.job, config.BatchJob) and request.job.array is not None:
         # A Job of Volcano makes all of its pods at once, and knows no limit of failed ones.
         return "indexed"

@@ -65,6 +65,9 @@ def rows_take_turns(request: JobRequest) -> Mistakes:
     if isinstance(request.job, config.ServiceJob):
         wrong = "a service, which never ends, for each row of a table"
         yield config.refuse("kind", wrong, "use a job that ends", got=request.job.kind)
+    elif isinstance(request.job, config.DevJob):
+        wrong = "a person's pod for each row of a table"
+        yield config.refuse("kind", wrong, "use kind: batch", got=request.job.kind)
     elif request.pods > 1 and request.engine == "none" and request.team is None:
         wrong = (
             "many jobs of several nodes and no queue that admits each as a whole: several would "
@@ -90,7 +93,7 @@ def queue_is_named(request: JobRequest) -> Mistakes:
     """Yield a job that no queue of Kueue would take."""
     if isinstance(request.job, config.ServiceJob) or request.engine != "kueue":
         return
-    if request.kueue_queue is None:
+    if request.kueue_queue is None and not request.is_beside_queues:
         queues = request.kueue.queues if request.kueue is not None else ()
         known = ", ".join(queue.name for queue in queues)
         wrong = f"{MISSING}, and scheduling.queues has several"

@@ -12,10 +12,11 @@ Sources:
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from ultrascale import catalog, config
+from ultrascale.catalog import volcano
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity
@@ -27,6 +28,7 @@ from ultrascale.plan.model import (
     FlavorPlan,
     KueuePlan,
     LocalQueuePlan,
+    PodPlan,
     PoolPlan,
 )
 from ultrascale.plan.needs.pools import is_capped, price_as_bought
@@ -47,6 +49,12 @@ def local_queue_of(request: JobRequest) -> LocalQueuePlan | None:
         return LocalQueuePlan(name=queue, priority=request.job.priority)
     team = request.team
     return governance.queue_of(team, request.job.priority) if team is not None else None
+
+
+def in_volcano_queue(pod: PodPlan, queue: str, role: str) -> PodPlan:
+    """Return pods that Volcano places one by one, although no Job of Volcano makes them."""
+    place = {volcano.QUEUE_ANNOTATION: queue, volcano.TASK_ANNOTATION: role}
+    return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
 
 
 def mistakes_of(request: JobRequest) -> Mistakes:

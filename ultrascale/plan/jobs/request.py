@@ -157,8 +157,20 @@ class JobRequest:
         """The queue of Kueue that it waits in: the one it names, or the only one."""
         if isinstance(self.job, config.ServiceJob) or self.engine != "kueue":
             return None
+        if self.is_beside_queues:
+            return None
         queues = [queue.name for queue in self.kueue.queues] if self.kueue is not None else []
         return self.job.queue or (queues[0] if len(queues) == 1 else None)
+
+    @property
+    def is_beside_queues(self) -> bool:
+        """Whether it is a person's pod on nodes that no queue of Kueue counts."""
+        if not isinstance(self.job, config.DevJob) or self.job.queue is not None:
+            return False
+        queues = self.kueue.queues if self.kueue is not None else ()
+        counted = {pool for queue in queues for pool in queue.pools}
+        fitting = job_nodes.nodes_of(self.job, self.pools)
+        return all(pool.pool not in counted for pool in fitting)
 
     @property
     def cluster_queue(self) -> ClusterQueuePlan | None:

@@ -132,7 +132,7 @@ def weights(tiers: Sequence[str]) -> Mapping[str, int]:
 def lacks_queue(request: JobRequest) -> bool:
     """Return whether a job names no queue of Kueue that is there: its nodes are not known then."""
     waits = request.engine == "kueue" and not isinstance(request.job, config.ServiceJob)
-    return waits and request.cluster_queue is None
+    return waits and not request.is_beside_queues and request.cluster_queue is None
 
 
 def tiers_of_queue(request: JobRequest) -> tuple[str, ...]:

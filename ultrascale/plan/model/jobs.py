@@ -9,7 +9,7 @@ from ultrascale.plan.model.node_pools import Requirement
 from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.model.services import ServingPlan
 
-JobKind = Literal["training", "batch", "service"]
+JobKind = Literal["training", "batch", "service", "dev"]
 OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
 # What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
 # HyperPod's training operator, the Job of Kubernetes itself, a Deployment, or a LeaderWorkerSet.

@@ -167,6 +167,8 @@ class KueuePlan:
         frameworks: Kinds of jobs that Kueue manages, in the words of its configuration.
         namespaces: Namespaces whose jobs it manages.
         gated_resources: Resources that no pod in these namespaces may ask for without a queue.
+        uncounted_pools: Pools with accelerators of which no queue has any nodes: pods that run
+            there alone need no queue.
         readiness: Time in which the pods of an admitted job get ready.
         fair_sharing: Whether idle quota is shared by the queues' weights.
         flavors: Flavors of the pools.
@@ -187,6 +189,7 @@ class KueuePlan:
     frameworks: tuple[Literal["batch/job", "jobset.x-k8s.io/jobset"], ...]
     namespaces: tuple[str, ...]
     gated_resources: tuple[str, ...]
+    uncounted_pools: tuple[str, ...]
     readiness: ReadinessPlan
     fair_sharing: bool
     flavors: tuple[FlavorPlan, ...]

@@ -1,0 +1,197 @@
+"""A person's pod as it is sent: it ends by itself, and waits where its pool is in a queue."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.folders import ROOT
+from tests.support.job_rules import findings
+from tests.support.jobs import (
+    DEV,
+    IMAGE,
+    KUEUE,
+    job_cluster,
+    objects,
+    pod_spec,
+    prepared,
+    refusals,
+)
+from tests.support.pools import SPOT, pool_document
+from ultrascale.plan.jobs.dev import program
+from ultrascale.plan.model.jobs import RowPlan
+
+GPUS = pool_document(instance_types=["g6e.12xlarge"])
+PART: dict[str, Any] = DEV | {"resources": {"gpu": 1}}
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "kueue": job_cluster(GPUS, scheduling=KUEUE),
+    "none": job_cluster(GPUS, scheduling=None),
+    "volcano": job_cluster(GPUS),
+}
+NOTEBOOK: dict[str, Any] = {
+    "name": "notebook",
+    "kind": "dev",
+    "pool": "serving",
+    "image": IMAGE,
+    "resources": {"gpu": 1},
+    "volumes": [],
+}
+
+
+def llm() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
+
+
+def words(cluster: dict[str, Any], **changes: Any) -> list[str]:
+    """Return the words behind the program of the pod."""
+    (container,) = pod_spec(prepared(cluster, PART, **changes))["containers"]
+    assert container["command"][:3] == ["python3", "-c", program()]
+    return container["command"][3:]
+
+
+@pytest.mark.parametrize("engine", CLUSTERS)
+def test_a_persons_pod_is_a_job_of_one_pod_on_a_part_of_a_node(engine: str) -> None:
+    manifests = prepared(CLUSTERS[engine], PART)
+    (job,) = objects(manifests, "Job")
+    (container,) = pod_spec(manifests)["containers"]
+
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (1, 1)
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    # A quarter of the node's memory beside a quarter of its GPUs: the rest is for others.
+    assert (
+        80 * 1024 < int(container["resources"]["limits"]["memory"].removesuffix("Mi")) < 96 * 1024
+    )
+    annotations = job["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+    assert findings(manifests) == []
+
+
+def test_it_tells_half_an_hour_and_five_minutes_before_it_ends() -> None:
+    told = words(CLUSTERS["none"], idle_hours=2)
+
+    assert "--idle-seconds=7200" in told
+    assert [word for word in told if "warn" in word] == [
+        "--warn-seconds=1800",
+        "--warn-seconds=300",
+    ]
+
+
+def test_a_short_idle_time_has_a_short_warning() -> None:
+    told = words(CLUSTERS["none"], idle_hours=0.5)
+
+    assert [word for word in told if "warn" in word] == ["--warn-seconds=300"]
+
+
+def test_another_program_than_jupyterlab_gets_its_own_arguments() -> None:
+    own = words(CLUSTERS["none"], command=["code-server"], args=["--auth=none", "$(HOME)"])
+    jupyters = words(CLUSTERS["none"], args=["--LabApp.news_url=None"])
+
+    # Kubernetes would put a variable in the place of the other form.
+    assert own[own.index("--") :] == ["--", "code-server", "--auth=none", "$$(HOME)"]
+    assert "--option=--LabApp.news_url=None" in jupyters
+
+
+def test_files_are_saved_on_the_first_volume_where_they_can_be_renamed() -> None:
+    storage = {
+        "buckets": [
+            {
+                "name": "data",
+                "claim": {"namespace": "training", "name": "data", "mount_path": "/bucket"},
+            }
+        ]
+    }
+    cluster = job_cluster(GPUS, scheduling=None, storage=storage)
+    home = {"claim": "home", "mount_path": "/home/me", "existing": True}
+    bucket = {"claim": "data", "mount_path": "/bucket"}
+
+    assert "--folder=/home/me" in words(cluster, volumes=[bucket, home])
+    assert not any("--folder" in word for word in words(cluster, volumes=[bucket]))
+    notes = prepared(cluster, PART, volumes=[bucket]).notes
+    assert any("lost when it ends" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("pool", "resources", "note"),
+    [
+        (GPUS, {}, "resources.gpu or resources.neuron leaves the others"),
+        (
+            GPUS | {"purchase": SPOT, "role": "burst", "provisioner": "karpenter"},
+            {"gpu": 1},
+            "two minutes' notice",
+        ),
+    ],
+)
+def test_what_a_person_may_regret_is_said_before_the_node_is_paid_for(
+    pool: dict[str, Any], resources: dict[str, Any], note: str
+) -> None:
+    notes = prepared(job_cluster(pool, scheduling=None), DEV, resources=resources).notes
+
+    assert any(note in each for each in notes)
+
+
+# --- queues
+
+
+def test_a_pod_on_nodes_of_no_queue_waits_in_none() -> None:
+    manifests = prepared(llm(), NOTEBOOK)
+    (job,) = objects(manifests, "Job")
+
+    assert manifests.namespace == "training"
+    assert manifests.local_queue is None
+    assert "kueue.x-k8s.io/queue-name" not in job["metadata"]["labels"]
+    assert findings(manifests) == []
+
+
+def test_a_pod_on_nodes_of_a_queue_waits_in_it() -> None:
+    manifests = prepared(llm(), NOTEBOOK, pool="burst", queue="foundation")
+
+    (job,) = objects(manifests, "Job")
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
+    assert prepared(CLUSTERS["kueue"], PART).local_queue == "research"
+
+
+def test_volcano_places_it_beside_its_own_jobs() -> None:
+    manifests = prepared(CLUSTERS["volcano"], PART)
+
+    assert pod_spec(manifests)["schedulerName"] == "volcano"
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"pool": "burst"},
+            "queue: missing, and scheduling.queues has several; name one of racks, foundation, "
+            "applied, data",
+        ),
+        (
+            {"queue": "foundation"},
+            "pool: not a pool of queue foundation, which has reserved, burst, spot, got 'serving'; "
+            "choose one of them, or add it to prefer of scheduling.queues[foundation]",
+        ),
+        ({"pool": "servin"}, "pool: not one of pools, got 'servin'; did you mean serving?"),
+        ({"idle_hours": 0}, "idle_hours: out of range, got 0; write more than 0"),
+        (
+            {"deadline_hours": 3},
+            "idle_hours: no later than the 3 hours of deadline_hours; write less, or leave "
+            "deadline_hours out",
+        ),
+        (
+            {"port": 80},
+            "port: a port that only root may listen on, and a person's pod is not root's, got 80; "
+            "use 1024 or more",
+        ),
+    ],
+)
+def test_a_mistake_of_a_persons_pod_is_named_with_a_way_out(
+    changes: dict[str, Any], line: str
+) -> None:
+    assert refusals(llm(), NOTEBOOK, **changes) == [f"job: {line}"]
+
+
+def test_no_application_and_no_table_starts_a_persons_pod() -> None:
+    row = RowPlan(matrix="notebook", digest="a", job_digest="b")
+
+    (line,) = refusals(CLUSTERS["none"], PART, row=row)
+
+    assert line == "job: kind: a person's pod for each row of a table, got dev; use kind: batch"

@@ -1,0 +1,265 @@
+"""The first process of a person's pod: it ends the pod that nobody uses, told before.
+
+Real processes: the program as a pod runs it, and a server with JupyterLab's command line and API.
+"""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ultrascale.dev import supervisor
+from ultrascale.operate.tunnel import free_port
+from ultrascale.plan.jobs.dev import program
+
+# Answers as JupyterLab's server does. Its kernel computes while the file `busy` is there.
+LAB = """#!{python} -SE
+import json, os, signal, sys, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+chosen = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
+started = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        allowed = self.headers["Authorization"] == "token " + os.environ["JUPYTER_TOKEN"]
+        state = "busy" if os.path.exists("busy") else "idle"
+        kernels = [{{"last_activity": started, "execution_state": state}}]
+        self.send_response(200 if allowed else 403)
+        self.end_headers()
+        self.wfile.write(json.dumps(kernels if allowed else []).encode())
+    def log_message(self, *told): pass
+def stop(*_):
+    open("stopped", "w").close()
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+json.dump(sys.argv[1:], open("words.new", "w"))
+os.rename("words.new", "words")
+HTTPServer((chosen["ServerApp.ip"], int(chosen["ServerApp.port"])), Handler).serve_forever()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A running program of a pod, and the folder that its files are in."""
+
+    process: "subprocess.Popen[str]"
+    folder: Path
+
+    def said(self) -> str:
+        """Return its log, once it has ended."""
+        return self.process.communicate(timeout=20)[0]
+
+    def state(self) -> dict[str, object]:
+        return json.loads(self.wait("state/state.json").read_text())
+
+    def wait(self, name: str) -> Path:
+        path = self.folder / name
+        until = time.monotonic() + 10
+        while not path.exists():
+            assert time.monotonic() < until, f"no {name}"
+            time.sleep(0.02)
+        return path
+
+
+@contextmanager
+def running(
+    folder: Path, *words: str, lab: bool = False, idle: float = 0.6, **variables: str
+) -> Generator[Pod]:
+    """Run the pod's program, which looks ten times a second."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    if lab:
+        (programs / "jupyter-lab").write_text(LAB.format(python=sys.executable))
+        (programs / "jupyter-lab").chmod(0o755)
+    (folder / "cpu.stat").write_text("usage_usec 1000000\n")
+    options = {
+        "idle-seconds": idle,
+        "warn-seconds": idle / 2,
+        "look-seconds": 0.1,
+        "folder": folder,
+        "state": folder / "state",
+        "cgroup": folder,
+        "terminals": folder / "pts",
+        "message": folder / "message",
+    }
+    chosen = [f"--{name}={value}" for name, value in options.items()]
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", program(), *chosen, *words],
+        env={"PATH": str(programs), "HOME": str(folder), **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+    try:
+        yield Pod(process=process, folder=folder)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_pod_that_nobody_uses_says_so_before_it_ends_and_succeeds(tmp_path: Path) -> None:
+    with running(tmp_path) as pod:
+        said = pod.said()
+
+    told = [line for line in said.splitlines() if line.startswith("ultrascale dev: ")]
+    assert "no JupyterLab in this image" in told[0]
+    assert "unless it is used" in told[1]
+    assert "without use" in told[2]
+    # Its Job completes, and its node is free.
+    assert pod.process.returncode == 0
+    assert "without use" in (tmp_path / "message").read_text()
+
+
+def test_jupyterlab_listens_on_the_pods_own_loopback_with_a_token_that_no_log_shows(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with running(tmp_path, f"--port={port}", "--option=--LabApp.news_url=", lab=True) as pod:
+        state = pod.state()
+        words = json.loads(pod.wait("words").read_text())
+        said = pod.said()
+
+    token = str(state["token"])
+    assert state == {"notebook": True, "port": port, "token": token}
+    assert len(token) > 40
+    assert token not in said
+    assert not any(token in word for word in words)
+    assert (tmp_path / "state" / "state.json").stat().st_mode & 0o777 == 0o600
+    assert {"--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--LabApp.news_url="} <= {
+        *words
+    }
+    # It had time to end its kernels.
+    assert (tmp_path / "stopped").exists()
+
+
+def test_a_kernel_that_computes_keeps_the_pod_and_takes_a_warning_back(tmp_path: Path) -> None:
+    port = free_port()
+    with running(tmp_path, f"--port={port}", lab=True, idle=1.0) as pod:
+        pod.wait("words")
+        time.sleep(0.7)
+        (tmp_path / "busy").touch()
+        time.sleep(1.0)
+        assert pod.process.poll() is None
+        (tmp_path / "busy").unlink()
+        said = pod.said()
+
+    lines = [line for line in said.splitlines() if line.startswith("ultrascale dev: ")]
+    assert ["unless" in line for line in lines] == [True, False, True, False]
+    assert "used again" in lines[1]
+
+
+def test_a_busy_cpu_is_use_and_an_open_tab_is_none(tmp_path: Path) -> None:
+    used = tmp_path / "cpu.stat"
+    used.write_text("usage_usec 1000000\nuser_usec 1\n")
+    processors = supervisor.Processors(tmp_path)
+
+    assert not processors.are_busy()
+    used.write_text("usage_usec 9000000\nuser_usec 1\n")
+    assert processors.are_busy()
+    assert not processors.are_busy()
+
+
+def test_a_node_with_the_older_cgroups_tells_its_use_too(tmp_path: Path) -> None:
+    (tmp_path / "cpuacct").mkdir()
+    used = tmp_path / "cpuacct" / "cpuacct.usage"
+    (tmp_path / "cpu.stat").write_text("nr_periods 0\n")
+    used.write_text("1000000000")
+    processors = supervisor.Processors(tmp_path)
+    used.write_text("9000000000")
+
+    assert processors.are_busy()
+
+
+@pytest.mark.parametrize(
+    ("told", "busy"), [("0\n97\n", True), ("0\n3\n", False), ("[N/A]\n", False), ("", False)]
+)
+def test_a_busy_gpu_is_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, busy: bool
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\nprintf '{told}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    assert supervisor.Processors(tmp_path / "none").are_busy() is busy
+
+
+def test_typing_is_use_and_output_is_none(tmp_path: Path) -> None:
+    """`top` and `watch` print for as long as somebody leaves them open."""
+    (tmp_path / "0").touch()
+    os.utime(tmp_path / "0", (1_700_000_000, 1_800_000_000))
+
+    assert supervisor.Terminals(tmp_path).last_use() == 1_700_000_000
+    assert supervisor.Terminals(tmp_path / "none").last_use() == 0
+
+
+def test_a_saved_file_is_use(tmp_path: Path) -> None:
+    jupyter = supervisor.Jupyter(free_port(), tmp_path)
+    (tmp_path / "saves").touch()
+
+    assert jupyter.last_use(0) == 0
+    (tmp_path / "saves").write_text("saved")
+    os.utime(tmp_path / "saves", (0, 1_700_000_000))
+    assert jupyter.last_use(0) == 1_700_000_000
+
+
+def test_terminals_show_when_the_pod_ends(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    (tmp_path / "pts").mkdir()
+    (tmp_path / "pts" / "3").symlink_to(os.ttyname(follower))
+    with running(tmp_path) as pod:
+        pod.said()
+    seen = os.read(leader, 65_536)
+    os.close(leader)
+    os.close(follower)
+
+    # Its own words were no use of the terminal.
+    assert seen.index(b"unless it is used") < seen.index(b"without use")
+
+
+def test_a_pod_that_is_deleted_stops_its_program_first(tmp_path: Path) -> None:
+    port = free_port()
+    with running(tmp_path, f"--port={port}", lab=True, idle=60) as pod:
+        pod.wait("words")
+        time.sleep(0.1)
+        pod.process.send_signal(signal.SIGTERM)
+        pod.said()
+
+    assert (tmp_path / "stopped").exists()
+    # Kubernetes makes it anew where its node was taken away.
+    assert pod.process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize(("command", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137)])
+def test_a_program_of_its_own_ends_the_pod_with_its_status(
+    tmp_path: Path, command: str, status: int
+) -> None:
+    with running(tmp_path, "--", "/bin/sh", "-c", command, idle=60) as pod:
+        said = pod.said()
+
+    assert pod.process.returncode == status
+    assert f"exit code {status}" in said
+
+
+def test_a_program_that_is_not_in_the_image_is_named(tmp_path: Path) -> None:
+    with running(tmp_path, "--", "code-server") as pod:
+        said = pod.said()
+
+    assert "code-server cannot be started" in said
+    assert pod.process.returncode == 2  # no restart would help
+
+
+def test_processes_that_shells_leave_are_taken_away(tmp_path: Path) -> None:
+    leave = "import subprocess; subprocess.Popen(['/bin/sleep', '0'])"
+    with running(tmp_path, "--", sys.executable, "-c", leave, idle=60) as pod:
+        pod.said()
+
+    assert pod.process.returncode == 0

@@ -1,0 +1,109 @@
+"""Plan of a person's pod: a Job of one pod that ends when nobody uses it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+from ultrascale import config
+from ultrascale.plan.jobs import command, nodes, queueing
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, plan_pod
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import JobPlan, RolePlan
+
+_CONTAINER = "main"
+_PROGRAM = "ultrascale.dev"
+_HOUR = 3600
+# Before the pod stops, its person is told this many seconds ahead, but at no more than half of the
+# idle time.
+_WARNINGS = (1800, 300)
+# Somebody who comes back the next morning learns why the pod ended.
+_TTL_SECONDS = 86_400
+_RETRIES = 3
+
+
+def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
+    """Plan a person's pod.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    pod = replace(plan_pod(request, pools, share), command=_words(request, job))
+    if request.queue is not None:
+        pod = queueing.in_volcano_queue(pod, request.queue, _CONTAINER)
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller="indexed",
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=1,
+                container=_CONTAINER,
+                pod=pod,
+                mistake_exit_code=command.MISTAKE_EXIT_CODE,
+            ),
+        ),
+        queue=request.queue,
+        local_queue=queueing.local_queue_of(request),
+        restarts=_RETRIES,
+        ttl_seconds_after_finished=_TTL_SECONDS,
+        notes=(*notes_of(request, pools, share, "indexed"), *_notes(request, job, share)),
+    )
+
+
+@cache
+def program() -> str:
+    """Return the source of the pod's first process, which needs nothing in its image but Python."""
+    return (files(_PROGRAM) / "supervisor.py").read_text("utf-8")
+
+
+def _words(request: JobRequest, job: config.DevJob) -> tuple[str, ...]:
+    idle = job.idle_hours * _HOUR
+    words = ["python3", "-c", program(), f"--idle-seconds={idle:g}"]
+    words += [f"--warn-seconds={ahead}" for ahead in _WARNINGS if ahead * 2 <= idle]
+    words += [f"--grace-seconds={job.grace_period_seconds * SHUTDOWN_SHARE:g}"]
+    words += [f"--port={job.port}"]
+    if (folder := _folder(request)) is not None:
+        words.append(f"--folder={folder}")
+    if job.command:
+        words += ["--", *job.command, *job.args]
+    else:
+        words += [f"--option={word}" for word in job.args]
+    return tuple(command.literal(word) for word in words)
+
+
+def _folder(request: JobRequest) -> str | None:
+    """Return the path of the first volume whose files can be renamed, as editors save them."""
+    buckets = {claim.name for claim in request.mounted_claims if claim.source == "bucket"}
+    for mount in request.mounts:
+        if not mount.read_only and mount.claim not in buckets:
+            return mount.mount_path
+    return None
+
+
+def _notes(request: JobRequest, job: config.DevJob, share: NodeShare) -> Iterator[str]:
+    yield (
+        f"It ends after {job.idle_hours:g} hours without use: no kernel computes, no file is "
+        "saved, nobody types, and CPUs and GPUs are idle."
+    )
+    if _folder(request) is None:
+        yield (
+            "It mounts no volume that it may write to: what is saved in it is lost when it ends; "
+            "a claim under storage, or volumes, keeps it."
+        )
+    if share.whole and share.accelerators > 1:
+        yield (
+            f"It takes a whole node with {share.accelerators} accelerators: resources.gpu or "
+            "resources.neuron leaves the others to other pods."
+        )
+    if spot := sorted({pool.pool for pool in request.nodes if pool.capacity_type == "spot"}):
+        yield (
+            f"EC2 takes Spot nodes of {' and '.join(spot)} back with two minutes' notice, and what "
+            "runs in its kernels and shells is lost then."
+        )
