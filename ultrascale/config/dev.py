@@ -16,7 +16,7 @@ class DevJob(Job):
     """A person's pod for a notebook or a shell, with the volumes and image of jobs."""
 
     kind: Literal["dev"] = "dev"
-    """A person's pod, which ends when nobody uses it."""
+    """A person's pod."""
 
     idle_hours: Annotated[float, Field(gt=0, le=integer_bounds.DEADLINE_HOURS)] = 4
     """Hours without use after which the pod ends; it tells so before, in log and terminals."""

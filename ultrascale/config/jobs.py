@@ -503,7 +503,7 @@ class BatchJob(Job):
     """One pod, or an array of them, that runs until its end."""
 
     kind: Literal["batch"] = "batch"
-    """One pod, or an array of them, that runs until its end."""
+    """One pod, or an array, that runs until its end."""
 
     array: Array | None = None
     """The same pod many times, each with an index of its own. Default: one pod."""

@@ -33,7 +33,7 @@ from types import FrameType
 TOLD = "ultrascale dev: "
 """Beginning of each line of the log that is for the person."""
 STATE = "state.json"
-"""File of the state folder with what `ultrascale dev` asks for."""
+"""File of the state folder that tells the command line of port and token."""
 _MISTAKE = 2
 _SIGNALLED = 128
 # JupyterLab with an open tab takes 1 to 3 % of a CPU.
