@@ -423,7 +423,7 @@ class TrainingJob(Job):
     """Processes on one or several nodes that start, restart and end together."""
 
     kind: Literal["training"] = "training"
-    """Pods of one or several nodes that start, restart and end together."""
+    """Pods of some nodes that start, restart and end together."""
 
     recipe: RecipeName | None = None
     """One of `ultrascale recipes`, which gives image, script and arguments; other keys win, and so
