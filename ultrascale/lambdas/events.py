@@ -203,6 +203,30 @@ class FleetExporters(TypedDict):
     Metrics: Mapping[str, ExporterMetric]
 
 
+class ServiceMetrics(TypedDict):
+    """Names of a model server's metrics."""
+
+    Waiting: str
+    Running: str
+    Cache: str
+    PromptTokens: str
+    GeneratedTokens: str
+    FirstToken: str
+
+
+class FleetServices(TypedDict):
+    """Services whose server tells its metrics."""
+
+    Namespaces: list[str]
+    KindLabel: str
+    Kind: str
+    LeaderLabel: str
+    PortAnnotation: str
+    Path: str
+    Most: int
+    Names: ServiceMetrics
+
+
 class CleanerInput(TypedDict):
     """Input of the schedule that deletes left interfaces."""
 
@@ -235,3 +259,4 @@ class FleetInput(TypedDict):
     Windows: list[FleetWindow]
     Topology: FleetTopology
     Exporters: FleetExporters | None
+    Services: FleetServices | None

@@ -72,6 +72,20 @@ class KubernetesApi:
         answer: Object = json.loads(self._call("GET", path))
         return answer
 
+    def text(self, path: str, *, timeout: float) -> str:
+        """Return the answer at ``path``, such as that of a pod behind the API server.
+
+        Args:
+            path: Its path.
+            timeout: Seconds of silence after which it counts as unreachable.
+
+        Raises:
+            KubernetesError: The API server refused, or did not reach the pod.
+            OSError: It could not be reached.
+        """
+        answer = self._call("GET", path, accept="text/plain", timeout=timeout)
+        return answer.decode(errors="replace")
+
     def list(self, path: str, **query: str) -> "Iterator[Object]":
         """Yield the objects at ``path`` that the selectors in ``query`` match.
 
@@ -145,7 +159,14 @@ class KubernetesApi:
         self._call("DELETE", path)
 
     def _call(
-        self, method: str, path: str, body: object = None, content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        content_type: str = "application/json",
+        *,
+        accept: str = "application/json",
+        timeout: float = _TIMEOUT_SECONDS,
     ) -> bytes:
         request = urllib.request.Request(
             self._endpoint + path,
@@ -153,13 +174,13 @@ class KubernetesApi:
             method=method,
             headers={
                 "Authorization": f"Bearer {self._token}",
-                "Accept": "application/json",
+                "Accept": accept,
                 "Content-Type": content_type,
             },
         )
         for left in reversed(range(_ATTEMPTS)):
             try:
-                with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                with self._opener.open(request, timeout=timeout) as answer:
                     return answer.read()
             except urllib.error.HTTPError as error:
                 if error.code != 401 or left == 0:

@@ -16,11 +16,17 @@ from .hyper_nodes import look_again, measure_hyper_nodes
 from .measures import Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
 from .pods import measure_pods, measure_queues
+from .services import Readings, ServicePods, measure_services
 from .settings import Settings, Topology
 
 if TYPE_CHECKING:
     from ..events import FleetInput
     from ..kubernetes_objects import Object
+
+_POD_SECONDS = 3
+# Rates of services need the readings of the call before. Where Lambda has started the function
+# anew since, there are none, and the rates of one call are missing.
+_earlier: Readings = {}
 
 
 def on_event(event: "FleetInput", _context: object = None) -> None:
@@ -34,13 +40,21 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
     """
     settings = Settings.parse(event)
     now = time.time()
-    measures = measure(_kubernetes(settings.cluster), settings, now=now)
+    measures = measure(_kubernetes(settings.cluster), settings, now=now, earlier=_earlier)
     for log_event in log_events(measures, settings, now=now):
         print(json.dumps(log_event, separators=(",", ":")))
 
 
-def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
+def measure(
+    api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings
+) -> Measures:
     """Measure a cluster, reading every object once and holding none.
+
+    Args:
+        api: The API server.
+        settings: The cluster.
+        now: The time, in seconds since 1970.
+        earlier: Readings of services by the call before; those of this call take their place.
 
     Raises:
         KubernetesError: The API server refused.
@@ -52,7 +66,21 @@ def measure(api: KubernetesApi, settings: Settings, *, now: float) -> Measures:
     # The API server leaves out namespaces without accelerators: most pods are of DaemonSets.
     selector = ",".join(f"metadata.namespace!={name}" for name in settings.left_out)
     pods = api.stream("/api/v1/pods", fieldSelector=selector)
-    measure_pods(pods, nodes, settings, measures)
+    if settings.services is None:
+        measure_pods(pods, nodes, settings, measures)
+    else:
+        serving = ServicePods(settings.services, settings.job_label)
+        measure_pods(serving.among(pods), nodes, settings, measures)
+        later = measure_services(
+            serving.found,
+            settings.services,
+            measures,
+            fetch=lambda path: api.text(path, timeout=_POD_SECONDS),
+            earlier=earlier,
+            now=time.time,
+        )
+        earlier.clear()
+        earlier.update(later)
     if settings.queues is not None:
         measure_queues(_of_installed_kind(api, settings.queues), settings, measures)
     if settings.topology.hyper_nodes:

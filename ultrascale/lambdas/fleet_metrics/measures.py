@@ -15,6 +15,7 @@ NODE_TYPE = "NodeType"
 CAPACITY = "Capacity"
 TEAM = "Team"
 QUEUE = "Queue"
+SERVICE = "Service"
 
 # A dimension beside the cluster, with its value; None for the whole cluster.
 Key = tuple[str, str] | None

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ..serving import MetricNames
+
 if TYPE_CHECKING:
-    from ..events import FleetExporters, FleetInput, FleetWindow
+    from ..events import FleetExporters, FleetInput, FleetServices, FleetWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,32 @@ class Exporters:
     port: int
     most: int
     metrics: Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Services whose server tells its metrics.
+
+    Attributes:
+        namespaces: Their namespaces.
+        kind_label: Label of pods with the kind of their job.
+        kind: Its value on pods of services.
+        leader_label: Label with the place of a pod in its replica, of which the first answers;
+            pods that are a whole replica have none.
+        port_annotation: Annotation of pods that tell metrics: the port.
+        path: Path of the metrics.
+        most: The most pods of a service to ask; the sample stands for the rest.
+        names: Names of the metrics.
+    """
+
+    namespaces: frozenset[str]
+    kind_label: str
+    kind: str
+    leader_label: str
+    port_annotation: str
+    path: str
+    most: int
+    names: MetricNames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +121,7 @@ class Settings:
         queues: Path of the list of queued entries; None without queues.
         queue_names: The queues.
         exporters: The GPU exporters; None without our own.
+        services: Services whose server tells its metrics; None without any.
         windows: Windows in which nodes are paid for whether they run or not.
         topology: Topology label of nodes.
     """
@@ -120,6 +149,7 @@ class Settings:
     queues: str | None
     queue_names: Sequence[str]
     exporters: Exporters | None
+    services: Services | None
     windows: Sequence[Window]
     topology: Topology
 
@@ -159,6 +189,7 @@ class Settings:
                 touched=event["Topology"]["Touched"],
             ),
             exporters=None if event["Exporters"] is None else _exporters(event["Exporters"]),
+            services=None if event["Services"] is None else _services(event["Services"]),
         )
 
 
@@ -179,6 +210,27 @@ def _exporters(exporters: "FleetExporters") -> Exporters:
         port=exporters["Port"],
         most=exporters["Most"],
         metrics={name: (each["Measure"], each["Times"]) for name, each in metrics},
+    )
+
+
+def _services(services: "FleetServices") -> Services:
+    names = services["Names"]
+    return Services(
+        namespaces=frozenset(services["Namespaces"]),
+        kind_label=services["KindLabel"],
+        kind=services["Kind"],
+        leader_label=services["LeaderLabel"],
+        port_annotation=services["PortAnnotation"],
+        path=services["Path"],
+        most=services["Most"],
+        names=MetricNames(
+            waiting=names["Waiting"],
+            running=names["Running"],
+            cache=names["Cache"],
+            prompt_tokens=names["PromptTokens"],
+            generated_tokens=names["GeneratedTokens"],
+            first_token=names["FirstToken"],
+        ),
     )
 
 

@@ -1,0 +1,156 @@
+"""Measures of services: requests, tokens and answering pods of model servers."""
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from heapq import nsmallest
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..kubernetes import KubernetesError
+from ..serving import Reading, Traffic, read, traffic
+from .measures import SERVICE, Measures
+from .settings import Services
+
+if TYPE_CHECKING:
+    from ..kubernetes_objects import Object
+
+Fetch = Callable[[str], str]
+Readings = dict[str, Reading]
+"""Readings by the UID of their pod."""
+
+_AT_A_TIME = 32
+_OVER = frozenset({"Succeeded", "Failed"})
+
+
+class ServicePod(NamedTuple):
+    """A pod that answers the requests of a service.
+
+    Attributes:
+        service: Namespace and name of the service.
+        uid: UID of the pod.
+        path: Path of its metrics in the API server; None while it is not ready.
+    """
+
+    service: str
+    uid: str
+    path: str | None
+
+
+class ServicePods:
+    """The pods of services, found among all pods without keeping those.
+
+    Attributes:
+        found: The pods of services.
+    """
+
+    def __init__(self, services: Services, job_label: str) -> None:
+        self._services = services
+        self._job_label = job_label
+        self.found: list[ServicePod] = []
+
+    def among(self, pods: "Iterable[Object]") -> "Iterator[Object]":
+        """Yield ``pods`` as they are, and note those of services."""
+        for pod in pods:
+            if (found := self._service_pod(pod)) is not None:
+                self.found.append(found)
+            yield pod
+
+    def _service_pod(self, pod: "Object") -> ServicePod | None:
+        metadata, status = pod["metadata"], pod.get("status", {})
+        labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+        own, namespace = self._services, metadata.get("namespace", "")
+        job, port = labels.get(self._job_label), annotations.get(own.port_annotation, "")
+        if job is None or namespace not in own.namespaces or not port.isdecimal():
+            return None
+        if labels.get(own.kind_label) != own.kind or labels.get(own.leader_label, "0") != "0":
+            return None
+        if status.get("phase") in _OVER:
+            return None
+        ready = "deletionTimestamp" not in metadata and any(
+            (each["type"], each["status"]) == ("Ready", "True")
+            for each in status.get("conditions", ())
+        )
+        path = f"/api/v1/namespaces/{namespace}/pods/{metadata['name']}:{port}/proxy{own.path}"
+        return ServicePod(f"{namespace}/{job}", metadata["uid"], path if ready else None)
+
+
+def measure_services(
+    pods: Iterable[ServicePod],
+    services: Services,
+    measures: Measures,
+    *,
+    fetch: Fetch,
+    earlier: Mapping[str, Reading],
+    now: Callable[[], float],
+) -> Readings:
+    """Add the traffic of services, and return the readings for the next call's rates.
+
+    Of many pods a sample is asked, the same at each call; it stands for the others.
+
+    Args:
+        pods: The pods of services.
+        services: What is known of them.
+        measures: The sums to add to.
+        fetch: Returns the answer at a path of the API server.
+        earlier: Readings of the call before.
+        now: Returns the time, in seconds since 1970.
+    """
+    by_service: dict[str, list[ServicePod]] = {}
+    for pod in pods:
+        by_service.setdefault(pod.service, []).append(pod)
+    readings: Readings = {}
+    for service, own in by_service.items():
+        ready = [pod for pod in own if pod.path is not None]
+        asked = nsmallest(services.most, ready, key=_order)
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            answers = pool.map(lambda pod: _reading(pod, services, fetch, now), asked)
+            later = {
+                pod.uid: found
+                for pod, found in zip(asked, answers, strict=True)
+                if found is not None
+            }
+        readings |= later
+        _add(traffic(later, earlier), service, len(ready) / max(len(asked), 1), measures)
+    return readings
+
+
+def _reading(
+    pod: ServicePod, services: Services, fetch: Fetch, now: Callable[[], float]
+) -> Reading | None:
+    assert pod.path is not None
+    try:
+        return read(fetch(pod.path), services.names, at=now())
+    except (KubernetesError, OSError) as error:
+        # Pods come and go meanwhile; a metric says how many answered.
+        print(f"{pod.path}: {error}")
+        return None
+
+
+def _add(found: Traffic, service: str, weight: float, measures: Measures) -> None:
+    """Add what is known of a service; ``weight`` is the number of pods that each asked stands for.
+
+    Nothing but the number of pods is known of one that does not answer: 0 would look idle.
+    """
+    key = (SERVICE, service)
+    measures.add("service_replicas", found.replicas * weight, key)
+    if not found.replicas:
+        return
+    for measure, value in (
+        ("service_waiting", found.waiting),
+        ("service_running", found.running),
+        ("service_prompt_tokens", found.prompt_tokens_per_second),
+        ("service_generated_tokens", found.generated_tokens_per_second),
+    ):
+        if value is not None:
+            measures.add(measure, value * weight, key)
+    for measure, value in (
+        ("service_cache", found.cache_percent),
+        ("service_first_token_half", found.first_token_half),
+        ("service_first_token_most", found.first_token_most),
+    ):
+        if value is not None:
+            measures.add(measure, value, key)
+
+
+def _order(pod: ServicePod) -> int:
+    return zlib.crc32(pod.uid.encode())

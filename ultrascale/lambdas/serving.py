@@ -1,0 +1,171 @@
+"""Traffic of a model server: requests and tokens, from two readings of its pods' metrics."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .exposition import quantile, samples
+
+_HALF, _MOST = 0.5, 0.95
+
+
+class MetricNames(NamedTuple):
+    """Names of a server's metrics.
+
+    Attributes:
+        waiting: Gauge of the requests that wait.
+        running: Gauge of the requests that are answered.
+        cache: Gauge of the share of the KV cache in use, from 0 to 1.
+        prompt_tokens: Counter of the tokens of prompts.
+        generated_tokens: Counter of the tokens of answers.
+        first_token: Histogram of the seconds to the first token of an answer.
+    """
+
+    waiting: str
+    running: str
+    cache: str
+    prompt_tokens: str
+    generated_tokens: str
+    first_token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Metrics of a pod at a moment, over all of its engines and models.
+
+    Attributes:
+        at: The moment, in seconds since 1970.
+        waiting: Requests that wait.
+        running: Requests that are answered.
+        cache: Share of the KV cache in use, from 0 to 1, on average; None where it has none.
+        prompt_tokens: Tokens of prompts since its start.
+        generated_tokens: Tokens of answers since its start.
+        first_token: Answers since its start whose first token came within each bound, in seconds.
+    """
+
+    at: float
+    waiting: float
+    running: float
+    cache: float | None
+    prompt_tokens: float
+    generated_tokens: float
+    first_token: Mapping[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Traffic of a service.
+
+    Attributes:
+        replicas: Pods that told their metrics.
+        waiting: Requests that wait.
+        running: Requests that are answered.
+        cache_percent: KV cache in use, in percent, on average; None where no pod has one.
+        prompt_tokens_per_second: Tokens of prompts; None without an earlier reading.
+        generated_tokens_per_second: Tokens of answers; None without an earlier reading.
+        first_token_half: Seconds to the first token of half of the answers since the earlier
+            reading, or within their pods' whole time without one; None without an answer.
+        first_token_most: The same of 95 % of them.
+        answers: Answers that the two are of.
+    """
+
+    replicas: int
+    waiting: float
+    running: float
+    cache_percent: float | None
+    prompt_tokens_per_second: float | None
+    generated_tokens_per_second: float | None
+    first_token_half: float | None
+    first_token_most: float | None
+    answers: float
+
+
+def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
+    """Return the reading in a server's answer; None where it is not of such a server.
+
+    Args:
+        text: The answer, in Prometheus' text format.
+        names: Names of the metrics.
+        at: The moment, in seconds since 1970.
+    """
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    buckets: dict[float, float] = {}
+    bucket = f"{names.first_token}_bucket"
+    for sample in samples(text, {*names, bucket}):
+        if sample.name == bucket:
+            bound = float(sample.labels.get("le", math.inf))
+            buckets[bound] = buckets.get(bound, 0) + sample.value
+            continue
+        sums[sample.name] = sums.get(sample.name, 0) + sample.value
+        counts[sample.name] = counts.get(sample.name, 0) + 1
+    if names.waiting not in sums:
+        return None
+    engines = counts.get(names.cache, 0)
+    return Reading(
+        at=at,
+        waiting=sums[names.waiting],
+        running=sums.get(names.running, 0),
+        cache=sums[names.cache] / engines if engines else None,
+        prompt_tokens=sums.get(names.prompt_tokens, 0),
+        generated_tokens=sums.get(names.generated_tokens, 0),
+        first_token=buckets,
+    )
+
+
+def traffic(later: Mapping[str, Reading], earlier: Mapping[str, Reading]) -> Traffic:
+    """Return the traffic of the pods in ``later``.
+
+    Rates are of the pods in both: nobody knows when another one began. A counter that is lower than
+    before began anew, at 0.
+
+    Args:
+        later: Readings by pod.
+        earlier: Readings of some time before; empty where there are none.
+    """
+    pairs = [(earlier[pod], now) for pod, now in later.items() if pod in earlier]
+    whole = [_since(now.first_token, before.first_token) for before, now in pairs]
+    answered = _sum(whole if pairs else [now.first_token for now in later.values()])
+    caches = [now.cache for now in later.values() if now.cache is not None]
+    return Traffic(
+        replicas=len(later),
+        waiting=sum(now.waiting for now in later.values()),
+        running=sum(now.running for now in later.values()),
+        cache_percent=100 * sum(caches) / len(caches) if caches else None,
+        prompt_tokens_per_second=_rate(
+            (now.at - before.at, before.prompt_tokens, now.prompt_tokens) for before, now in pairs
+        ),
+        generated_tokens_per_second=_rate(
+            (now.at - before.at, before.generated_tokens, now.generated_tokens)
+            for before, now in pairs
+        ),
+        first_token_half=quantile(_HALF, answered),
+        first_token_most=quantile(_MOST, answered),
+        answers=answered.get(math.inf, 0),
+    )
+
+
+def _rate(pairs: Iterable[tuple[float, float, float]]) -> float | None:
+    """Return what was counted in a second, of time passed, count before, and count now."""
+    rates = [
+        (now if now < before else now - before) / seconds
+        for seconds, before, now in pairs
+        if seconds > 0
+    ]
+    return sum(rates) if rates else None
+
+
+def _since(now: Mapping[float, float], before: Mapping[float, float]) -> Mapping[float, float]:
+    if now.get(math.inf, 0) < before.get(math.inf, 0):
+        return now
+    return {bound: count - before.get(bound, 0) for bound, count in now.items()}
+
+
+def _sum(histograms: Iterable[Mapping[float, float]]) -> Mapping[float, float]:
+    """Return histograms as one; all pods of a service have the same bounds."""
+    whole: dict[float, float] = {}
+    for histogram in histograms:
+        for bound, count in histogram.items():
+            whole[bound] = whole.get(bound, 0) + count
+    return whole
