@@ -24,6 +24,7 @@ from ultrascale.plan.model import (
     QueueNeeds,
     QuotaNeed,
     RepairPlan,
+    ServiceNeeds,
     StorageNeed,
     SubnetNeeds,
     WindowNeeds,
@@ -76,6 +77,12 @@ _CHECKPOINTS = {
     "seconds_between_failures": "fails each",
     "interval_seconds": "save each",
     "lost_percent": "% of time",
+}
+_SERVICES = {
+    "replicas": ("replicas", 0),
+    "nodes": ("nodes", 0),
+    "usd_per_hour": ("USD/hour", 2),
+    "usd_per_million_tokens": ("USD/1M tokens", 2),
 }
 _STATES = {
     "within": "the default holds it",
@@ -134,6 +141,8 @@ def _tables(needs: ClusterNeeds, box: Box) -> Iterator[tuple[str, Table]]:
         yield "placement", _placement(needs.placement, box)
     if needs.checkpoints:
         yield "checkpoints", _checkpoints(needs.checkpoints, box)
+    if needs.services:
+        yield "services", _services(needs.services, box)
     if needs.queues is not None:
         yield "queues", _queues(needs.queues, box)
     if needs.calendar:
@@ -306,6 +315,28 @@ def _queues(needs: QueueNeeds, box: Box) -> Table:
     for pool, nodes in needs.unqueued.items():
         table.add_row(pool, "", "none", "", "", "", number(nodes, places=0))
     return table
+
+
+def _services(rows: Sequence[ServiceNeeds], box: Box) -> Table:
+    titles = [title for title, _ in _SERVICES.values()]
+    table = _table(box, "service", "on", numbers=[*titles, "tokens/s", "of a node"])
+    for row in rows:
+        cells = [_from_to(row.figures, key, places) for key, (_, places) in _SERVICES.items()]
+        speed = row.figures["tokens_per_second"]
+        cells.append("" if speed.value is None else cell(speed, places=1))
+        table.add_row(
+            row.service, ", ".join(row.pools), *cells, cell(row.figures["share"], places=2)
+        )
+    return table
+
+
+def _from_to(figures: Figures, key: str, places: int) -> str:
+    """Return a number at the fewest replicas and at the most; nothing where nobody stated it."""
+    least, most = figures[f"{key}_least"], figures[f"{key}_most"]
+    if least.value is None and figures["tokens_per_second"].value is None and "tokens" in key:
+        return ""
+    cells = [cell(each, places=places) for each in (least, most)]
+    return cells[0] if cells[0] == cells[1] else " to ".join(cells)
 
 
 def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:

@@ -9,6 +9,7 @@ TABLES = (
     "launch",
     "placement",
     "checkpoints",
+    "services",
     "queues",
     "windows",
     "repairs",

@@ -75,6 +75,12 @@ class ServiceJob(Job):
     startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] = 600
     """Seconds that the program may take before it serves, such as to load a model."""
 
+    tokens_per_second: Annotated[float, Field(gt=0, le=integer_bounds.INT32)] | None = None
+    """Tokens that a fully used replica generates in a second, as measured: `plan` prices them.
+
+    Default: not known.
+    """
+
     allow_from: tuple[DnsLabel, ...] = ()
     """Namespaces whose pods may reach it, beside its own. Default: none."""
 

@@ -16,7 +16,7 @@ _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12
 # Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
 _LAUNCH_SECONDS = 1800
-_PORT_NAME = "serve"
+_PORT_NAME = names.SERVING_PORT
 
 
 def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:

@@ -218,10 +218,10 @@ class FleetServices(TypedDict):
     """Services whose server tells its metrics."""
 
     Namespaces: list[str]
-    KindLabel: str
-    Kind: str
+    ServerLabel: str
+    Server: str
     LeaderLabel: str
-    PortAnnotation: str
+    Port: str
     Path: str
     Most: int
     Names: ServiceMetrics

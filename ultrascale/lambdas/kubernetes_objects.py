@@ -34,10 +34,18 @@ class Resources(TypedDict, total=False):
     limits: Mapping[str, str]
 
 
+class Port(TypedDict):
+    """A port of a container."""
+
+    containerPort: int
+    name: NotRequired[str]
+
+
 class Container(TypedDict):
     """A container of a pod."""
 
     resources: NotRequired[Resources]
+    ports: NotRequired[list[Port]]
 
 
 class Expression(TypedDict):

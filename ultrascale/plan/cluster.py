@@ -67,6 +67,7 @@ from ultrascale.plan.pools.scaling import (
 )
 from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
+from ultrascale.plan.services import plan_services
 from ultrascale.plan.storage import (
     plan_buckets,
     plan_existing_buckets,
@@ -231,6 +232,9 @@ def assemble(
         kueue=kueue,
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=[each.claim for each in volumes], kueue=kueue),
+        services=plan_services(
+            cluster, pools, claims=[each.claim for each in volumes], kueue=kueue
+        ),
         etcd=plan_etcd(cluster),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale),

@@ -52,6 +52,8 @@ ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matri
 COMPONENT_LABEL = "app.kubernetes.io/component"
 SERVER_LABEL = "ultrascale.dev/server"
 """On a service and its pods: the program that answers, whose metrics are known."""
+SERVING_PORT = "serve"
+"""Name of the port at which the pods of a service answer."""
 # On the one pod of a large job that the others meet at.
 RANK_ZERO_LABEL = "ultrascale.dev/rank-zero"
 # Container of a job's command before its program. A name with "-" is no role's.

@@ -45,9 +45,7 @@ def on_event(event: "FleetInput", _context: object = None) -> None:
         print(json.dumps(log_event, separators=(",", ":")))
 
 
-def measure(
-    api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings
-) -> Measures:
+def measure(api: KubernetesApi, settings: Settings, *, now: float, earlier: Readings) -> Measures:
     """Measure a cluster, reading every object once and holding none.
 
     Args:

@@ -56,15 +56,18 @@ class ServicePods:
             yield pod
 
     def _service_pod(self, pod: "Object") -> ServicePod | None:
-        metadata, status = pod["metadata"], pod.get("status", {})
-        labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
-        own, namespace = self._services, metadata.get("namespace", "")
-        job, port = labels.get(self._job_label), annotations.get(own.port_annotation, "")
-        if job is None or namespace not in own.namespaces or not port.isdecimal():
+        metadata, status, own = pod["metadata"], pod.get("status", {}), self._services
+        labels, namespace = metadata.get("labels", {}), metadata.get("namespace", "")
+        job = labels.get(self._job_label)
+        if job is None or labels.get(own.server_label) != own.server:
             return None
-        if labels.get(own.kind_label) != own.kind or labels.get(own.leader_label, "0") != "0":
+        if namespace not in own.namespaces or labels.get(own.leader_label, "0") != "0":
             return None
-        if status.get("phase") in _OVER:
+        ports = [
+            each for container in pod["spec"]["containers"] for each in container.get("ports", ())
+        ]
+        port = next((each["containerPort"] for each in ports if each.get("name") == own.port), None)
+        if port is None or status.get("phase") in _OVER:
             return None
         ready = "deletionTimestamp" not in metadata and any(
             (each["type"], each["status"]) == ("Ready", "True")

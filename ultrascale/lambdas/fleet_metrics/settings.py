@@ -37,21 +37,21 @@ class Services:
 
     Attributes:
         namespaces: Their namespaces.
-        kind_label: Label of pods with the kind of their job.
-        kind: Its value on pods of services.
+        server_label: Label of pods with the program that answers.
+        server: Its value on pods of such services.
         leader_label: Label with the place of a pod in its replica, of which the first answers;
             pods that are a whole replica have none.
-        port_annotation: Annotation of pods that tell metrics: the port.
+        port: Name of the port that they answer at.
         path: Path of the metrics.
         most: The most pods of a service to ask; the sample stands for the rest.
         names: Names of the metrics.
     """
 
     namespaces: frozenset[str]
-    kind_label: str
-    kind: str
+    server_label: str
+    server: str
     leader_label: str
-    port_annotation: str
+    port: str
     path: str
     most: int
     names: MetricNames
@@ -217,10 +217,10 @@ def _services(services: "FleetServices") -> Services:
     names = services["Names"]
     return Services(
         namespaces=frozenset(services["Namespaces"]),
-        kind_label=services["KindLabel"],
-        kind=services["Kind"],
+        server_label=services["ServerLabel"],
+        server=services["Server"],
         leader_label=services["LeaderLabel"],
-        port_annotation=services["PortAnnotation"],
+        port=services["Port"],
         path=services["Path"],
         most=services["Most"],
         names=MetricNames(

@@ -91,7 +91,7 @@ def node_share(job: config.AnyJob, pools: Sequence[PoolPlan]) -> NodeShare:
     shares = [
         _share(pool, catalog.lookup(name), asked)
         for pool in pools
-        for name in _types_of(job, pool)
+        for name in types_of(job, pool)
         if asked is None or _has(catalog.lookup(name), asked)
     ]
     least = min(shares, key=lambda share: (share.accelerators, share.memory_mib))
@@ -115,6 +115,15 @@ def whole_node(spec: catalog.InstanceType) -> NodeShare:
     """
     efa, huge = len(spec.efa_cards), eks.HUGE_PAGES_MIB if spec.accelerator is not None else 0
     return _part(spec, None, huge_pages_mib=huge, efa_interfaces=efa)
+
+
+def whole_share(pool: PoolPlan, instance_type: str) -> NodeShare:
+    """Return what a pod may have of a node of ``pool`` for itself.
+
+    Raises:
+        CatalogError: No source states a value of the instance type.
+    """
+    return _share(pool, catalog.lookup(instance_type), None)
 
 
 def requests_of(job: config.AnyJob, share: NodeShare) -> dict[str, str]:
@@ -174,10 +183,10 @@ def _may_run_on(job: config.AnyJob, pool: PoolPlan, stated: frozenset[str]) -> b
     asked = _asked(job.resources)
     if asked is None:
         return True
-    return any(_has(catalog.lookup(name), asked) for name in _types_of(job, pool))
+    return any(_has(catalog.lookup(name), asked) for name in types_of(job, pool))
 
 
-def _types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
+def types_of(job: config.AnyJob, pool: PoolPlan) -> tuple[str, ...]:
     """Return the instance types of the nodes, in EC2's words, that a job may run on."""
     chosen = job.node_selector.get(names.INSTANCE_TYPE_LABEL)
     types = zip(pool.node_types, pool.instance_types, strict=True)

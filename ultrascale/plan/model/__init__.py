@@ -86,6 +86,7 @@ from ultrascale.plan.model.needs import (
     QuotaToRaise,
     Risk,
     RiskKind,
+    ServiceNeeds,
     StorageNeed,
     SubnetNeeds,
     TierState,
@@ -182,7 +183,12 @@ from ultrascale.plan.model.scale import (
     VolcanoScale,
 )
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
-from ultrascale.plan.model.services import AutoscalePlan, ServingPlan
+from ultrascale.plan.model.services import (
+    AutoscalePlan,
+    NodePart,
+    ServiceDemandPlan,
+    ServingPlan,
+)
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
     BucketNamePlan,
@@ -301,6 +307,7 @@ __all__ = [
     "NodeClassPlan",
     "NodeGroupPlan",
     "NodeLocalDnsPlan",
+    "NodePart",
     "NodePoolPlan",
     "NodeScoringPlan",
     "ObjectivePlan",
@@ -345,6 +352,8 @@ __all__ = [
     "SectionPlan",
     "SecurityPlan",
     "ServerlessCapacity",
+    "ServiceDemandPlan",
+    "ServiceNeeds",
     "ServingPlan",
     "SizedBy",
     "SpendNeeds",

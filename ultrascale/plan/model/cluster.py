@@ -39,6 +39,7 @@ from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
+from ultrascale.plan.model.services import ServiceDemandPlan
 from ultrascale.plan.model.storage import (
     BucketPlan,
     ClaimPlan,
@@ -167,6 +168,7 @@ class ClusterPlan:
         kueue: Queueing by Kueue, with JobSet, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.
         saves: Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
+        services: Services of the file, and the nodes that they take.
         etcd: Rendezvous server, if asked for.
         node_readers: Namespaces whose pods may read nodes, to have ranks in the network's order.
         observability: What is measured, shown and told; None where the file does not ask for it.
@@ -229,6 +231,7 @@ class ClusterPlan:
     kueue: KueuePlan | None
     placement: PlacementPlan | None
     saves: tuple[SavesPlan, ...]
+    services: tuple[ServiceDemandPlan, ...]
     etcd: EtcdPlan | None
     node_readers: tuple[str, ...]
     observability: ObservabilityPlan | None

@@ -408,6 +408,21 @@ class CheckpointNeeds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceNeeds:
+    """Nodes and money of a service.
+
+    Attributes:
+        service: Its name.
+        pools: Pools that it may run on.
+        figures: By the last part of their id.
+    """
+
+    service: str
+    pools: tuple[str, ...]
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StorageNeed:
     """A task of the owner of a file system or bucket that exists, before a deployment.
 
@@ -448,6 +463,7 @@ class ClusterNeeds:
         launch: How long its first step takes to begin, by the part of their id after ``launch.``.
         placement: How long gangs take to be placed by network topology; None where they are not.
         checkpoints: How long checkpoints take, and how often they pay.
+        services: Nodes and money of each service, in file order.
         queues: Who is guaranteed which nodes; None without Kueue.
         calendar: Windows of Capacity Blocks and training plans, in file order.
         repairs: What a broken node of each pool meets, in file order.
@@ -475,6 +491,7 @@ class ClusterNeeds:
     launch: Figures
     placement: PlacementPlan | None
     checkpoints: tuple[CheckpointNeeds, ...]
+    services: tuple[ServiceNeeds, ...]
     queues: QueueNeeds | None
     calendar: tuple[WindowNeeds, ...]
     repairs: tuple[RepairPlan, ...]

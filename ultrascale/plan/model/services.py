@@ -51,3 +51,50 @@ class ServingPlan:
     allow_from: tuple[str, ...]
     server: Literal["vllm", "other"]
     autoscale: AutoscalePlan | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePart:
+    """The part of a node that a pod takes.
+
+    Attributes:
+        pool: Pool of the node.
+        instance_type: Its type, in EC2's words.
+        share: Part of the node, from 0 to 1: the largest of CPU, memory and accelerators.
+        pods: Such pods that the node holds.
+    """
+
+    pool: str
+    instance_type: str
+    share: float
+    pods: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceDemandPlan:
+    """A service of the cluster file, and the nodes that its replicas take.
+
+    Attributes:
+        name: Its name.
+        namespace: Where it runs.
+        server: Program that answers.
+        startup_seconds: Time before a pod that does not serve is started anew.
+        least: Fewest replicas.
+        most: Most replicas.
+        nodes: Pods of a replica.
+        waiting_target: Requests for each replica whose wait adds replicas; None where their number
+            does not follow the requests that wait.
+        tokens_per_second: Tokens that a fully used replica generates; None: not stated.
+        parts: Nodes that a pod may run on, one for each pool and instance type.
+    """
+
+    name: str
+    namespace: str
+    server: Literal["vllm", "other"]
+    startup_seconds: int
+    least: int
+    most: int
+    nodes: int
+    waiting_target: float | None
+    tokens_per_second: float | None
+    parts: tuple[NodePart, ...]

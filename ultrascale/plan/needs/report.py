@@ -19,6 +19,7 @@ from ultrascale.plan.needs.money import plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
 from ultrascale.plan.needs.queues import plan_queue_needs
 from ultrascale.plan.needs.quotas import plan_quotas
+from ultrascale.plan.needs.services import plan_service_needs
 from ultrascale.plan.needs.spend import plan_spend
 from ultrascale.plan.needs.subnets import plan_subnet_needs
 from ultrascale.plan.needs.topology import plan_topology
@@ -76,6 +77,7 @@ def plan_needs(
         launch=plan_launch(plan, totals),
         placement=plan.placement,
         checkpoints=plan_checkpoint_needs(plan.saves),
+        services=plan_service_needs(plan, price_list),
         queues=plan_queue_needs(plan),
         calendar=calendar,
         repairs=plan.repairs,
@@ -104,7 +106,7 @@ def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:
     yield from needs.launch.values()
     if needs.placement is not None:
         yield from map(_placement, needs.placement.gangs)
-    for row in (*needs.checkpoints, *needs.calendar, *needs.money.pools):
+    for row in (*needs.checkpoints, *needs.services, *needs.calendar, *needs.money.pools):
         yield from row.figures.values()
     for item in needs.money.items:
         yield item.usd_per_hour

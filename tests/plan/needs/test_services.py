@@ -1,0 +1,116 @@
+"""Cost of a service and of its tokens: who decides by it must not decide by half of the nodes."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.needs import KARPENTER, SYSTEM, price
+from tests.support.pools import ON_DEMAND, SPOT, make_cluster, pool_document
+from ultrascale.catalog.price_list import PriceList
+from ultrascale.plan.cluster import assemble
+from ultrascale.plan.model import Figure, ServiceNeeds
+from ultrascale.plan.needs.services import plan_service_needs
+
+REGION = "us-west-2"
+P5 = 55.04
+FOUR = {"name": "four", "instance_types": ["g6e.12xlarge"]}
+EIGHT = {"name": "eight", "instance_types": ["g6e.48xlarge"]}
+PRICES = PriceList(
+    [
+        price(REGION, "ec2", "g6e.12xlarge", 10.0),
+        price(REGION, "ec2", "g6e.48xlarge", 30.0),
+        price(REGION, "ec2-spot", "g6e.12xlarge", 4.0),
+        price(REGION, "eks", "auto-mode/g6e.12xlarge", 1.2),
+    ]
+)
+
+
+def pool(kind: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    growing = {"provisioner": "karpenter", "purchase": ON_DEMAND, "efa": "none"}
+    return pool_document(**growing, nodes={"max": 8}) | kind | changes
+
+
+def service(
+    *pools: dict[str, Any], price_list: PriceList = PRICES, karpenter: Any = KARPENTER, **keys: Any
+) -> ServiceNeeds:
+    """Return the needs of the only service of a cluster of ``pools``."""
+    job = {"kind": "service", "image": "vllm/vllm-openai:v0.33.0", **keys}
+    cluster = make_cluster(pools=[SYSTEM, *pools], jobs={"chat": job}, karpenter=karpenter)
+    (found,) = plan_service_needs(assemble(cluster), price_list)
+    return found
+
+
+def values(found: ServiceNeeds, *keys: str) -> list[float | None]:
+    return [found.figures[key].value for key in keys]
+
+
+def both(found: ServiceNeeds, key: str) -> list[float | None]:
+    return values(found, f"{key}_least", f"{key}_most")
+
+
+SCALED = {"metric": "waiting", "target": 5, "min": 1, "max": 6}
+
+
+def test_pods_that_share_a_node_pay_for_the_whole_one_while_nothing_else_is_on_it() -> None:
+    found = service(
+        pool(FOUR), resources={"gpu": 1}, autoscale=SCALED, tokens_per_second=1000, pool="four"
+    )
+
+    assert both(found, "replicas") == [1, 6]
+    assert both(found, "nodes") == [1, 2]
+    assert both(found, "usd_per_hour") == [10, 20]
+    # 10 dollars for 3.6 million tokens, and 20 for 21.6 million.
+    assert both(found, "usd_per_million_tokens") == pytest.approx([10 / 3.6, 20 / 21.6])
+    assert values(found, "usd_per_hour_share") == pytest.approx([2.5], rel=0.01)
+    assert values(found, "share") == pytest.approx([0.25], rel=0.01)
+
+
+def test_a_replica_over_several_nodes_pays_for_all_of_them() -> None:
+    found = service(
+        pool(EIGHT), nodes=2, replicas=3, tokens_per_second=500, pool="eight", port=8000
+    )
+
+    assert both(found, "nodes") == [6, 6]
+    assert both(found, "usd_per_million_tokens") == pytest.approx([180 / 5.4, 180 / 5.4])
+
+
+def test_the_dearest_node_that_it_may_land_on_counts() -> None:
+    """A part of a larger node may cost more than a whole smaller one."""
+    found = service(pool(FOUR), pool(EIGHT), resources={"gpu": 4}, capacity="on-demand")
+
+    assert found.pools == ("four", "eight")
+    assert values(found, "usd_per_hour_share") == pytest.approx([15], rel=0.01)
+    assert "g6e.48xlarge" in found.figures["usd_per_hour_least"].formula
+
+
+def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
+    spot = service(pool(FOUR, purchase=SPOT), replicas=1, pool="four")
+    auto = service(
+        pool(FOUR, provisioner="auto-mode"),
+        {**SYSTEM, "name": "base", "provisioner": "auto-mode"},
+        replicas=1,
+        pool="four",
+        karpenter=None,
+    )
+
+    assert values(spot, "usd_per_hour_least") == [4]
+    assert values(auto, "usd_per_hour_least") == [11.2]
+
+
+def test_what_nobody_stated_has_no_price_and_says_what_to_state() -> None:
+    unstated = service(pool(FOUR), pool="four").figures["usd_per_million_tokens_least"]
+    unpriced = service(pool(FOUR), pool="four", tokens_per_second=1, price_list=PriceList([]))
+
+    assert (unstated.value, unstated.formula) == (
+        None,
+        "tokens_per_second of the service is not stated",
+    )
+    figure: Figure = unpriced.figures["usd_per_million_tokens_most"]
+    assert (figure.value, figure.formula) == (None, "no On-Demand prices of us-west-2 are known")
+
+
+def test_a_pod_that_takes_all_cpus_leaves_no_room_for_another() -> None:
+    found = service(pool(FOUR), resources={"gpu": 1, "cpu": "40"}, replicas=4, pool="four")
+
+    assert both(found, "nodes") == [4, 4]
+    assert (found.figures["share"].value or 0) > 0.8

@@ -1,0 +1,175 @@
+"""Nodes and money of services: idle, fully used, and for a million tokens."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ultrascale.catalog.price_list import AUTO_MODE, PriceList, catalog_prices
+from ultrascale.plan.model import (
+    ClusterPlan,
+    Figure,
+    NodePart,
+    PoolPlan,
+    ServiceDemandPlan,
+    ServiceNeeds,
+)
+from ultrascale.plan.needs.pools import PerNode, price_as_bought, shards_of
+
+_AT = "service"
+_USD_PER_HOUR = "USD per hour"
+_USD_PER_MILLION = "USD per million tokens"
+_SECONDS = 3_600
+_MILLION = 1_000_000
+_NOT_STATED = "tokens_per_second of the service is not stated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A node that pods of a service may run on, with its price."""
+
+    part: NodePart
+    price: PerNode
+
+    @property
+    def of_a_pod(self) -> float:
+        """What a pod costs in an hour by its share; without a price its share alone."""
+        return self.part.share * (1 if self.price.value is None else self.price.value)
+
+
+def plan_service_needs(
+    plan: ClusterPlan, price_list: PriceList | None = None
+) -> tuple[ServiceNeeds, ...]:
+    """Return nodes and money of the services of a cluster file.
+
+    Args:
+        plan: The cluster.
+        price_list: Prices; None takes those of the catalog.
+    """
+    known = price_list or catalog_prices()
+    shards = {name: each[0] for name, each in shards_of(plan).items()}
+    return tuple(
+        ServiceNeeds(
+            service=each.name,
+            pools=tuple(dict.fromkeys(part.pool for part in each.parts)),
+            figures={
+                figure.id.rpartition(".")[2]: figure
+                for figure in _figures(each, _nodes(each, shards, plan.region, known))
+            },
+        )
+        for each in plan.services
+    )
+
+
+def _nodes(
+    service: ServiceDemandPlan, pools: dict[str, PoolPlan], region: str, price_list: PriceList
+) -> Sequence[_Node]:
+    return [
+        _Node(part=part, price=_price(pools[part.pool], part.instance_type, region, price_list))
+        for part in service.parts
+    ]
+
+
+def _price(pool: PoolPlan, instance_type: str, region: str, price_list: PriceList) -> PerNode:
+    """Return what a node of one type of a pool costs as it is bought, with Auto Mode's fee."""
+    own = replace(pool, instance_types=(instance_type,))
+    price = price_as_bought(own, region, price_list)
+    if not pool.is_auto_mode or price.value is None:
+        return price
+    fee = price_list.find(region, "eks", f"{AUTO_MODE}{instance_type}")
+    if fee is None:
+        words = f"no fee of EKS Auto Mode for {instance_type} in {region} is known"
+        return PerNode(value=None, words=words)
+    return replace(
+        price,
+        value=price.value + fee.price,
+        words=f"({price.words} + ${fee.price:g} of EKS Auto Mode)",
+        sources=(*price.sources, fee.source),
+    )
+
+
+def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Figure]:
+    at = f"{_AT}.{service.name}"
+    unpriced = next((node for node in nodes if node.price.value is None), None)
+    dearest = unpriced or max(nodes, key=lambda node: node.of_a_pod)
+    part = dearest.part
+    said = service.tokens_per_second
+    speed = Figure(
+        id=f"{at}.tokens_per_second",
+        value=said,
+        unit="tokens per second of a replica",
+        formula=_NOT_STATED if said is None else f"{said:g}, as the file states it",
+    )
+    for key, replicas in (("least", service.least), ("most", service.most)):
+        yield Figure(
+            id=f"{at}.replicas_{key}", value=replicas, unit="replicas", formula=f"{replicas:,}"
+        )
+        taken = _taken(f"{at}.nodes_{key}", service, part, replicas)
+        yield taken
+        hourly = _hourly(f"{at}.usd_per_hour_{key}", taken, dearest.price)
+        yield hourly
+        tokens_key = f"{at}.usd_per_million_tokens_{key}"
+        yield _per_million(tokens_key, hourly, speed, replicas)
+    yield Figure(
+        id=f"{at}.share",
+        value=part.share,
+        unit="of a node, a pod",
+        formula=f"the largest part of {part.instance_type} that a pod takes, of CPU, memory and "
+        "accelerators",
+    )
+    yield speed
+    alone = _by_share(f"{at}.usd_per_hour_share", service, dearest)
+    yield alone
+    yield _per_million(f"{at}.usd_per_million_tokens_share", alone, speed, 1)
+
+
+def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:
+    """Return the whole nodes that replicas take where no other pod is on them."""
+    spanned = "" if service.nodes == 1 else f" x {service.nodes} pods"
+    return Figure(
+        id=key,
+        value=math.ceil(replicas * service.nodes / part.pods),
+        unit="nodes",
+        formula=f"{replicas:,} replicas{spanned} / {part.pods} on a node of {part.instance_type}, "
+        "rounded up",
+    )
+
+
+def _hourly(key: str, nodes: Figure, price: PerNode) -> Figure:
+    value = None if price.value is None or nodes.value is None else nodes.value * price.value
+    return Figure(
+        id=key,
+        value=value,
+        unit=_USD_PER_HOUR,
+        formula=price.words if value is None else f"{nodes.value:,.0f} nodes x {price.words}",
+        sources=price.sources,
+    )
+
+
+def _by_share(key: str, service: ServiceDemandPlan, node: _Node) -> Figure:
+    """Return what a replica costs where other pods fill the rest of its nodes."""
+    price, share = node.price, node.part.share
+    value = None if price.value is None else service.nodes * share * price.value
+    words = f"{service.nodes} x {share:.3g} nodes x {price.words}"
+    return Figure(
+        id=key,
+        value=value,
+        unit=_USD_PER_HOUR,
+        formula=price.words if value is None else words,
+        sources=price.sources,
+    )
+
+
+def _per_million(key: str, hourly: Figure, speed: Figure, replicas: int) -> Figure:
+    """Return what a million tokens cost while all replicas are fully used."""
+    value, formula = None, hourly.formula
+    if speed.value is None:
+        formula = speed.formula
+    elif hourly.value is not None:
+        value = hourly.value / (replicas * speed.value * _SECONDS) * _MILLION
+        formula = (
+            f"{hourly.id} / ({replicas:,} replicas x {speed.value:g} tokens/s x {_SECONDS:,} s) "
+            f"x {_MILLION:,}, fully used: half used, a token costs twice as much"
+        )
+    return Figure(
+        id=key, value=value, unit=_USD_PER_MILLION, formula=formula, sources=hourly.sources
+    )

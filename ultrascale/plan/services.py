@@ -1,0 +1,115 @@
+"""Services of a cluster: the replicas they have, and the nodes those take."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import quantities
+from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import (
+    ClaimPlan,
+    KueuePlan,
+    NodePart,
+    PoolPlan,
+    ServiceDemandPlan,
+)
+
+
+def plan_services(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    *,
+    claims: Sequence[ClaimPlan],
+    kueue: KueuePlan | None,
+) -> tuple[ServiceDemandPlan, ...]:
+    """Return the services of a cluster file, in its order.
+
+    One that may run on no pool is left out.
+
+    Args:
+        cluster: The cluster file.
+        pools: Plans of all pools.
+        claims: Claims that the file makes.
+        kueue: Queues of Kueue; None where it does not run.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    return tuple(_services(cluster, pools, claims, kueue))
+
+
+def _services(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    claims: Sequence[ClaimPlan],
+    kueue: KueuePlan | None,
+) -> Iterator[ServiceDemandPlan]:
+    for name, job in cluster.jobs.items():
+        if not isinstance(job, config.ServiceJob):
+            continue
+        request = JobRequest(
+            name=name,
+            job=job,
+            cluster=cluster,
+            pools=tuple(pools),
+            claims=tuple(claims),
+            builds=(),
+            account=None,
+            kueue=kueue,
+        )
+        if own := request.nodes:
+            yield ServiceDemandPlan(
+                name=name,
+                namespace=request.namespace,
+                server=config.server_of(job),
+                startup_seconds=job.startup_seconds,
+                least=job.least_replicas,
+                most=job.most_replicas,
+                nodes=job.nodes,
+                waiting_target=_waiting_target(job),
+                tokens_per_second=job.tokens_per_second,
+                parts=tuple(_parts(job, own)),
+            )
+
+
+def _waiting_target(job: config.ServiceJob) -> float | None:
+    scale = job.autoscale
+    return scale.target if scale is not None and scale.metric == "waiting" else None
+
+
+def _parts(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[NodePart]:
+    """Yield the part of a node of each type that a pod takes, each pool and type once."""
+    share = nodes.node_share(job, pools)
+    requests = nodes.requests_of(job, share)
+    millicpu = quantities.millicpu(requests["cpu"])
+    memory = quantities.mib(requests["memory"])
+    for pool in {pool.pool: pool for pool in pools}.values():
+        for name in nodes.types_of(job, pool):
+            whole = nodes.whole_share(pool, name)
+            if whole.accelerators < share.accelerators:
+                continue
+            yield NodePart(
+                pool=pool.pool,
+                instance_type=name,
+                share=_share(whole, share, millicpu, memory),
+                pods=_pods(whole, share, millicpu, memory),
+            )
+
+
+def _share(whole: NodeShare, share: NodeShare, millicpu: int, memory_mib: int) -> float:
+    """Return the largest part that a pod takes of any resource: nobody else gets the rest."""
+    parts = [millicpu / whole.millicpu, memory_mib / whole.memory_mib]
+    if share.accelerators:
+        # A pod may ask for all CPUs of a node beside few of its accelerators, and for more than a
+        # smaller type has, on which it never lands.
+        parts.append(share.accelerators / whole.accelerators)
+    return min(max(parts), 1)
+
+
+def _pods(whole: NodeShare, share: NodeShare, millicpu: int, memory_mib: int) -> int:
+    fitting = [whole.millicpu / max(millicpu, 1), whole.memory_mib / max(memory_mib, 1)]
+    if share.accelerators:
+        fitting.append(whole.accelerators / share.accelerators)
+    return max(math.floor(min(fitting)), 1)
