@@ -1,6 +1,6 @@
 """Rights of AWS Lambda functions in the cluster, by the groups of their access entries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import cdk8s
 from cdk8s_plus_27 import k8s as kube
@@ -14,6 +14,7 @@ from ultrascale_k8s._rbac import rule
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 _TOPOLOGY_GROUP = "topology.volcano.sh"
 _CALENDAR, _FLEET, _CANARY = "block-calendar", "fleet-metrics", "write-canary"
+_SERVICES = "service-metrics"
 
 
 class BlockCalendarChart(cdk8s.Chart):
@@ -71,6 +72,44 @@ class FleetMetricsChart(cdk8s.Chart):
             role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=name),
             subjects=[kube.Subject(api_group=_RBAC_GROUP, kind="Group", name=name)],
         )
+
+
+class ServiceMetricsChart(cdk8s.Chart):
+    """Defines the right of that function to ask the pods of services, behind the API server."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: FleetMetricsPlan,
+        namespaces: Sequence[str],
+    ) -> None:
+        """Define the right.
+
+        Args:
+            scope: The cdk8s app.
+            id: Id of the chart, and name of its file.
+            plan: The function.
+            namespaces: Namespaces of the services.
+        """
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        for namespace in namespaces:
+            own = metadata(_SERVICES, namespace=namespace, component=_FLEET)
+            kube.KubeRole(
+                self,
+                f"{namespace}-Role",
+                metadata=own,
+                # RBAC knows neither ports nor paths: to get is to read whatever a pod serves.
+                rules=[rule("pods/proxy", verbs=("get",))],
+            )
+            kube.KubeRoleBinding(
+                self,
+                f"{namespace}-Binding",
+                metadata=own,
+                role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="Role", name=_SERVICES),
+                subjects=[kube.Subject(api_group=_RBAC_GROUP, kind="Group", name=plan.group)],
+            )
 
 
 def fleet_rules(plan: FleetMetricsPlan) -> Iterator[kube.PolicyRule]:

@@ -22,7 +22,12 @@ from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
 from ultrascale_k8s.dcgm import DcgmExporterChart
 from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
-from ultrascale_k8s.function_rights import BlockCalendarChart, FleetMetricsChart, WriteCanaryChart
+from ultrascale_k8s.function_rights import (
+    BlockCalendarChart,
+    FleetMetricsChart,
+    ServiceMetricsChart,
+    WriteCanaryChart,
+)
 from ultrascale_k8s.kueue.admission import QueueGateChart
 from ultrascale_k8s.kueue.certificate import JobSetCertificateChart
 from ultrascale_k8s.kueue.network_policy import QueueingIngressChart
@@ -151,6 +156,7 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.observability is not None:
         rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
         yield PlatformChart(chart=rights, retained=False)
+        yield from _service_metrics(app, plan, {each.name for each in plan.namespaces})
         if plan.observability.write_latency is not None:
             canary = WriteCanaryChart(app, "write-canary", plan=plan.observability.write_latency)
             yield PlatformChart(chart=canary, retained=False)
@@ -205,9 +211,21 @@ def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         rights = AccessChart(app, "team-access", roles=(), bindings=plan.access.team_bindings)
         yield PlatformChart(chart=rights, retained=False)
     names = {namespace.name for namespace in plan.team_namespaces}
+    yield from _service_metrics(app, plan, names, prefix="team-")
     yield from _storage(app, plan, names, prefix="team-")
     if plan.backend is not None:
         yield from _backend_rights(app, plan.backend, plan.backend.team_namespaces, prefix="team-")
+
+
+def _service_metrics(
+    app: cdk8s.App, plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+) -> Iterator[PlatformChart]:
+    if plan.observability is None:
+        return
+    function = plan.observability.fleet_metrics
+    if own := [each for each in function.service_namespaces if each in namespaces]:
+        rights = ServiceMetricsChart(app, f"{prefix}service-metrics", plan=function, namespaces=own)
+        yield PlatformChart(chart=rights, retained=False)
 
 
 def _backend_rights(

@@ -42,7 +42,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
-    if serving.allow_from:
+    if serving.allow_from or serving.measured_from:
         yield _network_policy(plan, serving)
     yield {
         "apiVersion": "apps/v1",
@@ -98,8 +98,6 @@ def _probe(serving: ServingPlan) -> dict[str, Json]:
 
 
 def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
-    name_label = "kubernetes.io/metadata.name"
-    clients = [{"key": name_label, "operator": "In", "values": list(serving.allow_from)}]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -107,14 +105,19 @@ def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
         "spec": {
             "podSelector": {"matchLabels": _selector(plan)},
             "policyTypes": ["Ingress"],
-            "ingress": [
-                {
-                    "from": [{"namespaceSelector": {"matchExpressions": clients}}],
-                    "ports": [{"port": serving.port}],
-                }
-            ],
+            "ingress": [{"from": [*_clients(serving)], "ports": [{"port": serving.port}]}],
         },
     }
+
+
+def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
+    """Yield who may reach a service from outside of its namespace."""
+    if serving.allow_from:
+        names_of = {"key": "kubernetes.io/metadata.name", "operator": "In"}
+        allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
+        yield {"namespaceSelector": {"matchExpressions": allowed}}
+    for each in serving.measured_from:
+        yield {"ipBlock": {"cidr": each}}
 
 
 def _selector(plan: JobPlan) -> dict[str, str]:

@@ -34,7 +34,7 @@ def service(
     *pools: dict[str, Any], price_list: PriceList = PRICES, karpenter: Any = KARPENTER, **keys: Any
 ) -> ServiceNeeds:
     """Return the needs of the only service of a cluster of ``pools``."""
-    job = {"kind": "service", "image": "vllm/vllm-openai:v0.33.0", **keys}
+    job = {"kind": "service", "image": "docker.io/vllm/vllm-openai:v0.33.0", **keys}
     cluster = make_cluster(pools=[SYSTEM, *pools], jobs={"chat": job}, karpenter=karpenter)
     (found,) = plan_service_needs(assemble(cluster), price_list)
     return found
@@ -87,7 +87,6 @@ def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
     spot = service(pool(FOUR, purchase=SPOT), replicas=1, pool="four")
     auto = service(
         pool(FOUR, provisioner="auto-mode"),
-        {**SYSTEM, "name": "base", "provisioner": "auto-mode"},
         replicas=1,
         pool="four",
         karpenter=None,

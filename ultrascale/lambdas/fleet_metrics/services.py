@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,13 +106,10 @@ def measure_services(
     for service, own in by_service.items():
         ready = [pod for pod in own if pod.path is not None]
         asked = nsmallest(services.most, ready, key=_order)
+        ask = partial(_reading, services=services, fetch=fetch, now=now)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            answers = pool.map(lambda pod: _reading(pod, services, fetch, now), asked)
-            later = {
-                pod.uid: found
-                for pod, found in zip(asked, answers, strict=True)
-                if found is not None
-            }
+            answers = zip(asked, pool.map(ask, asked), strict=True)
+            later = {pod.uid: found for pod, found in answers if found is not None}
         readings |= later
         _add(traffic(later, earlier), service, len(ready) / max(len(asked), 1), measures)
     return readings

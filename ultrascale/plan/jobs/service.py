@@ -11,6 +11,7 @@ from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import AutoscalePlan, JobPlan, PoolPlan, RolePlan, ServingPlan
 from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.network.policies import control_plane_ranges
 
 _MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
@@ -55,6 +56,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         surge=_has_room(pools, share, job.most_replicas * job.nodes),
         # Where no policy closes the namespace, this one alone would close the service to it.
         allow_from=job.allow_from if request.policies_of_jobs else (),
+        measured_from=_measured_from(request, job),
         server=config.server_of(job),
         autoscale=_autoscale(job),
     )
@@ -76,6 +78,12 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         serving=serving,
         notes=tuple(notes_of(request, pools, share, controller)),
     )
+
+
+def _measured_from(request: JobRequest, job: config.ServiceJob) -> tuple[str, ...]:
+    if not request.policies_of_jobs or config.server_of(job) != "vllm":
+        return ()
+    return control_plane_ranges(request.cluster.network)
 
 
 def _autoscale(job: config.ServiceJob) -> AutoscalePlan | None:

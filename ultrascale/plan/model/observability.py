@@ -185,11 +185,13 @@ class FleetMetricsPlan(FunctionPlan):
 
     Attributes:
         queue_kinds: API group and plural of the queued objects that it lists.
+        service_namespaces: Namespaces of the services whose pods it asks for their metrics.
         touched_hyper_node: HyperNode that it makes and deletes where others are missing; None
             where Volcano makes none.
     """
 
     queue_kinds: Mapping[str, str]
+    service_namespaces: tuple[str, ...]
     touched_hyper_node: str | None
 
 

@@ -36,6 +36,8 @@ class ServingPlan:
         surge: Whether an update starts a new replica before it takes an old one away: scarce
             nodes have no room for both.
         allow_from: Other namespaces whose pods may reach it.
+        measured_from: Ranges of the API server, through which its metrics are read; empty where no
+            policy closes its namespace, or no metrics are known of it.
         server: Program that answers.
         autoscale: How replicas follow the load; None where their number is fixed.
     """
@@ -49,6 +51,7 @@ class ServingPlan:
     max_unavailable: int
     surge: bool
     allow_from: tuple[str, ...]
+    measured_from: tuple[str, ...]
     server: Literal["vllm", "other"]
     autoscale: AutoscalePlan | None
 

@@ -10,6 +10,7 @@ from ipaddress import IPv4Network
 from ultrascale import config
 from ultrascale.catalog import scale as limits
 from ultrascale.plan.model import NetworkPolicyPlan, ScalePlan
+from ultrascale.plan.network.subnets import primary_subnets
 
 
 def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkPolicyPlan:
@@ -22,6 +23,19 @@ def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkP
         of_jobs=of_jobs,
         ranges=() if of_jobs else tuple(map(str, _pod_ranges(cluster.network))),
     )
+
+
+def control_plane_ranges(network: config.Network) -> tuple[str, ...]:
+    """Return the ranges from which the API server calls pods: no pod of ours has an address there.
+
+    In a VPC that exists, nodes may share a subnet with the control plane.
+    """
+    if network.vpc is not None:
+        subnets = [each.cidr for each in network.subnets if "control-plane" in each.use]
+    else:
+        made = primary_subnets(network.ranges[0], network.zones)
+        subnets = [each.cidr for each in made if each.kind == "control-plane"]
+    return tuple(map(str, subnets))
 
 
 def _pod_ranges(network: config.Network) -> Iterator[IPv4Network]:

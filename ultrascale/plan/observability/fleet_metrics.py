@@ -3,8 +3,19 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, eks, hyperpod, hyperpod_chart, kueue, prices, volcano
+from ultrascale.catalog import (
+    addons,
+    eks,
+    hyperpod,
+    hyperpod_chart,
+    kueue,
+    leaderworkerset,
+    prices,
+    vllm,
+    volcano,
+)
 from ultrascale.plan import names, retention
+from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.placement import topology_layers
@@ -38,6 +49,14 @@ METRICS: Mapping[str, tuple[str, str]] = {
     "gpu_utilization": ("GpuUtilization", "Percent"),
     "sm_activity": ("GpuSmActivity", "Percent"),
     "gpu_nodes_measured": ("GpuNodesMeasured", "Count"),
+    "service_replicas": ("ServiceReplicas", "Count"),
+    "service_waiting": ("ServiceRequestsWaiting", "Count"),
+    "service_running": ("ServiceRequestsRunning", "Count"),
+    "service_prompt_tokens": ("ServicePromptTokens", "Count/Second"),
+    "service_generated_tokens": ("ServiceGeneratedTokens", "Count/Second"),
+    "service_cache": ("ServiceKvCache", "Percent"),
+    "service_first_token_half": ("ServiceFirstTokenP50", "Seconds"),
+    "service_first_token_most": ("ServiceFirstTokenP95", "Seconds"),
 }
 
 # Beyond it, all nodes and pods take the API server longer than a minute should be spent on. At
@@ -50,6 +69,7 @@ _SMALL = {"interval_minutes": 1, "memory_mib": 512, "timeout_seconds": 60}
 _LARGE = {"interval_minutes": 5, "memory_mib": 1_769, "timeout_seconds": 270}
 _MOST_EXPORTERS = 256
 _EXPORTER = "dcgm-exporter"
+_SERVER: config.Server = "vllm"
 _EXPORTER_PORT = 9400
 # DCGM's share of time goes from 0 to 100, its profiling counters from 0 to 1.
 _EXPORTED: Mapping[str, Mapping[str, object]] = {
@@ -72,6 +92,7 @@ def plan_fleet_metrics(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Fl
         input=_input(cluster, pools, queues),
         group=names.FLEET_METRICS_GROUP,
         queue_kinds={queues[0]: queues[2]} if queues else {},
+        service_namespaces=_service_namespaces(cluster),
         touched_hyper_node=HYPER_NODE_WITHOUT_NODES if cluster.scheduling.topology_aware else None,
         log_retention_days=retention.METRIC_EVENT_DAYS,
         **(_LARGE if large else _SMALL),
@@ -154,6 +175,7 @@ def _input(
         "Queues": "/apis/{}/{}/{}".format(*queues) if queues else None,
         "QueueNames": list(queue_names(cluster)),
         "Exporters": _exporters(pools),
+        "Services": _services(cluster),
         "Windows": [*_windows(pools)],
         "Topology": {
             "Label": names.network_layer_label(1),
@@ -249,6 +271,43 @@ def _exporters(pools: Sequence[PoolPlan]) -> Mapping[str, object] | None:
         "Port": _EXPORTER_PORT,
         "Most": _MOST_EXPORTERS,
         "Metrics": _EXPORTED,
+    }
+
+
+def measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob]:
+    """Return the services whose server tells its metrics, by their names in metrics."""
+    return {
+        f"{namespace_of(cluster, name, job)}/{name}": job
+        for name, job in cluster.jobs.items()
+        if isinstance(job, config.ServiceJob) and config.server_of(job) == _SERVER
+    }
+
+
+def _service_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
+    return tuple(sorted({name.partition("/")[0] for name in measured_services(cluster)}))
+
+
+def _services(cluster: config.Cluster) -> Mapping[str, object] | None:
+    """Return how the metrics of services are read, those of jobs beside the file's among them."""
+    namespaces = _service_namespaces(cluster)
+    if not namespaces:
+        return None
+    return {
+        "Namespaces": list(namespaces),
+        "ServerLabel": names.SERVER_LABEL,
+        "Server": _SERVER,
+        "LeaderLabel": leaderworkerset.WORKER_LABEL,
+        "Port": names.SERVING_PORT,
+        "Path": vllm.METRICS_PATH,
+        "Most": _MOST_EXPORTERS,
+        "Names": {
+            "Waiting": vllm.WAITING,
+            "Running": vllm.RUNNING,
+            "Cache": vllm.KV_CACHE_USAGE,
+            "PromptTokens": vllm.PROMPT_TOKENS,
+            "GeneratedTokens": vllm.GENERATION_TOKENS,
+            "FirstToken": vllm.TIME_TO_FIRST_TOKEN,
+        },
     }
 
 
