@@ -41,6 +41,19 @@ def objective(tier: str = "8xl", /, **slo: float) -> ClusterPlan:
     return planned(make_document(observability=section, kubernetes=kubernetes))
 
 
+def serving() -> ClusterPlan:
+    """Return a cluster with a model server of two replicas."""
+    job = {
+        "kind": "service",
+        "pool": "train",
+        "image": "docker.io/vllm/vllm-openai:v0.33.0",
+        "replicas": 2,
+        "startup_seconds": 900,
+        "tokens_per_second": 800,
+    }
+    return neuron(jobs={"chat": job})
+
+
 def of(cluster: ClusterPlan) -> ObservabilityPlan:
     assert cluster.observability is not None
     return cluster.observability
@@ -58,4 +71,5 @@ CLUSTERS = {
     "with HyperPod's add-on": hybrid(hyperpod_addon=True),
     "neuron": neuron(),
     "with an objective": objective(),
+    "with a service": serving(),
 }

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.observability_plans import (
     CLUSTERS,
+    EMAIL,
     HYBRID,
     HYBRID_PLAN,
     alerts,
@@ -13,8 +14,16 @@ from tests.support.observability_plans import (
     of,
     planned,
 )
-from tests.support.pools import CAPACITY_BLOCK, NEURON_POOL, ODCR, SYSTEM_POOL, make_document
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    NEURON_POOL,
+    ODCR,
+    SYSTEM_POOL,
+    make_cluster,
+    make_document,
+)
 from ultrascale.plan import ClusterPlan
+from ultrascale.plan.observability.services import service_alarms
 
 
 def alarm_names(cluster: ClusterPlan) -> list[str]:
@@ -140,6 +149,36 @@ def test_a_function_that_says_nothing_is_a_fault() -> None:
     for cluster in CLUSTERS.values():
         (silent,) = (a for a in alerts(cluster).alarms if a.name == "fleet-metrics")
         assert silent.missing_is_wrong
+
+
+def test_a_service_that_answers_too_little_or_not_at_all_is_told() -> None:
+    found = {alarm.name: alarm for alarm in alerts(CLUSTERS["with a service"]).alarms}
+    waiting, silent = found["service-waiting-chat"], found["service-silent-chat"]
+
+    # Two replicas, of which each has somebody waiting.
+    assert (waiting.comparison, waiting.threshold) == ("GreaterThanThreshold", 2)
+    assert waiting.periods * waiting.period_seconds == 15 * 60
+    assert (silent.comparison, silent.threshold) == ("LessThanThreshold", 1)
+    # Its program may take 15 minutes to start, and its node as long.
+    assert silent.periods * silent.period_seconds == 30 * 60
+    # A service that nobody submitted is none that fails.
+    assert not silent.missing_is_wrong
+
+
+def test_more_requests_wait_than_further_replicas_are_added_for() -> None:
+    scaled = {"metric": "waiting", "target": 5, "max": 6}
+    job = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
+    cluster = make_cluster(
+        jobs={"chat": job | {"autoscale": scaled, "startup_seconds": 604_800}},
+        observability={"alarms": EMAIL},
+    )
+    function = of(CLUSTERS["neuron"]).fleet_metrics
+
+    waiting, silent = service_alarms(cluster, function)
+
+    assert waiting.threshold == 30
+    # CloudWatch looks back for a day at most.
+    assert silent.periods * silent.period_seconds == 86_400
 
 
 def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.support.fleet import exporter, labels, node, pod
+from tests.support.folders import ROOT
 from tests.support.observability_plans import (
     CLUSTERS,
     HYBRID,
@@ -24,6 +26,7 @@ from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Measures, log_events
 from ultrascale.lambdas.fleet_metrics.nodes import measure_missing, measure_nodes
 from ultrascale.lambdas.fleet_metrics.pods import measure_pods, measure_queues
+from ultrascale.lambdas.fleet_metrics.services import Readings, ServicePod, measure_services
 from ultrascale.lambdas.fleet_metrics.settings import Settings
 from ultrascale.lambdas.write_canary.counts import Counts
 from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
@@ -31,6 +34,8 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import MetricPlan, PoolPlan
 from ultrascale.plan.observability.fleet_metrics import NAMESPACE
 
+# Of an idle server, and of the same one some time later.
+VLLM = [(ROOT / "tests/data/vllm" / f"metrics-{name}.txt").read_text() for name in ("idle", "busy")]
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 
 
@@ -70,6 +75,20 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
             for namespace in settings.teams
         )
         measure_gpus(exporters, found, settings, measures, lambda _: text)
+    if settings.services is not None:
+        served = [
+            ServicePod(f"{each.namespace}/{each.name}", "a", "/") for each in cluster.services
+        ]
+        readings: Readings = {}
+        for at, text in enumerate(VLLM):
+            readings = measure_services(
+                served,
+                settings.services,
+                measures,
+                fetch=partial(dict.__getitem__, {"/": text}),
+                earlier=readings,
+                now=partial(float, at),
+            )
     events: list[Any] = [*log_events(measures, settings, now=0), *canary_events(cluster)]
     return {
         (metric["Name"], tuple(sorted((key, event[key]) for key in dimensions)))
@@ -110,6 +129,22 @@ def test_every_metric_of_aws_that_is_shown_or_watched_exists(cluster: ClusterPla
 
 def test_every_metric_of_aws_says_where_it_is_stated() -> None:
     assert all(metric.source.startswith("https://") for metric in cloudwatch.VENDED.values())
+
+
+def test_a_service_shows_its_requests_tokens_and_the_time_that_clients_wait() -> None:
+    (section,) = (s for s in of(CLUSTERS["with a service"]).dashboard if s.text == "## Services")
+
+    assert {graph.title for graph in section.graphs} >= {
+        "Requests that wait",
+        "Tokens a second",
+        "Time to first token",
+        "KV cache in use, average replica",
+    }
+    assert {line.label for graph in section.graphs for line in graph.lines} >= {
+        "chat",
+        "chat: answers",
+        "chat: 95 %",
+    }
 
 
 def test_both_sides_and_every_team_are_on_the_dashboard() -> None:

@@ -18,6 +18,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.observability.control_plane import control_plane_alarms
 from ultrascale.plan.observability.fleet_alarms import fleet_alarms
+from ultrascale.plan.observability.services import service_alarms
 
 _FREE_SHARE = 0.1
 _GIB = 1024**3
@@ -43,6 +44,7 @@ def plan_alerts(
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster, pools, function),
+            *service_alarms(cluster, function),
             *control_plane_alarms(cluster),
             *(_free_capacity(each) for each in lustre),
         ),

@@ -16,6 +16,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.observability import fleet_metrics
 from ultrascale.plan.observability.control_plane import control_plane_graphs
 from ultrascale.plan.observability.dashboard_lines import Lines, graph, lustre_graphs
+from ultrascale.plan.observability.services import service_graphs
 from ultrascale.plan.observability.write_latency import write_latency_graphs
 
 
@@ -56,6 +57,7 @@ class Dashboard:
             SectionPlan(text=self._introduction(), graphs=(*self._money(), *self._fleet())),
             SectionPlan(text="## Accelerators", graphs=(*self._accelerators(),)),
             SectionPlan(text="## Jobs and queues", graphs=(*self._jobs(),)),
+            SectionPlan(text="## Services", graphs=(*service_graphs(self._cluster),)),
             SectionPlan(text="## Health, network and storage", graphs=(*self._platform(),)),
             SectionPlan(text="## Control plane", graphs=(*self._control_plane(),)),
         )
