@@ -3,46 +3,20 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 
-from tests.support.fleet import server
-from tests.support.folders import ROOT
-from tests.support.jobs import SERVICE, job_cluster, objects, prepared
+from tests.support.model_servers import BUSY, IDLE, counted, metrics_path, server
 from tests.support.observability_plans import of, serving
-from tests.support.pools import pool_document
 from ultrascale.lambdas.fleet_metrics.measures import Key, Measures
 from ultrascale.lambdas.fleet_metrics.services import Readings, ServicePods, measure_services
 from ultrascale.lambdas.fleet_metrics.settings import Services, Settings
 from ultrascale.lambdas.kubernetes import KubernetesError
 
 SETTINGS = Settings.parse(json.loads(json.dumps(of(serving()).fleet_metrics.input)))
-IDLE, BUSY = (
-    (ROOT / "tests" / "data" / "vllm" / f"metrics-{name}.txt").read_text()
-    for name in ("idle", "busy")
-)
 CHAT: Key = ("Service", "training/chat")
 LEADER = "leaderworkerset.sigs.k8s.io/worker-index"
-
-
-@cache
-def template() -> Any:
-    """Return the pod template that is submitted for a service of vLLM."""
-    cluster = job_cluster(pool_document(instance_types=["g6e.12xlarge"]))
-    image = {"image": "docker.io/vllm/vllm-openai:v0.33.0", "command": None, "args": ["--model=/m"]}
-    (deployment,) = objects(prepared(cluster, SERVICE | image, name="chat"), "Deployment")
-    return deployment["spec"]["template"]
-
-
-def pod(name: str, **changes: Any) -> Any:
-    return server(name, template(), **changes)
-
-
-def path(name: str) -> str:
-    port = template()["spec"]["containers"][0]["ports"][0]["containerPort"]
-    return f"/api/v1/namespaces/training/pods/{name}:{port}/proxy/metrics"
 
 
 def own() -> Services:
@@ -61,7 +35,7 @@ def measure(
     assert [*found.among(pods)] == [*pods]
 
     def fetch(asked: str) -> str:
-        answer = {path(name): each for name, each in answers.items()}[asked]
+        answer = {metrics_path(name): each for name, each in answers.items()}[asked]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -78,8 +52,8 @@ def measure(
 
 
 def test_requests_and_tokens_of_a_minute_follow_from_two_calls() -> None:
-    _, first = measure(pod("a"), answers={"a": IDLE}, at=0)
-    measures, _ = measure(pod("a"), answers={"a": BUSY}, earlier=first, at=60)
+    _, first = measure(server("a"), answers={"a": IDLE}, at=0)
+    measures, _ = measure(server("a"), answers={"a": BUSY}, earlier=first, at=60)
 
     assert measures.get("service_replicas", CHAT) == 1
     assert measures.get("service_waiting", CHAT) == 20
@@ -103,12 +77,8 @@ def test_requests_and_tokens_of_a_minute_follow_from_two_calls() -> None:
     assert 0.05 < half < most <= 0.5
 
 
-def counted(text: str, name: str) -> float:
-    return float(next(line for line in text.splitlines() if line.startswith(name)).split()[-1])
-
-
 def test_replicas_add_up_and_share_one_average_of_their_caches() -> None:
-    measures, _ = measure(pod("a"), pod("b"), answers={"a": BUSY, "b": IDLE})
+    measures, _ = measure(server("a"), server("b"), answers={"a": BUSY, "b": IDLE})
 
     assert measures.get("service_replicas", CHAT) == 2
     assert measures.get("service_waiting", CHAT) == 20
@@ -116,23 +86,23 @@ def test_replicas_add_up_and_share_one_average_of_their_caches() -> None:
 
 
 def test_the_first_call_knows_no_rates_and_invents_none() -> None:
-    measures, _ = measure(pod("a"), answers={"a": BUSY})
+    measures, _ = measure(server("a"), answers={"a": BUSY})
 
     assert measures.get("service_waiting", CHAT) == 20
     assert measures.get("service_generated_tokens", CHAT) is None
 
 
 def test_a_server_that_began_anew_counts_from_nought() -> None:
-    _, first = measure(pod("a"), answers={"a": BUSY}, at=0)
+    _, first = measure(server("a"), answers={"a": BUSY}, at=0)
     restarted = BUSY.replace("} 1799.0", "} 600.0")
-    measures, _ = measure(pod("a"), answers={"a": restarted}, earlier=first, at=60)
+    measures, _ = measure(server("a"), answers={"a": restarted}, earlier=first, at=60)
 
     assert measures.get("service_generated_tokens", CHAT) == 10
 
 
 @pytest.mark.parametrize("error", [TimeoutError("timed out"), KubernetesError(503, "GET", "no")])
 def test_a_pod_that_does_not_answer_is_no_replica_and_hides_no_other(error: Exception) -> None:
-    measures, later = measure(pod("a"), pod("b"), answers={"a": error, "b": BUSY})
+    measures, later = measure(server("a"), server("b"), answers={"a": error, "b": BUSY})
 
     assert measures.get("service_replicas", CHAT) == 1
     assert measures.get("service_running", CHAT) == 4
@@ -140,14 +110,14 @@ def test_a_pod_that_does_not_answer_is_no_replica_and_hides_no_other(error: Exce
 
 
 def test_a_service_of_which_no_pod_is_ready_has_no_replica_and_is_not_idle() -> None:
-    measures, _ = measure(pod("a", ready=False), answers={})
+    measures, _ = measure(server("a", ready=False), answers={})
 
     assert measures.get("service_replicas", CHAT) == 0
     assert measures.get("service_waiting", CHAT) is None
 
 
 def test_of_a_replica_on_several_nodes_the_leader_alone_is_asked() -> None:
-    group = [pod("chat-0", **{LEADER: "0"}), pod("chat-0-1", **{LEADER: "1"})]
+    group = [server("chat-0", {LEADER: "0"}), server("chat-0-1", {LEADER: "1"})]
 
     measures, _ = measure(*group, answers={"chat-0": BUSY})
 
@@ -155,8 +125,8 @@ def test_of_a_replica_on_several_nodes_the_leader_alone_is_asked() -> None:
 
 
 def test_pods_of_other_programs_and_namespaces_are_not_asked() -> None:
-    strange = pod("a", **{"ultrascale.dev/server": "other"})
-    elsewhere = pod("b")
+    strange = server("a", {"ultrascale.dev/server": "other"})
+    elsewhere = server("b")
     elsewhere["metadata"]["namespace"] = "kube-system"
 
     measures, _ = measure(strange, elsewhere, answers={})
@@ -165,7 +135,7 @@ def test_pods_of_other_programs_and_namespaces_are_not_asked() -> None:
 
 
 def test_a_sample_stands_for_a_large_service_and_stays_the_same() -> None:
-    pods = [pod(f"p{index}") for index in range(20)]
+    pods = [server(f"p{index}") for index in range(20)]
     answers = {f"p{index}": BUSY for index in range(20)}
     few = replace(own(), most=5)
 

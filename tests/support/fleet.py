@@ -79,23 +79,3 @@ def exporter(name: str, on: str, ip: str) -> Object:
         "status": {"podIP": ip, "phase": "Running"},
     }
     return found
-
-
-def server(name: str, template: Object, *, ready: bool = True, **labels: str) -> Object:
-    """Return a pod of a service's pod template, as the API server lists it."""
-    own = template["metadata"]
-    found: dict[str, Any] = {
-        "metadata": {
-            **own,
-            "name": name,
-            "uid": f"uid-of-{name}",
-            "namespace": "training",
-            "labels": own["labels"] | labels,
-        },
-        "spec": template["spec"],
-        "status": {
-            "phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-        },
-    }
-    return found

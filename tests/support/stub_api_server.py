@@ -117,6 +117,7 @@ class StubApiServer:
         page: Most objects on one page of a list.
         strict: Whether a change names its field manager and asks for strict field validation, and
             a deletion the UID, as the command line does.
+        proxied: Answers of pods behind the server, by path, one after the other; the last stays.
         on_create: Is told each object that was created.
     """
 
@@ -130,6 +131,7 @@ class StubApiServer:
         self.on_create: Callable[[str, Object], None] = lambda _path, _found: None
         self.closing = False
         self.objects: dict[str, Object] = {}
+        self.proxied: dict[str, list[str]] = {}
         self._logs: dict[str, tuple[list[bytes], bool]] = {}
         self._refusals: list[tuple[str, re.Pattern[str], Refusal]] = []
         self._events: list[tuple[int, str, str, Object]] = []
@@ -266,6 +268,9 @@ class StubApiServer:
 
     def _stream(self, request: Request) -> Iterator[bytes] | None:
         """Return the lines of an answer that goes on; None for one that does not."""
+        if (answers := self.proxied.get(request.path)) is not None:
+            self._authenticate(request)
+            return iter([(answers.pop(0) if len(answers) > 1 else answers[0]).encode()])
         log = _LOG.fullmatch(request.path)
         if log is None and request.query.get("watch") != "true":
             return None

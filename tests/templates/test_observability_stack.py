@@ -80,6 +80,20 @@ def test_the_function_may_list_and_nothing_else(hybrid: Assembly, template: Docu
     assert kinds == {"nodes", "pods", "workloads"}
 
 
+def test_it_reads_behind_pods_of_services_alone_and_changes_nothing_there() -> None:
+    """RBAC knows no ports: whoever may create on pods/proxy may send a request of any method."""
+    charts = define_charts(CLUSTERS["with a service"])
+    (chart,) = (each for each in charts.all if each.name == "service-metrics")
+    role, binding = chart.manifests
+
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}]
+    assert {each["metadata"]["namespace"] for each in (role, binding)} == {"training"}
+    assert binding["subjects"][0]["name"] == of(CLUSTERS["with a service"]).fleet_metrics.group
+    assert not [
+        each for each in define_charts(CLUSTERS["neuron"]).all if each.name == "service-metrics"
+    ]
+
+
 def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
     assert len([*fleet_rules(of(CLUSTERS["neuron"]).fleet_metrics)]) == 1
 

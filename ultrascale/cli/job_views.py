@@ -17,6 +17,7 @@ from ultrascale.errors import UsageError, printable
 from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queue_state import Queues
+from ultrascale.jobs.serving_report import ServingReport
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.training_report import TrainingReport
 
@@ -99,6 +100,36 @@ def print_report(report: TrainingReport) -> None:
         say(f"    {report.earlier_logs}")
 
 
+def print_serving(report: ServingReport) -> None:
+    """Print the requests, tokens and waits of a service."""
+    found = report.traffic
+    if found is None:
+        waits = "no pod is ready" if not report.ready else "no pod tells its metrics"
+        say(f"  requests: unknown, {waits}")
+    else:
+        cache = found.cache_percent
+        say(
+            f"  requests: {found.waiting:,.0f} waiting, {found.running:,.0f} running on "
+            f"{found.replicas} of {report.ready} ready replicas"
+            + ("" if cache is None else f"; KV cache {cache:.1f} % in use")
+        )
+        if (rate := found.generated_tokens_per_second) is not None:
+            prompts = found.prompt_tokens_per_second or 0
+            usd = report.usd_per_million_tokens
+            say(
+                f"  tokens a second: {rate:,.1f} generated, {prompts:,.1f} of prompts"
+                + ("" if usd is None else f"; {usd:,.2f} USD for a million generated")
+            )
+        if found.first_token_half is not None and found.first_token_most is not None:
+            of = "now" if report.recent else "since its pods started"
+            say(
+                f"  time to first token: {found.first_token_half:.2f} s, 95 % within "
+                f"{found.first_token_most:.2f} s, of {found.answers:,.0f} answers {of}"
+            )
+    for reason in report.unread:
+        say(f"  metrics that are missing: {printable(reason)}")
+
+
 def _words(fields: Mapping[str, str]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
 
@@ -136,8 +167,10 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, default=_plain)
 
 
-def job_document(job: JobStatus, report: TrainingReport | None = None) -> Mapping[str, object]:
-    """Return a job as `status --json` prints it, with its report where one job is asked for."""
+def job_document(
+    job: JobStatus, report: TrainingReport | None = None, serving: ServingReport | None = None
+) -> Mapping[str, object]:
+    """Return a job as `status --json` prints it, with its reports where one job is asked for."""
     return {
         "name": job.name,
         "namespace": job.namespace,
@@ -150,6 +183,7 @@ def job_document(job: JobStatus, report: TrainingReport | None = None) -> Mappin
         "nodes": job.nodes,
         "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
         **({} if report is None else asdict(report)),
+        **({} if serving is None else {"serving": asdict(serving)}),
     }
 
 

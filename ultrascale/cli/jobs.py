@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs.options import JobOptions
     from ultrascale.jobs.submitted import SubmittedJob
+    from ultrascale.plan.model import ServiceNeeds
 
 
 Namespace = Annotated[
@@ -196,6 +197,7 @@ def status(
     """Show the state of the jobs, or of one job and each of its pods."""
     from ultrascale import config
     from ultrascale.cli import job_views
+    from ultrascale.jobs.serving_report import serving_report_of
     from ultrascale.jobs.status import find_job, job_status, jobs_in
     from ultrascale.jobs.training_report import report_of
 
@@ -212,11 +214,15 @@ def status(
         # Where there is none, the error names the first.
         state = state or job_status(cluster, namespaces[0], job)
         report = report_of(cluster, state, None if file is None else config.load(file))
+        with progress("reading the metrics of its pods"):
+            serving = serving_report_of(cluster, state, _service_needs(file, job))
         if as_json:
-            typer.echo(job_views.as_json(job_views.job_document(state, report)))
+            typer.echo(job_views.as_json(job_views.job_document(state, report, serving)))
         else:
             job_views.print_job(state)
             job_views.print_report(report)
+            if serving is not None:
+                job_views.print_serving(serving)
         return
     with progress("reading the jobs"):
         jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
@@ -385,6 +391,17 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
     used = {namespace_of(cluster, name, job) for name, job in cluster.jobs.items()}
     used |= {team_namespace(team) for team in teams(cluster)}
     return (TRAINING_NAMESPACE, *sorted(used - {TRAINING_NAMESPACE}))
+
+
+def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
+    """Return nodes and money of a service of a cluster file; None of another job."""
+    if file is None:
+        return None
+    from ultrascale import plan
+    from ultrascale.plan.needs.services import plan_service_needs
+
+    services = plan_service_needs(plan.load(file))
+    return next((each for each in services if each.service == job), None)
 
 
 def _name(manifest: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.fleet import exporter, labels, node, pod
-from tests.support.folders import ROOT
+from tests.support.model_servers import BUSY, IDLE
 from tests.support.observability_plans import (
     CLUSTERS,
     HYBRID,
@@ -34,8 +34,6 @@ from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import MetricPlan, PoolPlan
 from ultrascale.plan.observability.fleet_metrics import NAMESPACE
 
-# Of an idle server, and of the same one some time later.
-VLLM = [(ROOT / "tests/data/vllm" / f"metrics-{name}.txt").read_text() for name in ("idle", "busy")]
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
 
 
@@ -80,7 +78,7 @@ def published(cluster: ClusterPlan) -> set[tuple[str, tuple[tuple[str, str], ...
             ServicePod(f"{each.namespace}/{each.name}", "a", "/") for each in cluster.services
         ]
         readings: Readings = {}
-        for at, text in enumerate(VLLM):
+        for at, text in enumerate((IDLE, BUSY)):
             readings = measure_services(
                 served,
                 settings.services,

@@ -1,0 +1,167 @@
+"""Traffic of a service now: requests, tokens and waits, from the metrics of its pods.
+
+The API server passes requests on to pods, so nothing but the connection to it is needed.
+Source: https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from ultrascale.catalog import leaderworkerset, vllm
+from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import Object, condition, label, name, uid
+from ultrascale.cluster_api.server import FORBIDDEN, Cluster
+from ultrascale.documents import number, objects, text
+from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.status import JobStatus
+from ultrascale.lambdas.serving import MetricNames, Reading, Traffic, read, traffic
+from ultrascale.plan import names
+from ultrascale.plan.model import ServiceNeeds
+
+SECONDS = 3.0
+"""Time between the two readings that rates follow from."""
+_READ_TIMEOUT = 5.0
+_AT_A_TIME = 16
+_SERVED_BY = ("Deployment", "LeaderWorkerSet")
+_PER_MILLION = 1_000_000 / 3_600
+_NAMES = MetricNames(
+    waiting=vllm.WAITING,
+    running=vllm.RUNNING,
+    cache=vllm.KV_CACHE_USAGE,
+    prompt_tokens=vllm.PROMPT_TOKENS,
+    generated_tokens=vllm.GENERATION_TOKENS,
+    first_token=vllm.TIME_TO_FIRST_TOKEN,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingReport:
+    """Traffic of a service.
+
+    Attributes:
+        ready: Pods that are ready to answer.
+        traffic: What they do; None where none of them told it.
+        recent: Whether the times to the first token are of answers within `SECONDS`; else they are
+            of all answers since the pods' starts.
+        usd_per_million_tokens: Cost of a million generated tokens at this rate; None where the
+            price or the rate is not known, or nothing is generated.
+        unread: Why metrics could not be read, each reason once.
+    """
+
+    ready: int
+    traffic: Traffic | None
+    recent: bool
+    usd_per_million_tokens: float | None
+    unread: tuple[str, ...]
+
+
+def serving_report_of(
+    cluster: Cluster,
+    job: JobStatus,
+    needs: ServiceNeeds | None = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    now: Callable[[], float] = time.time,
+) -> ServingReport | None:
+    """Return the traffic of a service; None for a job whose metrics are not known.
+
+    It takes `SECONDS` where pods answer.
+
+    Args:
+        cluster: Where it runs.
+        job: Its state.
+        needs: Its nodes and money by the cluster file; None where they are not known.
+        sleep: Waits for some seconds.
+        now: Returns the time, in seconds since 1970.
+
+    Raises:
+        ClusterError: The user may not list pods, or the API server cannot be reached.
+    """
+    if job.kind.partition(".")[0] not in _SERVED_BY:
+        return None
+    selector = f"{names.JOB_LABEL}={job.name},{names.SERVER_LABEL}=vllm"
+    pods = [*cluster.items(POD.path(job.namespace), {"labelSelector": selector})]
+    if not pods:
+        return None
+    paths = dict(_ready(pods, job.namespace))
+    earlier, unread = _read_all(cluster, paths, now)
+    if not earlier:
+        return ServingReport(
+            ready=len(paths), traffic=None, recent=False, usd_per_million_tokens=None, unread=unread
+        )
+    sleep(SECONDS)
+    later, unread = _read_all(cluster, {uid: paths[uid] for uid in earlier}, now, unread)
+    found = traffic(later or earlier, earlier if later else {})
+    recent = bool(found.answers)
+    if not recent:
+        whole = traffic(later or earlier, {})
+        found = replace(
+            found,
+            first_token_half=whole.first_token_half,
+            first_token_most=whole.first_token_most,
+            answers=whole.answers,
+        )
+    return ServingReport(
+        ready=len(paths),
+        traffic=found,
+        recent=recent and bool(later),
+        usd_per_million_tokens=_cost(found, needs),
+        unread=unread,
+    )
+
+
+def _ready(pods: Sequence[Object], namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield UID and path of the metrics of each pod that takes requests."""
+    for pod in pods:
+        if label(pod, leaderworkerset.WORKER_LABEL) not in ("", "0"):
+            continue
+        if not condition(pod, "Ready") or text(pod, "metadata", "deletionTimestamp"):
+            continue
+        ports = (
+            port
+            for container in objects(pod, "spec", "containers")
+            for port in objects(container, "ports")
+            if text(port, "name") == names.SERVING_PORT
+        )
+        if (port := next(ports, None)) is not None:
+            place = f"{name(pod)}:{number(port, 'containerPort')}"
+            yield uid(pod), f"{POD.path(namespace, place)}/proxy{vllm.METRICS_PATH}"
+
+
+def _read_all(
+    cluster: Cluster,
+    paths: Mapping[str, str],
+    now: Callable[[], float],
+    unread: Sequence[str] = (),
+) -> tuple[Mapping[str, Reading], tuple[str, ...]]:
+    """Return readings by UID, and why others are missing, beside the reasons in ``unread``."""
+
+    def ask(path: str) -> Reading | str:
+        try:
+            with cluster.stream(path, {}, read_timeout=_READ_TIMEOUT) as stream:
+                body = b"\n".join(stream.lines()).decode(errors="replace")
+        except RefusedError as error:
+            if error.status == FORBIDDEN:
+                return (
+                    "you may not read them: ask for get on pods/proxy in its namespace, which "
+                    "policy edit of kubernetes.access gives"
+                )
+            return error.message
+        except ClusterError as error:
+            return str(error)
+        return read(body, _NAMES, at=now()) or "the program answers without metrics of vLLM"
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        answers = dict(zip(paths, pool.map(ask, paths.values()), strict=True))
+    reasons = [answer for answer in answers.values() if isinstance(answer, str)]
+    found = {pod: answer for pod, answer in answers.items() if isinstance(answer, Reading)}
+    return found, tuple(dict.fromkeys((*unread, *reasons)))
+
+
+def _cost(found: Traffic, needs: ServiceNeeds | None) -> float | None:
+    hourly = None if needs is None else needs.figures["usd_per_hour_share"].value
+    if hourly is None or not found.generated_tokens_per_second:
+        return None
+    return hourly * found.replicas / found.generated_tokens_per_second * _PER_MILLION
