@@ -84,7 +84,8 @@ def test_it_reads_behind_pods_of_services_alone_and_changes_nothing_there() -> N
     """RBAC knows no ports: whoever may create on pods/proxy may send a request of any method."""
     charts = define_charts(CLUSTERS["with a service"])
     (chart,) = (each for each in charts.all if each.name == "service-metrics")
-    role, binding = chart.manifests
+    found: list[Any] = [*chart.manifests]
+    role, binding = found
 
     assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}]
     assert {each["metadata"]["namespace"] for each in (role, binding)} == {"training"}
