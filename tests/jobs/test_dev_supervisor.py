@@ -17,33 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.dev_pods import LAB, install
 from ultrascale.dev import supervisor
 from ultrascale.operate.tunnel import free_port
 from ultrascale.plan.jobs.dev import program
-
-# Answers as JupyterLab's server does. Its kernel computes while the file `busy` is there.
-LAB = """#!{python} -SE
-import json, os, signal, sys, time
-from http.server import BaseHTTPRequestHandler, HTTPServer
-chosen = dict(word.lstrip("-").split("=", 1) for word in sys.argv[1:] if "=" in word)
-started = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        allowed = self.headers["Authorization"] == "token " + os.environ["JUPYTER_TOKEN"]
-        state = "busy" if os.path.exists("busy") else "idle"
-        kernels = [{{"last_activity": started, "execution_state": state}}]
-        self.send_response(200 if allowed else 403)
-        self.end_headers()
-        self.wfile.write(json.dumps(kernels if allowed else []).encode())
-    def log_message(self, *told): pass
-def stop(*_):
-    open("stopped", "w").close()
-    sys.exit(0)
-signal.signal(signal.SIGTERM, stop)
-json.dump(sys.argv[1:], open("words.new", "w"))
-os.rename("words.new", "words")
-HTTPServer((chosen["ServerApp.ip"], int(chosen["ServerApp.port"])), Handler).serve_forever()
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +54,7 @@ def running(
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     if lab:
-        (programs / "jupyter-lab").write_text(LAB.format(python=sys.executable))
-        (programs / "jupyter-lab").chmod(0o755)
+        install(programs, "jupyter-lab", LAB)
     (folder / "cpu.stat").write_text("usage_usec 1000000\n")
     options = {
         "idle-seconds": idle,

@@ -108,6 +108,12 @@ COMMANDS: "Mapping[str, Command]" = {
         "Delete a job; its volumes stay.",
         stopped="what is deleted already stays so; run it again for the rest",
     ),
+    "dev": Command(
+        "dev",
+        "dev",
+        "Start a notebook or a shell of your own, and reach it.",
+        stopped="`ultrascale status` shows whether the pod was started",
+    ),
     "queue": Command("jobs", "queue", "Show Volcano's queues, and the jobs that wait in them."),
     "fabric": Command(
         "fabric",
@@ -175,7 +181,7 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "cdk",
         "app",
     ),
-    "Run jobs": ("recipes", "submit", "status", "logs", "cancel", "queue", "chart-values"),
+    "Run jobs": ("recipes", "submit", "status", "logs", "cancel", "dev", "queue", "chart-values"),
     "Keep it running": (
         "connect",
         "scale",

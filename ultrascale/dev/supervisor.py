@@ -32,6 +32,7 @@ from types import FrameType
 
 TOLD = "ultrascale dev: "
 """Beginning of each line of the log that is for the person."""
+STATE_FOLDER = "/tmp/ultrascale-dev"
 STATE = "state.json"
 """File of the state folder that tells the command line of port and token."""
 _MISTAKE = 2
@@ -40,6 +41,7 @@ _SIGNALLED = 128
 _BUSY_CPUS = 0.1
 _BUSY_GPU_PERCENT = 5
 _ANSWER_SECONDS = 10
+_LOOK_SECONDS = 30.0
 # The end of the program is noticed so soon.
 _TICK_SECONDS = 1.0
 # JupyterLab saves an open file that has changed every two minutes.
@@ -350,18 +352,20 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--idle-seconds", type=float, required=True)
     parser.add_argument("--warn-seconds", type=float, action="append", default=[])
-    parser.add_argument("--look-seconds", type=float, default=30.0)
+    parser.add_argument("--look-seconds", type=float, default=None)
     parser.add_argument("--grace-seconds", type=float, default=20.0)
     parser.add_argument("--port", type=int, default=8888)
     parser.add_argument("--folder", default=None)
     parser.add_argument("--option", action="append", default=[])
-    parser.add_argument("--state", default="/tmp/ultrascale-dev")
+    parser.add_argument("--state", default=STATE_FOLDER)
     parser.add_argument("--cgroup", default="/sys/fs/cgroup")
     parser.add_argument("--terminals", default="/dev/pts")
     parser.add_argument("--message", default="/dev/termination-log")
     parser.add_argument("program", nargs="*")
     chosen = parser.parse_args(arguments)
     chosen.folder = chosen.folder or str(Path.cwd())
+    if chosen.look_seconds is None:
+        chosen.look_seconds = min(_LOOK_SECONDS, chosen.idle_seconds / 20)
     return Supervisor(chosen).run()
 
 

@@ -92,7 +92,7 @@ def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Proces
             _until_open(process, port, clock, said)
             yield process
         finally:
-            _end(process)
+            end(process)
 
 
 def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> None:
@@ -128,7 +128,7 @@ def is_open(port: int) -> bool:
         return False
 
 
-def _end(process: Process) -> None:
+def end(process: Process) -> None:
     """End a program and what it has started: the AWS CLI leaves its plugin behind.
 
     By Ctrl-C first: of anything else the plugin ends without a word, and the session would stay

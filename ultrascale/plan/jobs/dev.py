@@ -66,7 +66,8 @@ def program() -> str:
 def _words(request: JobRequest, job: config.DevJob) -> tuple[str, ...]:
     idle = job.idle_hours * _HOUR
     words = ["python3", "-c", program(), f"--idle-seconds={idle:g}"]
-    words += [f"--warn-seconds={ahead}" for ahead in _WARNINGS if ahead * 2 <= idle]
+    warnings = [ahead for ahead in _WARNINGS if ahead * 2 <= idle] or [idle / 2]
+    words += [f"--warn-seconds={ahead:g}" for ahead in warnings]
     words += [f"--grace-seconds={job.grace_period_seconds * SHUTDOWN_SHARE:g}"]
     words += [f"--port={job.port}"]
     if (folder := _folder(request)) is not None:

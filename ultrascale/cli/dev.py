@@ -1,0 +1,155 @@
+"""`ultrascale dev`: a notebook or a shell of one's own on a part of a node."""
+
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ultrascale.cli import ask, complete
+from ultrascale.cli.job_options import changes_of
+from ultrascale.cli.output import say
+from ultrascale.cli.statuses import INTERRUPTED
+from ultrascale.errors import UsageError
+from ultrascale.progress import progress
+
+if TYPE_CHECKING:
+    from ultrascale import operate
+    from ultrascale.jobs.submitted import SubmittedJob
+    from ultrascale.operate.dev_pod import DevPod
+
+
+def dev(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", autocompletion=complete.jobs, help="A job of the file, of kind dev."
+        ),
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND", help="Command to run in the pod, in place of a shell."
+        ),
+    ] = None,
+    *,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Open a shell in the pod; its notebook goes on.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65_535, help="Local port; by default the pod's, or a free one."),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Delete the pod; its volumes stay.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Start the pod, and return once it runs.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the pod; by default NAME and your own.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="Image.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Set any key of the job; repeatable."),
+    ] = None,
+    connect: Annotated[
+        bool,
+        typer.Option("--connect", help="Reach a private endpoint through a system node first."),
+    ] = False,
+    kubeconfig: ask.Kubeconfig = None,
+    context: ask.Context = None,
+    profile: ask.Profile = None,
+) -> None:
+    """Start a pod of your own, and open its notebook at a port of this machine until Ctrl-C.
+
+    The pod stays, and ends after its idle_hours without use. Called again, the command leads back
+    to it.
+    """
+    from ultrascale.cluster_api.server import Cluster
+    from ultrascale.operate import dev_pod
+
+    if stop and (shell or command or detach):
+        raise UsageError(["--stop: goes with no other action"])
+    if not stop:
+        dev_pod.refuse_missing_kubectl()
+    status = 0
+    with ExitStack() as stack:
+        if connect:
+            if kubeconfig is not None or context is not None:
+                wrong = (
+                    "--connect: writes a kubeconfig of its own; leave --kubeconfig and --context"
+                )
+                raise UsageError([f"{wrong} out"])
+            kubeconfig = stack.enter_context(_connection(file, profile)).kubeconfig
+        cluster = Cluster.connected(kubeconfig, context)
+        own = name or dev_pod.own_name(job)
+        if stop:
+            dev_pod.stop(cluster, dev_pod.namespace_of(file, job), own)
+            say(f"{own}: deleted; its pod stops within its grace period")
+            return
+        with progress(f"starting {own}"):
+            submitted = dev_pod.start(
+                file,
+                job,
+                cluster=cluster,
+                context=context,
+                report=_tell,
+                clock=ask.clock(),
+                name=own,
+                image=image,
+                changes=changes_of(set_ or [], []),
+            )
+        for note in submitted.notes:
+            _tell(f"{own}: {note}")
+        try:
+            _wait(submitted)
+            if not detach:
+                kubectl = dev_pod.Kubectl(kubeconfig=kubeconfig, context=context)
+                pod = dev_pod.running_pod(submitted, cluster, kubectl)
+                status = _reach(pod, command, shell=shell, port=port)
+        except KeyboardInterrupt:
+            _tell(f"\n{own} stays; the same command leads back to it, and --stop deletes it")
+            raise typer.Exit(INTERRUPTED if shell or command else 0) from None
+    raise typer.Exit(status)
+
+
+def _connection(file: Path, profile: str | None) -> "AbstractContextManager[operate.Connection]":
+    from ultrascale import operate, plan
+
+    cluster = plan.load(file)
+    operate.refuse_missing_programs()
+    return operate.connect(
+        ask.owner(cluster, profile),
+        cluster,
+        port=None,
+        kubeconfig=None,
+        profile=profile,
+        shared=False,
+        clock=ask.clock(),
+    )
+
+
+def _reach(pod: "DevPod", command: list[str] | None, *, shell: bool, port: int | None) -> int:
+    """Lead to a pod's notebook, or to a shell in it, and return the exit status."""
+    if shell or command:
+        return pod.shell(command or ())
+    notebook = pod.notebook(ask.clock())
+    if notebook.port is None:
+        _tell(f"{pod.job}: no JupyterLab in its image; a shell is opened")
+        return pod.shell()
+    _tell("Ctrl-C closes the port; the pod stays until nobody has used it for long")
+    told = pod.forward(notebook, port=port, clock=ask.clock(), show=typer.echo, report=_tell)
+    _tell(f"{pod.job}: {told}")
+    return 0
+
+
+def _wait(submitted: "SubmittedJob") -> None:
+    from ultrascale.cli.job_views import shown
+
+    with shown() as show:
+        submitted.wait(report=show)
+
+
+def _tell(line: str) -> None:
+    say(line, err=True)

@@ -1,0 +1,395 @@
+"""A person's pod: start it, reach its notebook or a shell in it, and stop it.
+
+`kubectl` forwards the port and attaches the terminal: the API server speaks protocols there that
+change with its versions.
+
+Sources:
+    https://kubernetes.io/docs/reference/kubectl/generated/kubectl_port-forward/
+    https://kubernetes.io/docs/reference/kubectl/generated/kubectl_exec/
+"""
+
+import getpass
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Unpack
+
+from ultrascale import config, jobs
+from ultrascale.cluster_api.identity import same_cluster
+from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.dev.supervisor import STATE, STATE_FOLDER, TOLD
+from ultrascale.documents import look_up, mapping, number, text
+from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.jobs import cancellation, gate, logs
+from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.options import JobOptions
+from ultrascale.jobs.pods import Pod, last_message
+from ultrascale.jobs.status import JobStatus, find_job
+from ultrascale.jobs.submitted import SubmittedJob
+from ultrascale.operate import tunnel
+from ultrascale.operate.clock import Clock, wait
+from ultrascale.operate.signals import command_takes_ctrl_c
+from ultrascale.plan.jobs import namespaces
+
+_INSTALL = "https://kubernetes.io/docs/tasks/tools/#kubectl"
+_READY_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_QUIET_SECONDS = 15.0
+_GONE_MINUTES = 5.0
+# Of its last lines, the warning that holds now.
+_LAST_LINES = 100
+_ENDED_BY_SIGNAL = 128
+_SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash || exec sh")
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubectl:
+    """The program `kubectl`, told of the cluster as its user has told us.
+
+    Attributes:
+        kubeconfig: Kubeconfig; None for its own default, which is ours as well.
+        context: Context of the kubeconfig; None for the current one.
+    """
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    def words(self, *arguments: str) -> list[str]:
+        """Return the command with ``arguments``."""
+        words = ["kubectl"]
+        if self.kubeconfig is not None:
+            words.append(f"--kubeconfig={self.kubeconfig}")
+        if self.context is not None:
+            words.append(f"--context={self.context}")
+        return [*words, *arguments]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notebook:
+    """The program of a person's pod, as its first process tells of it.
+
+    Attributes:
+        port: TCP port on the pod's loopback address; None where shells are all that it has.
+        path: Path of its first page, with the token; `/` of another program than JupyterLab.
+    """
+
+    port: int | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevPod:
+    """A person's pod that runs.
+
+    Attributes:
+        cluster: The cluster.
+        kubectl: How it is reached.
+        job: Its job.
+        namespace: Its namespace.
+        pod: Name of the pod.
+        container: Name of its container.
+    """
+
+    cluster: Cluster
+    kubectl: Kubectl
+    job: str
+    namespace: str
+    pod: str
+    container: str
+
+    def notebook(self, clock: Clock) -> Notebook:
+        """Return the port and the address of its program.
+
+        Raises:
+            ClusterError: Nobody may run commands in the pod, or its first process does not answer.
+        """
+        started = clock.now()
+        words = self._exec("cat", f"{STATE_FOLDER}/{STATE}")
+        while True:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return _notebook(done.stdout)
+            waited = (clock.now() - started).total_seconds()
+            if waited >= _READY_SECONDS or "orbidden" in done.stderr:
+                why = " ".join(done.stderr.split()) or f"status {done.returncode}"
+                raise ClusterError(
+                    f"{self.job}: its pod {self.pod} does not tell of its notebook: {why}; "
+                    f"`ultrascale logs {self.job} -n {self.namespace}` shows what it writes"
+                )
+            clock.sleep(_LOOK_SECONDS)
+
+    def shell(self, command: Sequence[str] = ()) -> int:
+        """Run a shell, or ``command``, in the pod, and return its exit status.
+
+        Its terminal is the caller's, where there is one.
+        """
+        words = self._exec(*(command or _SHELL), interactive=True)
+        with command_takes_ctrl_c():
+            status = subprocess.run(words, check=False).returncode
+        return status if status >= 0 else _ENDED_BY_SIGNAL - status
+
+    def forward(
+        self,
+        notebook: Notebook,
+        *,
+        port: int | None,
+        clock: Clock,
+        show: Report,
+        report: Report,
+    ) -> str:
+        """Keep a local port open that leads to the notebook, and return why the pod has ended.
+
+        It opens the port again where the connection breaks, and passes on what the pod tells: when
+        it stops unless it is used.
+
+        Args:
+            notebook: The notebook; it has a port.
+            port: Local port; None for the notebook's own where it is free, else another.
+            clock: The clock.
+            show: Is called with the address.
+            report: Is called with each line of the pod's for its person.
+
+        Raises:
+            ClusterError: The port cannot be opened, or the API server cannot be reached.
+        """
+        inside = notebook.port or 0
+        local = port or (inside if not tunnel.is_open(inside) else tunnel.free_port())
+        quiet = threading.Event()
+        threading.Thread(target=self._pass_on, args=(report, quiet), daemon=True).start()
+        told = False
+        while True:
+            with self._opened(local, inside, clock) as session:
+                if not told:
+                    show(f"http://127.0.0.1:{local}{notebook.path}")
+                    told = True
+                while session.poll() is None:
+                    # The end of its log is the end of the pod, or of the connection.
+                    if not quiet.wait(_LOOK_SECONDS):
+                        continue
+                    if (ended := self._ended()) is not None:
+                        return ended
+                    clock.sleep(_QUIET_SECONDS)
+            if (ended := self._ended()) is not None:
+                return ended
+            report(f"the connection to pod {self.pod} broke; it is opened again")
+            clock.sleep(_LOOK_SECONDS)
+
+    def _exec(self, *command: str, interactive: bool = False) -> list[str]:
+        options = [f"--namespace={self.namespace}", f"--container={self.container}"]
+        if interactive:
+            options.append("--stdin")
+            if sys.stdin.isatty() and sys.stdout.isatty():
+                options.append("--tty")
+        return self.kubectl.words("exec", self.pod, *options, "--", *command)
+
+    @contextmanager
+    def _opened(self, local: int, inside: int, clock: Clock) -> Generator[tunnel.Process]:
+        """Forward a port, until the block ends.
+
+        Raises:
+            ClusterError: The port does not open; the message has kubectl's own.
+        """
+        if tunnel.is_open(local):
+            raise ClusterError(f"port {local} is taken; name another by --port, or leave it out")
+        words = self.kubectl.words(
+            "port-forward",
+            f"pod/{self.pod}",
+            f"{local}:{inside}",
+            f"--namespace={self.namespace}",
+            "--address=127.0.0.1",
+        )
+        with tempfile.TemporaryFile() as said:
+            # A session of its own, so that Ctrl-C does not reach it first.
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                started = clock.now()
+                while not tunnel.is_open(local):
+                    if process.poll() is not None:
+                        said.seek(0)
+                        why = " ".join(said.read().decode(errors="replace").split())
+                        raise ClusterError(f"{self.job}: no port is forwarded to its pod: {why}")
+                    if (clock.now() - started).total_seconds() >= _READY_SECONDS:
+                        raise ClusterError(f"port {local} was not open within a minute; try again")
+                    clock.sleep(_LOOK_SECONDS / 10)
+                yield process
+            finally:
+                tunnel.end(process)
+
+    def _pass_on(self, report: Report, quiet: threading.Event) -> None:
+        choice = logs.Choice(container=self.container, tail=_LAST_LINES)
+        try:
+            for line in logs.lines(self.cluster, self.namespace, self.job, choice, follow=True):
+                if line.startswith(TOLD):
+                    report(line.removeprefix(TOLD))
+        except ClusterError:
+            return  # The port tells whether the pod or the connection is gone.
+        finally:
+            quiet.set()
+
+    def _ended(self) -> str | None:
+        """Return why the pod has ended; None while it runs."""
+        found = find_job(self.cluster, self.namespace, self.job)
+        if found is None:
+            return "it was stopped"
+        if any(pod.name == self.pod and pod.state == "running" for pod in found.pods):
+            return None
+        if found.state.result is None:
+            return "its pod is gone, and another one takes its place; run the command again"
+        return last_words(self.cluster, self.namespace, found)
+
+
+def refuse_missing_kubectl() -> None:
+    """Refuse to start without `kubectl`.
+
+    Raises:
+        ClusterError: It is not installed. The message links its installation guide.
+    """
+    if shutil.which("kubectl") is None:
+        raise ClusterError(f"kubectl: not installed, or not on PATH; see {_INSTALL}")
+
+
+def own_name(template: str) -> str:
+    """Return the name of this user's pod from a template: each person has one of their own."""
+    user = re.sub(r"[^a-z0-9]+", "-", getpass.getuser().lower()).strip("-") or "me"
+    return f"{template}-{user}"[: config.LONGEST_JOB_NAME].rstrip("-")
+
+
+def start(
+    file: Path,
+    template: str,
+    *,
+    cluster: Cluster,
+    context: str | None,
+    report: Report,
+    clock: Clock,
+    **options: Unpack[JobOptions],
+) -> SubmittedJob:
+    """Send a person's pod, or return the one that runs already.
+
+    One of the same name that has ended is replaced.
+
+    Args:
+        file: The cluster file.
+        template: Name of one of its `jobs`, of kind `dev`.
+        cluster: The cluster.
+        context: Context of the kubeconfig; None where it is the current one, which is checked.
+        report: Is called with each step.
+        clock: The clock.
+        options: Options of `submit`; ``name`` is that of the pod.
+
+    Raises:
+        ConfigError: The job or the cluster file has mistakes.
+        QuestionError: The job is of another kind.
+        ClusterError: The cluster refuses it, or lacks something.
+    """
+    if context is None:
+        same_cluster(file, cluster)
+    options["account"] = options.get("account") or cluster.account
+    manifests = jobs.prepare(file, template, now=datetime.now(UTC), **options)
+    if manifests.kind != "dev":
+        raise QuestionError(
+            [f"{template}: a job of kind {manifests.kind}; `ultrascale submit {file} {template}`"]
+        )
+    running = find_job(cluster, manifests.namespace, manifests.name)
+    if running is not None and running.state.result is None:
+        report(f"{manifests.name} is there already, and is left as it is")
+        return SubmittedJob(manifests=manifests, notes=(), _cluster=cluster)
+    if running is not None:
+        report(f"{manifests.name} has ended: {last_words(cluster, manifests.namespace, running)}")
+        _replace(cluster, manifests, clock)
+    notes = (*manifests.notes, *gate.send(cluster, manifests, report))
+    return SubmittedJob(manifests=manifests, notes=notes, _cluster=cluster)
+
+
+def namespace_of(file: Path, template: str) -> str:
+    """Return the namespace of the pods from a template.
+
+    Raises:
+        ConfigError: The cluster file has mistakes.
+        QuestionError: It has no such job of kind `dev`.
+    """
+    cluster = config.load(file)
+    job = cluster.jobs.get(template)
+    if not isinstance(job, config.DevJob):
+        known = [name for name, each in cluster.jobs.items() if isinstance(each, config.DevJob)]
+        raise QuestionError([f"{template}: no job of kind dev; {config.near(template, known)}"])
+    return namespaces.namespace_of(cluster, template, job)
+
+
+def running_pod(submitted: SubmittedJob, cluster: Cluster, kubectl: Kubectl) -> DevPod:
+    """Return the pod of a job that is up.
+
+    Raises:
+        ClusterError: None of its pods runs.
+    """
+    found = submitted.status()
+    pod = next((each for each in found.pods if each.state == "running"), None)
+    if pod is None:
+        told = last_words(cluster, submitted.namespace, found)
+        raise ClusterError(f"{submitted.name}: its pod does not run: {told}")
+    return DevPod(
+        cluster=cluster,
+        kubectl=kubectl,
+        job=submitted.name,
+        namespace=submitted.namespace,
+        pod=pod.name,
+        container=submitted.manifests.container,
+    )
+
+
+def last_words(cluster: Cluster, namespace: str, found: JobStatus) -> str:
+    """Return why a person's pod has ended, in its own words where it left any."""
+    for pod in reversed(found.pods):
+        if told := _message(cluster, namespace, pod):
+            return told
+    return found.state.reason or found.state.phase.lower()
+
+
+def stop(cluster: Cluster, namespace: str, name: str) -> None:
+    """Delete a person's pod.
+
+    Raises:
+        ClusterError: There is none of that name, or it cannot be deleted.
+    """
+    cancellation.cancel(cluster, namespace, cancellation.objects_of(cluster, namespace, name))
+
+
+def _message(cluster: Cluster, namespace: str, pod: Pod) -> str:
+    manifest = cluster.find(POD.path(namespace, pod.name))
+    return last_message(manifest, container=pod.container).strip() if manifest else ""
+
+
+def _replace(cluster: Cluster, manifests: JobManifests, clock: Clock) -> None:
+    namespace, name = manifests.namespace, manifests.name
+    stop(cluster, namespace, name)
+
+    def look() -> str:
+        gone = find_job(cluster, namespace, name) is None
+        return "" if gone else f"{name} is being deleted"
+
+    wait(clock, look, minutes=_GONE_MINUTES, every=_LOOK_SECONDS, say=lambda _: None)
+
+
+def _notebook(told: str) -> Notebook:
+    state = mapping(json.loads(told))
+    port = number(state, "port") or None
+    path = f"/lab?token={text(state, 'token')}" if look_up(state, "notebook") is True else "/"
+    return Notebook(port=port, path=path)
