@@ -123,21 +123,23 @@ class ManifestApplier(Construct):
 
         Args:
             id: Construct id. As with `apply`, it must never change.
-            repository: Where the chart is, ``oci://REGISTRY/PATH/NAME``. The release has its name.
+            repository: Where the chart is, ``oci://REGISTRY/PATH/NAME``, or ``https://HOST/PATH/NAME``
+                with the URL of a Helm repository before the name. The release has its name.
             version: Version of the chart.
             namespace: Namespace of the release, which must exist.
             values: The chart's values, without tokens; one that is None takes the chart's own away.
             retain: Leave the release alone when it leaves the template or the stack is deleted.
             wait: Let what follows wait until its pods are ready, and fail where they are not.
         """
-        name = repository.rpartition("/")[2]
+        index, _, name = repository.rpartition("/")
         resource = eks.HelmChart(
             self,
             id,
             cluster=self._cluster,
             chart=name,
             release=name,
-            repository=repository,
+            # Helm asks a registry for the chart by its whole name, and a repository for its index.
+            repository=repository if repository.startswith("oci://") else index,
             version=version,
             namespace=namespace,
             create_namespace=False,

@@ -12,15 +12,24 @@ from hashlib import sha256
 
 from ultrascale import yaml_writer
 from ultrascale.plan import names
-from ultrascale.plan.model import ControllerPlan, KueuePlan
+from ultrascale.plan.model import KueuePlan
+from ultrascale_constructs.chart_values import (
+    PRIORITY,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+    image_values,
+    kept_apart,
+    resources_of,
+    spread_over,
+)
 
 _KUEUE, _JOBSET = "kueue", "jobset"
 _NAME_LABEL = "app.kubernetes.io/name"
+_LABELS = {_NAME_LABEL: _KUEUE}
 # The names by which the chart calls the Service and the Secret of Kueue's webhooks.
 _WEBHOOK_SERVICE, _WEBHOOK_SECRET = "kueue-webhook-service", "kueue-webhook-server-cert"
 # Of the digest of a chart.
 _DIGITS = 10
-_SYSTEM_TOLERATIONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 
 
 def kueue_values(plan: KueuePlan) -> dict[str, object]:
@@ -36,15 +45,15 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
             },
             "manager": {
                 # The API server asks it about every job that is made.
-                "priorityClassName": "system-cluster-critical",
-                "image": _image(plan.image),
-                "resources": _resources(plan.manager),
+                "priorityClassName": PRIORITY,
+                "image": {**image_values(plan.image), "pullPolicy": "IfNotPresent"},
+                "resources": resources_of(plan.manager),
             },
-            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
-            "tolerations": _SYSTEM_TOLERATIONS,
+            "nodeSelector": SYSTEM_NODES,
+            "tolerations": SYSTEM_TOLERATIONS,
             "topologySpreadConstraints": [
-                _spread(names.HOSTNAME_LABEL, "DoNotSchedule"),
-                _spread(names.ZONE_LABEL, "ScheduleAnyway"),
+                spread_over(names.HOSTNAME_LABEL, "DoNotSchedule", _LABELS),
+                spread_over(names.ZONE_LABEL, "ScheduleAnyway", _LABELS),
             ],
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
         },
@@ -125,20 +134,14 @@ def jobset_values(plan: KueuePlan) -> dict[str, object]:
     """Return the values of the chart `jobset`, which has none for a priority class."""
     controller = plan.jobset_manager
     return {
-        "image": _image(plan.jobset_image),
+        "image": {**image_values(plan.jobset_image), "pullPolicy": "IfNotPresent"},
         "controller": {
             "replicas": controller.replicas,
             "clientConnection": {"qps": controller.client_qps, "burst": controller.client_burst},
-            "resources": _resources(controller),
-            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
-            "tolerations": _SYSTEM_TOLERATIONS,
-            "affinity": {
-                "podAntiAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": _apart(
-                        names.HOSTNAME_LABEL, names.ZONE_LABEL
-                    )
-                }
-            },
+            "resources": resources_of(controller),
+            "nodeSelector": SYSTEM_NODES,
+            "tolerations": SYSTEM_TOLERATIONS,
+            "affinity": kept_apart({_NAME_LABEL: _JOBSET}),
             "podDisruptionBudget": {"enabled": True, "minAvailable": 1},
         },
     }
@@ -171,43 +174,4 @@ def certificate_released(plan: KueuePlan) -> Sequence[Mapping[str, object]]:
     return [
         {"op": "add", "path": "/metadata/annotations/ultrascale.dev~1chart", "value": digest},
         {"op": "add", "path": "/metadata/managedFields", "value": [owner]},
-    ]
-
-
-def _image(reference: str) -> dict[str, str]:
-    name, at, digest = reference.partition("@")
-    repository, _, tag = name.rpartition(":")
-    # The charts write a colon and the tag behind the repository, whatever the tag holds.
-    tag = f"{tag}{at}{digest}"
-    return {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
-
-
-def _resources(plan: ControllerPlan) -> dict[str, object]:
-    """Return requests and limits; a limit of CPU that is null takes the chart's own away."""
-    return {
-        "requests": {"cpu": plan.cpu, "memory": plan.memory},
-        "limits": {"cpu": None, "memory": plan.memory},
-    }
-
-
-def _spread(key: str, otherwise: str) -> dict[str, object]:
-    return {
-        "maxSkew": 1,
-        "topologyKey": key,
-        "whenUnsatisfiable": otherwise,
-        "labelSelector": {"matchLabels": {_NAME_LABEL: _KUEUE}},
-    }
-
-
-def _apart(*keys: str) -> Sequence[Mapping[str, object]]:
-    """Return terms that keep the controller's pods apart, the first of the keys first."""
-    return [
-        {
-            "weight": 100 // place,
-            "podAffinityTerm": {
-                "topologyKey": key,
-                "labelSelector": {"matchLabels": {_NAME_LABEL: _JOBSET}},
-            },
-        }
-        for place, key in enumerate(keys, start=1)
     ]

@@ -55,6 +55,7 @@ from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
 from ultrascale_k8s.output_access import OutputAccessChart
 from ultrascale_k8s.queue_access import QueueAccessChart
 from ultrascale_k8s.scheduling import PriorityClassesChart, QueueChart
+from ultrascale_k8s.serving import ServingControllersChart
 from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
@@ -169,6 +170,17 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield from _access(app, plan)
     yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
     yield from _volcano(app, plan)
+    yield from _controllers(app, plan)
+    if plan.backend is not None:
+        chart = BackendChart(
+            app, "backend", plan=plan.backend, job_ranges=plan.network_policies.ranges
+        )
+        yield PlatformChart(chart=chart, retained=False)
+        yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
+
+
+def _controllers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    """Yield what controllers need that later stacks install by Helm."""
     if plan.kueue is not None:
         # Where Kueue is left running, its webhooks must be reached, or no job could be made.
         ingress = QueueingIngressChart(app, "queueing-ingress")
@@ -178,12 +190,10 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=certificate, retained=True)
         gate = QueueGateChart(app, "queue-gate", plan=plan.kueue)
         yield PlatformChart(chart=gate, retained=False)
-    if plan.backend is not None:
-        chart = BackendChart(
-            app, "backend", plan=plan.backend, job_ranges=plan.network_policies.ranges
-        )
-        yield PlatformChart(chart=chart, retained=False)
-        yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
+    if plan.serving is not None:
+        # The charts stay, and their webhooks must be reached.
+        controllers = ServingControllersChart(app, "serving-controllers", plan=plan.serving)
+        yield PlatformChart(chart=controllers, retained=True)
 
 
 def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:

@@ -174,6 +174,10 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
                 charts=charts.platform,
                 placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
             )
+        case "serving-controllers":
+            from ultrascale_stacks.serving import ServingStack
+
+            return ServingStack(app, name, plan=plan, cluster=cluster.context)
         case "scheduling":
             from ultrascale_stacks.scheduling import SchedulingStack
 

@@ -1,19 +1,22 @@
 """Images that Helm charts bring with the values that this product gives them.
 
 No value of ours turns on another container of these charts: Kueue's dashboard is off by default,
-the others have one container. `tests/mirror/test_chart_images.py` holds a chart's source against
-its row by `helm template`, as done with Karpenter 1.14.1, Kueue 0.19.2 and JobSet 0.12.0.
+KEDA has three programs, the others have one container. `tests/mirror/test_chart_images.py` holds a
+chart's source against its row by `helm template`, as done with Karpenter 1.14.1, Kueue 0.19.2,
+JobSet 0.12.0, LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
 
 Sources:
     https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/templates/deployment.yaml
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/charts/kueue/templates/manager/manager.yaml
     https://github.com/kubernetes-sigs/jobset/blob/v0.12.0/charts/jobset/templates/controller/deployment.yaml
+    https://github.com/kubernetes-sigs/lws/blob/v0.10.0/charts/lws/templates/manager/deployment.yaml
+    https://github.com/kedacore/charts/tree/1444d00/keda/templates
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog import jobset, karpenter, kueue
+from ultrascale.catalog import jobset, karpenter, keda, kueue, leaderworkerset
 from ultrascale.errors import CatalogError
 
 _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -23,6 +26,8 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         karpenter.CHART: (f"{karpenter.CONTROLLER_IMAGE}:",),
         kueue.CHART: (f"{kueue.IMAGE}:v",),
         jobset.CHART: (f"{jobset.IMAGE}:v",),
+        leaderworkerset.CHART: (f"{leaderworkerset.IMAGE}:v",),
+        keda.CHART: tuple(f"{image}:" for image in keda.IMAGES),
     }
 )
 
@@ -31,14 +36,16 @@ def chart_images(chart: str, version: str) -> tuple[str, ...]:
     """Return the images that a chart brings.
 
     Args:
-        chart: Its location, ``oci://HOST/PATH``, as its publisher has it.
+        chart: Its location as its publisher has it, ``oci://HOST/PATH`` or ``https://HOST/PATH``;
+            the part before the path does not matter.
         version: Its version, which completes the tags.
 
     Raises:
         CatalogError: The images of that chart are not known.
     """
+    known = {location.partition("://")[2]: images for location, images in _IMAGES.items()}
     try:
-        return tuple(f"{image}{version}" for image in _IMAGES[chart])
+        return tuple(f"{image}{version}" for image in known[chart.partition("://")[2]])
     except KeyError:
         message = f"no list of the images of {chart}; add it to ultrascale/catalog/chart_images.py"
         raise CatalogError(message) from None

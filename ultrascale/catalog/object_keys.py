@@ -80,6 +80,8 @@ _OWNERS = (
     # The name of a pod's PodGroup, by Volcano.
     Owner("scheduling.k8s.io", "Volcano", _LEAVE_OUT),
     Owner("jobset.sigs.k8s.io", "JobSet", _LEAVE_OUT),
+    Owner("leaderworkerset.sigs.k8s.io", "LeaderWorkerSet", _LEAVE_OUT),
+    Owner("keda.sh", "KEDA", "leave it out: autoscale of the service says it"),
     Owner("batch.kubernetes.io", "Kubernetes' Job", _LEAVE_OUT),
     Owner("kubeflow.org", "Kubeflow's training operator", _LEAVE_OUT),
     Owner("sagemaker.amazonaws.com", "HyperPod", _LEAVE_OUT),

@@ -32,7 +32,11 @@ from ultrascale.plan.model import (
     ScalePlan,
     ScoringPlan,
 )
-from ultrascale.plan.namespaces import plan_namespaces, plan_team_namespaces
+from ultrascale.plan.namespaces import (
+    plan_namespaces,
+    plan_team_namespaces,
+    scaled_namespaces,
+)
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
@@ -68,6 +72,7 @@ from ultrascale.plan.pools.scaling import (
 from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.services import plan_services
+from ultrascale.plan.serving import plan_serving
 from ultrascale.plan.storage import (
     plan_buckets,
     plan_existing_buckets,
@@ -230,6 +235,7 @@ def assemble(
         dcgm=plan_dcgm_exporter(pools),
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
+        serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=[each.claim for each in volumes], kueue=kueue),
         services=plan_services(

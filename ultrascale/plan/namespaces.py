@@ -1,10 +1,17 @@
 """The namespaces of the platform, and which of them jobs run in."""
 
+from collections.abc import Mapping
+
 from ultrascale import config
 from ultrascale.catalog import training_operator
 from ultrascale.plan import names
 from ultrascale.plan.model import IngressPlan, NamespacePlan
+from ultrascale.plan.serving import controllers_of
 
+_NAMESPACES_OF_SERVING: Mapping[config.ServingController, str] = {
+    "keda": names.KEDA_NAMESPACE,
+    "leader-worker-set": names.LWS_NAMESPACE,
+}
 # The operator starts and watches the processes of a job through the agent in each of its pods.
 _AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_operator.AGENT_PORT)
 
@@ -21,6 +28,10 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     if cluster.scheduling.engine == "kueue":
         controllers = (names.JOBSET_NAMESPACE, names.KUEUE_NAMESPACE)
         plans += [NamespacePlan(name=name, pod_security="restricted") for name in controllers]
+    plans += [
+        NamespacePlan(name=_NAMESPACES_OF_SERVING[controller], pod_security="restricted")
+        for controller in controllers_of(cluster)
+    ]
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))
     if cluster.backend is not None:
@@ -47,6 +58,14 @@ def training_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
     named = {names.TRAINING_NAMESPACE, *(claim.namespace for claim in claims if claim is not None)}
     teams = team_namespaces(cluster)
     return (*sorted(named - {*teams}), *teams)
+
+
+def scaled_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces in which KEDA scales services; none: in all.
+
+    Its chart binds rights in each, and HyperPod makes those of teams only after it.
+    """
+    return () if team_namespaces(cluster) else training_namespaces(cluster)
 
 
 def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:

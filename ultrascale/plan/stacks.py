@@ -25,6 +25,7 @@ LayerId = Literal[
     "image-cache",
     "backend",
     "platform",
+    "serving-controllers",
     "scheduling",
     "karpenter",
     "node-pools",
@@ -199,10 +200,17 @@ LAYERS: Mapping[LayerId, Layer] = {
             "backend",
         ),
     ),
+    # Like Kueue, these run on system nodes, in namespaces and behind policies of the platform.
+    "serving-controllers": Layer(
+        exists=lambda plan: plan.serving is not None,
+        after=("network", "cluster", "platform"),
+    ),
     # Kueue and JobSet run on system nodes, in namespaces and behind policies of the platform.
     "scheduling": Layer(
         exists=lambda plan: plan.kueue is not None,
         after=("network", "cluster", "platform"),
+        # Kueue looks for the kinds of jobs as it starts.
+        after_if={"serving-controllers": lambda plan: plan.serving is not None},
     ),
     "karpenter": Layer(
         exists=lambda plan: plan.karpenter is not None,

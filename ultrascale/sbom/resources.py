@@ -95,7 +95,9 @@ def _layer(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
 
 def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     version, location = text(properties, "Version"), text(properties, "Repository")
-    if plan.mirror is not None:
+    if not location.startswith("oci://"):
+        location = f"{location}/{text(properties, 'Chart')}"
+    elif plan.mirror is not None:
         location = plan.mirror.published(location)
     for image in chart_images(location, version):
         yield pulled_image(image, plan, used_by="")

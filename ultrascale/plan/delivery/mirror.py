@@ -15,6 +15,7 @@ from ultrascale.plan.model import (
     ClusterPlan,
     HyperPodChartPlan,
     MirrorPlan,
+    ServingControllersPlan,
 )
 
 
@@ -74,8 +75,33 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             jobset_image=mirror.reference(kueue.jobset_image),
         )
     return replace(
-        plan, karpenter=karpenter, kueue=kueue, hyperpod_chart=_hyperpod_chart(plan, mirror)
+        plan,
+        karpenter=karpenter,
+        kueue=kueue,
+        serving=_serving(plan.serving, mirror),
+        hyperpod_chart=_hyperpod_chart(plan, mirror),
     )
+
+
+def _serving(
+    serving: ServingControllersPlan | None, mirror: MirrorPlan
+) -> ServingControllersPlan | None:
+    if serving is None:
+        return None
+    keda, groups = serving.keda, serving.leader_worker_set
+    if keda is not None:
+        keda = replace(
+            keda,
+            chart=mirror.chart(keda.chart),
+            operator_image=mirror.reference(keda.operator_image),
+            metrics_image=mirror.reference(keda.metrics_image),
+            webhooks_image=mirror.reference(keda.webhooks_image),
+        )
+    if groups is not None:
+        groups = replace(
+            groups, chart=mirror.chart(groups.chart), image=mirror.reference(groups.image)
+        )
+    return ServingControllersPlan(keda=keda, leader_worker_set=groups)
 
 
 def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan | None:

@@ -189,6 +189,7 @@ from ultrascale.plan.model.services import (
     ServiceDemandPlan,
     ServingPlan,
 )
+from ultrascale.plan.model.serving import KedaPlan, LeaderWorkerSetPlan, ServingControllersPlan
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
 from ultrascale.plan.model.storage import (
     BucketNamePlan,
@@ -275,12 +276,14 @@ __all__ = [
     "JobPlan",
     "KarpenterPlan",
     "KarpenterScale",
+    "KedaPlan",
     "KeyAccess",
     "KeyGrantPlan",
     "KeyPolicyPlan",
     "KeyUse",
     "KeysPlan",
     "KueuePlan",
+    "LeaderWorkerSetPlan",
     "LinePlan",
     "LoadGroup",
     "LoadNeed",
@@ -354,6 +357,7 @@ __all__ = [
     "ServerlessCapacity",
     "ServiceDemandPlan",
     "ServiceNeeds",
+    "ServingControllersPlan",
     "ServingPlan",
     "SizedBy",
     "SpendNeeds",

@@ -40,6 +40,7 @@ from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import ServiceDemandPlan
+from ultrascale.plan.model.serving import ServingControllersPlan
 from ultrascale.plan.model.storage import (
     BucketPlan,
     ClaimPlan,
@@ -166,6 +167,7 @@ class ClusterPlan:
         dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
         volcano: Gang scheduler, if asked for.
         kueue: Queueing by Kueue, with JobSet, if asked for.
+        serving: Controllers of services; None where none is needed.
         placement: How long gangs take to be placed by network topology; None where they are not.
         saves: Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
         services: Services of the file, and the nodes that they take.
@@ -229,6 +231,7 @@ class ClusterPlan:
     dcgm: DevicePluginPlan | None
     volcano: VolcanoPlan | None
     kueue: KueuePlan | None
+    serving: ServingControllersPlan | None
     placement: PlacementPlan | None
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]

@@ -193,8 +193,8 @@ class MirrorPlan:
         return f"{self.location}/{host.replace(':', '_')}/{rest}"
 
     def chart(self, repository: str) -> str:
-        """Return where a chart comes from instead of ``repository``, ``oci://HOST/PATH``."""
-        return f"oci://{self.location}/{repository.removeprefix('oci://')}"
+        """Return where a chart comes from instead of ``repository``, a URL."""
+        return f"oci://{self.location}/{repository.partition('://')[2]}"
 
     def digest(self, image: str) -> str | None:
         """Return the digest of ``image``: its own, or the recorded one; None where neither is."""

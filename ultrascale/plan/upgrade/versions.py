@@ -4,9 +4,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.catalog import addons, eks, jobset, karpenter, kueue, upgrades, versions
+from ultrascale.catalog import (
+    addons,
+    eks,
+    jobset,
+    karpenter,
+    keda,
+    kueue,
+    leaderworkerset,
+    upgrades,
+    versions,
+)
 from ultrascale.errors import CatalogError
-from ultrascale.plan.model import AddonPlan, ClusterPlan
+from ultrascale.plan.model import AddonPlan, ClusterPlan, ServingControllersPlan
 
 State = Literal["changes", "stays", "unknown", "blocks"]
 
@@ -87,6 +97,8 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     if plan.kueue is not None:
         yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
         yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
+    if plan.serving is not None:
+        yield from _serving(plan.serving, then)
     if plan.hyperpod is not None:
         yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
     if plan.cluster_autoscaler is not None:
@@ -96,8 +108,22 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if any((plan.karpenter, plan.kueue, plan.hyperpod_chart)):
+    if any((plan.karpenter, plan.kueue, plan.serving, plan.hyperpod_chart)):
         yield _helm(then)
+
+
+def _serving(plan: ServingControllersPlan, then: str) -> Iterator[VersionChange]:
+    groups = plan.leader_worker_set
+    if groups is not None:
+        latest = leaderworkerset.LATEST_KUBERNETES_VERSION
+        yield _up_to("LeaderWorkerSet", groups.version, latest, then)
+    if plan.keda is not None:
+        # Its chart is tested on the three minors before it came out: no promise ends there.
+        note = f"tested up to {keda.LATEST_KUBERNETES_VERSION}"
+        version = plan.keda.version
+        late = upgrades.minor(then) > upgrades.minor(keda.LATEST_KUBERNETES_VERSION)
+        state: State = "unknown" if late else "stays"
+        yield VersionChange(name="KEDA", now=version, then=version, state=state, note=note)
 
 
 def _karpenter(version: str, now: str, then: str) -> VersionChange:

@@ -1,0 +1,62 @@
+"""Parts of the values of charts that run controllers on system nodes."""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale.plan import names
+from ultrascale.plan.model import ControllerPlan
+
+SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
+SYSTEM_TOLERATIONS: Sequence[Mapping[str, str]] = [
+    {"key": "CriticalAddonsOnly", "operator": "Exists"}
+]
+# Users' pods of higher priority could take the place of a controller's otherwise.
+PRIORITY = "system-cluster-critical"
+
+
+def image_values(reference: str) -> dict[str, str]:
+    """Return the repository and the tag of an image; the tag holds the digest as well.
+
+    The charts write a colon and the tag behind the repository, whatever the tag holds.
+    """
+    name, at, digest = reference.partition("@")
+    repository, _, tag = name.rpartition(":")
+    return {"repository": repository, "tag": f"{tag}{at}{digest}"}
+
+
+def resources_of(plan: ControllerPlan) -> dict[str, object]:
+    """Return requests and limits; a limit of CPU that is null takes the chart's own away."""
+    return {
+        "requests": {"cpu": plan.cpu, "memory": plan.memory},
+        "limits": {"cpu": None, "memory": plan.memory},
+    }
+
+
+def spread_over(key: str, otherwise: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """Return the constraint that spreads pods over the values of a label of their nodes.
+
+    Args:
+        key: The label of nodes.
+        otherwise: What the scheduler does where it cannot: ``DoNotSchedule``, ``ScheduleAnyway``.
+        labels: Labels of the pods.
+    """
+    return {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": otherwise,
+        "labelSelector": {"matchLabels": {**labels}},
+    }
+
+
+def kept_apart(labels: Mapping[str, str]) -> dict[str, object]:
+    """Return the affinity that keeps pods on nodes, then in zones, of their own where it can."""
+    terms = [
+        {
+            "weight": 100 // place,
+            "podAffinityTerm": {
+                "topologyKey": key,
+                "labelSelector": {"matchLabels": {**labels}},
+            },
+        }
+        for place, key in enumerate((names.HOSTNAME_LABEL, names.ZONE_LABEL), start=1)
+    ]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}

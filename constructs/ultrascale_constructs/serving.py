@@ -1,0 +1,121 @@
+"""Values of the charts of KEDA and LeaderWorkerSet.
+
+Sources:
+    https://github.com/kedacore/charts/blob/1444d00/keda/values.yaml
+    https://github.com/kubernetes-sigs/lws/blob/v0.10.0/charts/lws/values.yaml
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ultrascale.plan import names
+from ultrascale.plan.model import KedaPlan, LeaderWorkerSetPlan
+from ultrascale_constructs.chart_values import (
+    PRIORITY,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+    image_values,
+    kept_apart,
+    resources_of,
+    spread_over,
+)
+
+# Its programs, as each part of the values calls them.
+_OPERATOR, _METRICS, _WEBHOOKS = "operator", "metricServer", "webhooks"
+
+
+def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
+    """Return the values of the chart `keda`.
+
+    Args:
+        plan: KEDA.
+        cluster_name: Name of the cluster, which its messages carry.
+    """
+    rates = {
+        "kube-api-qps": str(plan.operator.client_qps),
+        "kube-api-burst": str(plan.operator.client_burst),
+    }
+    return {
+        "clusterName": cluster_name,
+        # Helm would delete the definitions with the release, and every service's rule with them.
+        "crds": {"additionalAnnotations": {"helm.sh/resource-policy": "keep"}},
+        "image": {
+            "keda": _image(plan.operator_image),
+            "metricsApiServer": _image(plan.metrics_image),
+            "webhooks": _image(plan.webhooks_image),
+            "pullPolicy": "IfNotPresent",
+        },
+        "watchNamespace": ",".join(plan.namespaces),
+        "operator": {"replicaCount": plan.operator.replicas},
+        "metricsServer": {"replicaCount": plan.server.replicas},
+        "webhooks": {"replicaCount": plan.server.replicas},
+        "resources": {
+            _OPERATOR: resources_of(plan.operator),
+            _METRICS: resources_of(plan.server),
+            _WEBHOOKS: resources_of(plan.server),
+        },
+        "podDisruptionBudget": {
+            part: {"minAvailable": 1} for part in (_OPERATOR, _METRICS, _WEBHOOKS)
+        },
+        # A system node may have no room for one more of them.
+        "upgradeStrategy": {
+            part: {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+            }
+            for part in (_OPERATOR, "metricsApiServer", _WEBHOOKS)
+        },
+        "topologySpreadConstraints": {
+            part: _spread(app)
+            for part, app in (
+                (_OPERATOR, names.KEDA_OPERATOR),
+                ("metricsServer", names.KEDA_METRICS_SERVER),
+                (_WEBHOOKS, names.KEDA_WEBHOOKS),
+            )
+        },
+        "priorityClassName": PRIORITY,
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "rbac": {
+            # The chart's own rule allows every kind of every group.
+            "scaledRefKinds": [{"apiGroup": "leaderworkerset.x-k8s.io", "kind": "leaderworkersets"}]
+        },
+        # Services say what they do to anybody who may reach them.
+        "permissions": {
+            _OPERATOR: {"restrict": {"secret": True}},
+            _METRICS: {"restrict": {"secret": True}},
+        },
+        "extraArgs": {"keda": rates},
+    }
+
+
+def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
+    """Return the values of the chart `lws`."""
+    return {
+        "replicaCount": plan.manager.replicas,
+        "image": {"manager": {**image_values(plan.image), "pullPolicy": "IfNotPresent"}},
+        # The namespace demands it, and the chart leaves it out.
+        "podSecurityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "resources": resources_of(plan.manager),
+        "priorityClassName": PRIORITY,
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "affinity": kept_apart({"app.kubernetes.io/name": "lws"}),
+    }
+
+
+def _image(reference: str) -> dict[str, str]:
+    """Return an image as KEDA's chart names it: the registry on its own."""
+    values = image_values(reference)
+    registry, _, repository = values["repository"].partition("/")
+    return {"registry": registry, "repository": repository, "tag": values["tag"]}
+
+
+def _spread(app: str) -> Sequence[Mapping[str, object]]:
+    labels = {names.KEDA_APP_LABEL: app}
+    return [
+        spread_over(names.HOSTNAME_LABEL, "DoNotSchedule", labels),
+        spread_over(names.ZONE_LABEL, "ScheduleAnyway", labels),
+    ]

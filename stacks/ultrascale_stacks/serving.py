@@ -1,0 +1,61 @@
+"""KEDA and LeaderWorkerSet, the controllers of services."""
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.platform import ManifestApplier
+from ultrascale_constructs.serving import keda_values, leader_worker_set_values
+from ultrascale_stacks.deployment import stack_properties
+
+
+class ServingStack(Stack):
+    """Installs the charts.
+
+    Both stay when the stack goes: replicas of several nodes and rules of scaling would go with
+    their definitions, or wait for finalizers that nobody takes away any more.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        cluster: ClusterContext,
+    ) -> None:
+        """Define the stack.
+
+        Args:
+            scope: Parent.
+            id: Name of the stack.
+            plan: The cluster.
+            cluster: The same, as its constructs refer to it.
+        """
+        super().__init__(scope, id, **stack_properties(plan))
+        serving = plan.serving
+        assert serving is not None, "a cluster without such controllers has no such stack"
+        charts = ManifestApplier(self, "Charts", cluster=cluster)
+        if serving.leader_worker_set is not None:
+            charts.install_chart(
+                "LeaderWorkerSet",
+                repository=serving.leader_worker_set.chart,
+                version=serving.leader_worker_set.version,
+                namespace=names.LWS_NAMESPACE,
+                values=leader_worker_set_values(serving.leader_worker_set),
+                retain=True,
+                # Its webhooks judge every pod of a replica, and Kueue looks for its kind.
+                wait=True,
+            )
+        if serving.keda is not None:
+            charts.install_chart(
+                "Keda",
+                repository=serving.keda.chart,
+                version=serving.keda.version,
+                namespace=names.KEDA_NAMESPACE,
+                values=keda_values(serving.keda, cluster_name=plan.name),
+                retain=True,
+                wait=True,
+            )
