@@ -18,7 +18,7 @@ _API_GROUPS = frozenset(
         *("discovery.k8s.io", "ebs.csi.aws.com", "efs.csi.aws.com", "eks.amazonaws.com"),
         *("flow.volcano.sh", "fsx.csi.aws.com", "helm.sh", "jobset.sigs.k8s.io"),
         *("jobset.x-k8s.io", "k8s.amazonaws.com", "k8s.io", "karpenter.k8s.aws"),
-        *("karpenter.sh", "kubeflow.org", "kubernetes.io", "kueue.x-k8s.io"),
+        *("karpenter.sh", "keda.sh", "kubeflow.org", "kubernetes.io", "kueue.x-k8s.io"),
         *("leaderworkerset.sigs.k8s.io", "leaderworkerset.x-k8s.io", "meta.k8s.io"),
         *("metrics.k8s.io", "networking.k8s.aws", "networking.k8s.io", "node.eks.aws"),
         *("node.kubernetes.io", "nodeinfo.volcano.sh", "nvidia.com"),

@@ -255,6 +255,8 @@ def _left_out() -> list[str]:
         names.SYSTEM_NAMESPACE,
         names.VOLCANO_NAMESPACE,
         names.JOBSET_NAMESPACE,
+        names.KEDA_NAMESPACE,
+        names.LWS_NAMESPACE,
         names.KUEUE_NAMESPACE,
         hyperpod_chart.AGENT_NAMESPACE,
     }
