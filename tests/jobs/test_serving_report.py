@@ -20,6 +20,7 @@ from ultrascale.plan.model import Figure, ServiceNeeds
 NEEDS = ServiceNeeds(
     service="chat",
     pools=("train",),
+    is_bound=False,
     figures={"usd_per_hour_share": Figure(id="", value=7.2, unit="USD per hour", formula="a node")},
 )
 

@@ -321,22 +321,22 @@ def _services(rows: Sequence[ServiceNeeds], box: Box) -> Table:
     titles = [title for title, _ in _SERVICES.values()]
     table = _table(box, "service", "on", numbers=[*titles, "tokens/s", "of a node"])
     for row in rows:
-        cells = [_from_to(row.figures, key, places) for key, (_, places) in _SERVICES.items()]
+        cells = [_from_to(row, key, places) for key, (_, places) in _SERVICES.items()]
         speed = row.figures["tokens_per_second"]
         cells.append("" if speed.value is None else cell(speed, places=1))
-        table.add_row(
-            row.service, ", ".join(row.pools), *cells, cell(row.figures["share"], places=2)
-        )
+        cells.append(cell(row.figures["share"], places=2))
+        table.add_row(row.service, ", ".join(row.pools), *cells)
     return table
 
 
-def _from_to(figures: Figures, key: str, places: int) -> str:
+def _from_to(row: ServiceNeeds, key: str, places: int) -> str:
     """Return a number at the fewest replicas and at the most; nothing where nobody stated it."""
-    least, most = figures[f"{key}_least"], figures[f"{key}_most"]
-    if least.value is None and figures["tokens_per_second"].value is None and "tokens" in key:
+    least, most = row.figures[f"{key}_least"], row.figures[f"{key}_most"]
+    if "tokens" in key and row.figures["tokens_per_second"].value is None:
         return ""
     cells = [cell(each, places=places) for each in (least, most)]
-    return cells[0] if cells[0] == cells[1] else " to ".join(cells)
+    text = cells[0] if cells[0] == cells[1] else " to ".join(cells)
+    return f"at most {text}" if row.is_bound and "usd" in key else text
 
 
 def _calendar(windows: Sequence[WindowNeeds], box: Box) -> Table:
@@ -500,6 +500,11 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
         yield (
             "Queues: a queue gets its guaranteed nodes back when it waits for them; at most are "
             "those with all that others leave idle."
+        )
+    if needs.services:
+        yield (
+            "Services: dollars are of whole nodes, idle or not; a million tokens cost that much "
+            "while all replicas are fully used, and twice as much while they are half used."
         )
     yield from _remarks_on_callers(needs.callers)
     yield from _remarks_on_keys(needs.keys)

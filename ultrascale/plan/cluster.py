@@ -167,6 +167,8 @@ def assemble(
     mirror = plan_mirror(cluster, lock)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
+    claims = [each.claim for each in volumes]
+    services = plan_services(cluster, pools, claims=claims, kueue=kueue)
     planned = ClusterPlan(
         name=cluster.name,
         region=cluster.region,
@@ -237,13 +239,11 @@ def assemble(
         kueue=kueue,
         serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
         placement=plan_placement(cluster, pools),
-        saves=plan_saves(cluster, pools, claims=[each.claim for each in volumes], kueue=kueue),
-        services=plan_services(
-            cluster, pools, claims=[each.claim for each in volumes], kueue=kueue
-        ),
+        saves=plan_saves(cluster, pools, claims=claims, kueue=kueue),
+        services=services,
         etcd=plan_etcd(cluster),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
-        observability=plan_observability(cluster, pools, lustre, scale),
+        observability=plan_observability(cluster, pools, lustre, scale, services),
         backend=plan_backend(cluster, pools, builds, lock),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
         ejected=ejected,

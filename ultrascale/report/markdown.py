@@ -23,6 +23,7 @@ from ultrascale.report.tables import (
     pools_table,
     queues_table,
     quotas_table,
+    services_table,
     steps_table,
     subnets_table,
     tier_table,
@@ -117,6 +118,8 @@ def _parts(
     yield _Part(("### Pools",), pools_table(needs))
     yield _Part((), subnets_table(needs), "Subnets and their addresses")
     yield from _calendar(needs)
+    if needs.services:
+        yield _Part(("### Services",), services_table(needs))
     advice = needs.control_plane.advice
     yield _Part(
         ("### Control plane", *(("", f"{_escaped(advice)}.") if advice is not None else ())),

@@ -22,6 +22,7 @@ from ultrascale.report.tables import (
     pools_table,
     queues_table,
     quotas_table,
+    services_table,
     steps_table,
     subnets_table,
     tier_table,
@@ -126,6 +127,8 @@ def _sections(needs: ClusterNeeds, comparison: Comparison | None) -> Iterator[_S
         yield _Section("changes", "Changes", _changes(comparison))
     yield _Section("topology", "Topology", _topology(needs))
     yield _Section("calendar", "Calendar and cost", _calendar(needs))
+    if needs.services:
+        yield _Section("services", "Services", _table(services_table(needs)))
     yield _Section("control-plane", "Control plane", _control_plane(needs))
     yield _Section("quotas", "Quotas", _quotas(needs))
     yield _Section("decisions", "Decisions", _decisions(needs))

@@ -370,6 +370,55 @@ def queues_table(needs: ClusterNeeds) -> Table:
     )
 
 
+def services_table(needs: ClusterNeeds) -> Table:
+    """Return nodes and money of the services; no rows without any."""
+    rows: list[Row] = []
+    for index, service in enumerate(needs.services):
+        at, own = f"services.{index}.figures", service.figures
+        keys = (
+            ("replicas_least", 0, False),
+            ("replicas_most", 0, False),
+            ("nodes_most", 0, False),
+            ("usd_per_hour_least", 0, True),
+            ("usd_per_hour_most", 0, True),
+            ("tokens_per_second", 1, False),
+            ("usd_per_million_tokens_least", 0, True),
+            ("usd_per_million_tokens_most", 0, True),
+        )
+        unstated = own["tokens_per_second"].value is None
+        figures = tuple(
+            ("",)
+            if unstated and "tokens" in key
+            else (figure(f"{at}.{key}", own[key], places=places, usd=usd),)
+            for key, places, usd in keys
+        )
+        money = "Spot at the On-Demand price" if service.is_bound else ""
+        names = ((service.service,), (", ".join(service.pools),))
+        rows.append(Row(cells=(*names, *figures, (money,))))
+    return Table(
+        caption="Services with their fewest and their most replicas; money is of whole nodes, and "
+        "a million tokens cost that much while all replicas are fully used.",
+        columns=(
+            *map(_column, ("service", "on")),
+            *map(
+                _number,
+                (
+                    "fewest replicas",
+                    "most",
+                    "nodes",
+                    "USD/hour at fewest",
+                    "at most",
+                    "tokens/s a replica",
+                    "USD/1M tokens at fewest",
+                    "at most",
+                ),
+            ),
+            _short("counts"),
+        ),
+        rows=tuple(rows),
+    )
+
+
 def load_table(needs: ClusterNeeds, *, judged: bool) -> Table:
     """Return what the control plane carries.
 

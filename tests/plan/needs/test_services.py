@@ -92,7 +92,16 @@ def test_money_is_of_the_purchase_and_of_auto_modes_fee() -> None:
         karpenter=None,
     )
 
-    assert values(spot, "usd_per_hour_least") == [4]
+    capped = service(
+        pool(FOUR, purchase=SPOT),
+        replicas=1,
+        pool="four",
+        price_list=PriceList([price(REGION, "ec2", "g6e.12xlarge", 10.0)]),
+    )
+
+    assert (values(spot, "usd_per_hour_least"), spot.is_bound) == ([4], False)
+    # Without a price of Spot it is the most that Spot costs.
+    assert (values(capped, "usd_per_hour_least"), capped.is_bound) == ([10], True)
     assert values(auto, "usd_per_hour_least") == [11.2]
 
 

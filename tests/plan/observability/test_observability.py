@@ -32,6 +32,7 @@ from ultrascale.lambdas.write_canary.counts import Counts
 from ultrascale.lambdas.write_canary.settings import Settings as CanarySettings
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import MetricPlan, PoolPlan
+from ultrascale.plan.needs.services import plan_service_needs
 from ultrascale.plan.observability.fleet_metrics import NAMESPACE
 
 each_cluster = pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
@@ -147,6 +148,23 @@ def test_a_service_shows_its_requests_tokens_and_the_time_that_clients_wait() ->
         "chat: answers",
         "chat: 95 %",
     }
+
+
+def test_the_dashboard_and_the_plan_agree_on_the_cost_of_tokens() -> None:
+    cluster = CLUSTERS["with a service"]
+    (needs,) = plan_service_needs(cluster)
+    (line,) = (
+        line
+        for section in of(cluster).dashboard
+        for graph in section.graphs
+        for line in graph.lines
+        if graph.title == "Cost of a million generated tokens"
+    )
+
+    # Both of its replicas, at the 800 tokens a second that the file states.
+    assert line.expression is not None
+    shown = eval(line.expression, {"replicas": 2, "tokens": 1600})
+    assert shown == pytest.approx(needs.figures["usd_per_million_tokens_share"].value, rel=1e-4)
 
 
 def test_both_sides_and_every_team_are_on_the_dashboard() -> None:

@@ -415,11 +415,13 @@ class ServiceNeeds:
         service: Its name.
         pools: Pools that it may run on.
         figures: By the last part of their id.
+        is_bound: Whether its money is the most that it costs: Spot at the On-Demand price.
     """
 
     service: str
     pools: tuple[str, ...]
     figures: Figures
+    is_bound: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

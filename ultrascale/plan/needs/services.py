@@ -13,7 +13,7 @@ from ultrascale.plan.model import (
     ServiceDemandPlan,
     ServiceNeeds,
 )
-from ultrascale.plan.needs.pools import PerNode, price_as_bought, shards_of
+from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought
 
 _AT = "service"
 _USD_PER_HOUR = "USD per hour"
@@ -46,27 +46,36 @@ def plan_service_needs(
         price_list: Prices; None takes those of the catalog.
     """
     known = price_list or catalog_prices()
-    shards = {name: each[0] for name, each in shards_of(plan).items()}
-    return tuple(
-        ServiceNeeds(
-            service=each.name,
-            pools=tuple(dict.fromkeys(part.pool for part in each.parts)),
-            figures={
-                figure.id.rpartition(".")[2]: figure
-                for figure in _figures(each, _nodes(each, shards, plan.region, known))
-            },
-        )
-        for each in plan.services
-    )
+    return tuple(_needs(each, plan.all_pools, plan.region, known) for each in plan.services)
 
 
-def _nodes(
-    service: ServiceDemandPlan, pools: dict[str, PoolPlan], region: str, price_list: PriceList
-) -> Sequence[_Node]:
-    return [
-        _Node(part=part, price=_price(pools[part.pool], part.instance_type, region, price_list))
+def replica_usd_per_hour(
+    service: ServiceDemandPlan, pools: Sequence[PoolPlan], region: str
+) -> float | None:
+    """Return what a replica costs in an hour by its share of nodes; None without a price.
+
+    Args:
+        service: The service.
+        pools: All pools of the cluster.
+        region: AWS Region, whose prices are those of the catalog.
+    """
+    return _needs(service, pools, region, catalog_prices()).figures["usd_per_hour_share"].value
+
+
+def _needs(
+    service: ServiceDemandPlan, pools: Sequence[PoolPlan], region: str, price_list: PriceList
+) -> ServiceNeeds:
+    by_name = {pool.pool: pool for pool in pools}
+    nodes = [
+        _Node(part=part, price=_price(by_name[part.pool], part.instance_type, region, price_list))
         for part in service.parts
     ]
+    return ServiceNeeds(
+        service=service.name,
+        pools=tuple(dict.fromkeys(part.pool for part in service.parts)),
+        figures={figure.id.rpartition(".")[2]: figure for figure in _figures(service, nodes)},
+        is_bound=any(is_capped(by_name[node.part.pool], node.price) for node in nodes),
+    )
 
 
 def _price(pool: PoolPlan, instance_type: str, region: str, price_list: PriceList) -> PerNode:

@@ -12,7 +12,9 @@ from ultrascale.plan.model import (
     LustrePlan,
     PoolPlan,
     SectionPlan,
+    ServiceDemandPlan,
 )
+from ultrascale.plan.needs.services import replica_usd_per_hour
 from ultrascale.plan.observability import fleet_metrics
 from ultrascale.plan.observability.control_plane import control_plane_graphs
 from ultrascale.plan.observability.dashboard_lines import Lines, graph, lustre_graphs
@@ -29,6 +31,7 @@ class Dashboard:
         lustre: Its file systems.
         hyperpod_gpus: Whether CloudWatch's own exporter runs on HyperPod's nodes.
         insights: Whether Container Insights measures the nodes.
+        services: Services of the file.
     """
 
     def __init__(
@@ -39,12 +42,14 @@ class Dashboard:
         lustre: Sequence[LustrePlan],
         hyperpod_gpus: bool,
         insights: bool = True,
+        services: Sequence[ServiceDemandPlan] = (),
     ) -> None:
         self._cluster = cluster
         self._pools = pools
         self._lustre = lustre
         self._hyperpod_gpus = hyperpod_gpus
         self._insights = insights
+        self._services = services
         self._lines = Lines(cluster=cluster.name)
         self._hyperpod = [pool for pool in pools if pool.is_hyperpod]
         self._teams = fleet_metrics.teams(cluster)
@@ -57,7 +62,7 @@ class Dashboard:
             SectionPlan(text=self._introduction(), graphs=(*self._money(), *self._fleet())),
             SectionPlan(text="## Accelerators", graphs=(*self._accelerators(),)),
             SectionPlan(text="## Jobs and queues", graphs=(*self._jobs(),)),
-            SectionPlan(text="## Services", graphs=(*service_graphs(self._cluster),)),
+            SectionPlan(text="## Services", graphs=(*self._served(),)),
             SectionPlan(text="## Health, network and storage", graphs=(*self._platform(),)),
             SectionPlan(text="## Control plane", graphs=(*self._control_plane(),)),
         )
@@ -261,6 +266,14 @@ class Dashboard:
     def _control_plane(self) -> Iterator[GraphPlan]:
         yield from write_latency_graphs(self._cluster)
         yield from control_plane_graphs(self._cluster)
+
+    def _served(self) -> Iterator[GraphPlan]:
+        prices = {
+            each.name: replica_usd_per_hour(each, self._pools, self._cluster.region)
+            for each in self._services
+        }
+        known = {name: price for name, price in prices.items() if price is not None}
+        yield from service_graphs(self._cluster, known)
 
     def _by_node_type(
         self, measure: str, label: str = "{}", *, accelerated: bool = False

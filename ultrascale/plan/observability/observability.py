@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.plan import retention
-from ultrascale.plan.model import LustrePlan, ObservabilityPlan, PoolPlan, ScalePlan
+from ultrascale.plan.model import (
+    LustrePlan,
+    ObservabilityPlan,
+    PoolPlan,
+    ScalePlan,
+    ServiceDemandPlan,
+)
 from ultrascale.plan.observability.alerts import plan_alerts
 from ultrascale.plan.observability.container_insights import (
     gpu_exporter_types,
@@ -22,6 +28,7 @@ def plan_observability(
     pools: Sequence[PoolPlan],
     lustre: Sequence[LustrePlan],
     scale: ScalePlan,
+    services: Sequence[ServiceDemandPlan],
 ) -> ObservabilityPlan | None:
     """Return what is measured, shown and told; None where the file does not ask for it.
 
@@ -39,6 +46,7 @@ def plan_observability(
         lustre=lustre,
         hyperpod_gpus=insights and bool(gpu_exporter_types(cluster, pools)),
         insights=insights,
+        services=services,
     )
     return ObservabilityPlan(
         addon=plan_container_insights(cluster, pools, scale),

@@ -14,10 +14,18 @@ _SILENT_MINUTES = 15
 # CloudWatch evaluates periods below an hour over a day at most.
 # Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 _LONGEST_SECONDS = 86_400
+_SECONDS, _MILLION = 3_600, 1_000_000
 
 
-def service_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
-    """Yield the graphs of the file's services whose server tells its metrics; none without any."""
+def service_graphs(
+    cluster: config.Cluster, usd_per_hour: Mapping[str, float]
+) -> Iterator[GraphPlan]:
+    """Yield the graphs of the file's services whose server tells its metrics; none without any.
+
+    Args:
+        cluster: The cluster file.
+        usd_per_hour: Price of an hour of a replica, by the service's name, where it is known.
+    """
     services = fleet_metrics.measured_services(cluster)
     if not services:
         return
@@ -42,6 +50,22 @@ def service_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
         of({"service_first_token_half": ": half within", "service_first_token_most": ": 95 %"}),
         "seconds",
     )
+    costs = [
+        LinePlan(
+            label=short,
+            metrics={
+                "replicas": fleet_metrics.metric(cluster.name, "service_replicas", Service=name),
+                "tokens": fleet_metrics.metric(
+                    cluster.name, "service_generated_tokens", Service=name
+                ),
+            },
+            expression=f"{usd_per_hour[short] * _MILLION / _SECONDS:.6g} * replicas / tokens",
+        )
+        for name in services
+        if (short := name.partition("/")[2]) in usd_per_hour
+    ]
+    if costs:
+        yield graph("Cost of a million generated tokens", costs, "US dollars")
     yield graph("KV cache in use, average replica", of({"service_cache": ""}), "percent")
     yield graph("Replicas that answer", of({"service_replicas": ""}), "replicas")
 
