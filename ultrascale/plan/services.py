@@ -64,19 +64,12 @@ def _services(
                 name=name,
                 namespace=request.namespace,
                 server=config.server_of(job),
-                startup_seconds=job.startup_seconds,
                 least=job.least_replicas,
                 most=job.most_replicas,
                 nodes=job.nodes,
-                waiting_target=_waiting_target(job),
                 tokens_per_second=job.tokens_per_second,
                 parts=tuple(_parts(job, own)),
             )
-
-
-def _waiting_target(job: config.ServiceJob) -> float | None:
-    scale = job.autoscale
-    return scale.target if scale is not None and scale.metric == "waiting" else None
 
 
 def _parts(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[NodePart]:

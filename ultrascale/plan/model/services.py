@@ -81,12 +81,9 @@ class ServiceDemandPlan:
         name: Its name.
         namespace: Where it runs.
         server: Program that answers.
-        startup_seconds: Time before a pod that does not serve is started anew.
         least: Fewest replicas.
         most: Most replicas.
         nodes: Pods of a replica.
-        waiting_target: Requests for each replica whose wait adds replicas; None where their number
-            does not follow the requests that wait.
         tokens_per_second: Tokens that a fully used replica generates; None: not stated.
         parts: Nodes that a pod may run on, one for each pool and instance type.
     """
@@ -94,10 +91,8 @@ class ServiceDemandPlan:
     name: str
     namespace: str
     server: Literal["vllm", "other"]
-    startup_seconds: int
     least: int
     most: int
     nodes: int
-    waiting_target: float | None
     tokens_per_second: float | None
     parts: tuple[NodePart, ...]
