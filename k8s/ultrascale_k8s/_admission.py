@@ -49,6 +49,19 @@ def asks_for_one_of(resources: Sequence[str]) -> str:
     return f"name in {json.dumps(list(resources))}"
 
 
+def leader_worker_set_asks_for(leader_worker_set: str, wanted: str) -> str:
+    """Return the expression that is true where a pod of a LeaderWorkerSet asks for a resource.
+
+    Args:
+        leader_worker_set: Expression of the LeaderWorkerSet.
+        wanted: Expression that is true of a resource by its ``name``.
+    """
+    template = f"{leader_worker_set}.spec.leaderWorkerTemplate"
+    of_workers = asks_for(f"{template}.workerTemplate.spec", wanted)
+    of_leader = asks_for(f"{template}.leaderTemplate.spec", wanted)
+    return f"({of_workers}) ||\n(has({template}.leaderTemplate) && ({of_leader}))"
+
+
 def jobset_asks_for(jobset: str, wanted: str) -> str:
     """Return the expression that is true where a pod of a JobSet asks for a resource.
 

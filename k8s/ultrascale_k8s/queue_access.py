@@ -27,6 +27,7 @@ from ultrascale_k8s._admission import (
     asks_for,
     asks_for_one_of,
     jobset_asks_for,
+    leader_worker_set_asks_for,
 )
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
@@ -152,6 +153,16 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         named=named,
         queue=queue,
     )
+    if plan.services:
+        yield _Judged(
+            name="leaderworkersets",
+            group="leaderworkerset.x-k8s.io",
+            version="v1",
+            resources=("leaderworkersets",),
+            asks=leader_worker_set_asks_for("thing", wanted),
+            named=named,
+            queue=queue,
+        )
 
 
 def _annotated(template: str) -> str:

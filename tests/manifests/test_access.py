@@ -225,6 +225,43 @@ def test_a_role_with_a_queue_sends_no_kind_that_waits_in_none() -> None:
     assert researcher.allows(Access("list", "kubeflow.org", "pytorchjobs", "training"))
 
 
+SCALED: Document = {
+    "autoscale": {"metric": "cpu", "target": 70, "max": 3},
+    **{key: value for key, value in SERVICE.items() if key != "name"},
+}
+GROUPS: Document = {"nodes": 2, "replicas": 1, **SCALED, "autoscale": None}
+SERVING: Document = {
+    "chat": SCALED,
+    "large": {key: value for key, value in GROUPS.items() if value is not None},
+}
+OF_SERVICES = (
+    ("leaderworkerset.x-k8s.io", "leaderworkersets"),
+    ("keda.sh", "scaledobjects"),
+)
+
+
+@pytest.mark.parametrize(("group", "resource"), OF_SERVICES)
+def test_levels_of_access_cover_the_kinds_of_services(group: str, resource: str) -> None:
+    document = job_cluster(scheduling=KUEUE, jobs=SERVING)
+    viewer, editor = (person(document, level, **HERE) for level in ("view", "edit"))
+
+    for verb in ("get", "list", "watch"):
+        assert viewer.allows(Access(verb, group, resource, "training"))
+    for verb in ("create", "patch", "delete"):
+        assert editor.allows(Access(verb, group, resource, "training"))
+        assert not viewer.allows(Access(verb, group, resource, "training"))
+        assert not editor.allows(Access(verb, group, resource, "kube-system"))
+    without = person(job_cluster(scheduling=KUEUE), "edit", **HERE)
+    assert not without.allows(Access("list", group, resource, "training"))
+
+
+def test_a_role_with_a_queue_sends_services_to_it() -> None:
+    researcher = person(job_cluster(scheduling=KUEUE, jobs=SERVING), "edit", queue="research")
+
+    group, resource = OF_SERVICES[0]
+    assert researcher.allows(Access("create", group, resource, "training"))
+
+
 def test_a_level_of_the_whole_cluster_holds_in_each_namespace() -> None:
     auditor = person(job_cluster(), "view")
 

@@ -1,6 +1,7 @@
 """The admission policies of Kueue's queues refuse what passes the queues by, and nothing else."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import cdk8s
@@ -9,6 +10,7 @@ import pytest
 from tests.support.admission import Policy
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
+from ultrascale.plan.model.queueing import LEADER_WORKER_SETS
 from ultrascale_k8s.kueue.admission import QueueGateChart
 
 KUEUE = kueue_of(pools=(*POOLS, NEURON))
@@ -66,7 +68,16 @@ def jobset(labels: Mapping[str, str] | None = None, *pods: Thing) -> Thing:
     return thing({"replicatedJobs": roles}, labels)
 
 
+def leader_worker_set(
+    labels: Mapping[str, str] | None = None, worker: Thing | None = None, **templates: Thing
+) -> Thing:
+    template = {"size": 2, "workerTemplate": {"spec": worker or spec(GPU)}, **templates}
+    return thing({"leaderWorkerTemplate": template}, labels)
+
+
 JOBSET = owner("JobSet", "jobset.x-k8s.io/v1alpha2")
+STATEFUL_SET = owner("StatefulSet", "apps/v1")
+GATED = [{"name": "kueue.x-k8s.io/admission"}]
 PASSES: dict[str, tuple[str, Thing]] = {
     "pod of a job that Kueue has admitted": ("pods", thing(spec(GPU), ADMITTED, owner("Job"))),
     "pod without accelerators": ("pods", thing(spec({"requests": {"cpu": "8"}}))),
@@ -96,6 +107,10 @@ REFUSED: dict[str, tuple[str, Thing]] = {
     ),
     "pod of a Job that Kueue does not know": ("pods", thing(spec(GPU), None, owner("Job"))),
     "pod that names a queue by itself": ("pods", thing(spec(GPU), QUEUE)),
+    "pod of a StatefulSet that Kueue holds back, without services in queues": (
+        "pods",
+        thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
+    ),
     "pod of a Deployment": (
         "pods",
         thing(spec(GPU), ADMITTED, owner("ReplicaSet", "apps/v1")),
@@ -191,6 +206,58 @@ def test_a_pod_that_takes_no_node_of_a_queue_needs_no_queue(pod: Thing, passes: 
     assert OF_ONE["pods"].refusals(thing(pod)) != []
 
 
+WITH_SERVICES: list[Any] = cdk8s.Testing.synth(
+    QueueGateChart(
+        cdk8s.Testing.app(),
+        "queue-gate",
+        plan=replace(KUEUE, frameworks=(*KUEUE.frameworks, LEADER_WORKER_SETS)),
+    )
+)
+OF_SERVICES = {
+    each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
+    for each in WITH_SERVICES
+    if "validations" in each["spec"]
+}
+SERVICES: dict[str, tuple[str, Thing, bool]] = {
+    "pod of a replica that Kueue holds back": (
+        "pods",
+        thing(spec(GPU, schedulingGates=GATED), QUEUE, STATEFUL_SET),
+        True,
+    ),
+    "pod of a job that Kueue has admitted": ("pods", PASSES[next(iter(PASSES))][1], True),
+    "pod of a replica that came while Kueue was away": (
+        "pods",
+        thing(spec(GPU), QUEUE, STATEFUL_SET),
+        False,
+    ),
+    "pod that another gate holds back": (
+        "pods",
+        thing(spec(GPU, schedulingGates=[{"name": "mine"}]), QUEUE, STATEFUL_SET),
+        False,
+    ),
+    "pod of a Deployment that writes the gate itself": (
+        "pods",
+        thing(spec(GPU, schedulingGates=GATED), QUEUE, owner("ReplicaSet", "apps/v1")),
+        False,
+    ),
+    "service in a queue": ("leaderworkersets", leader_worker_set(QUEUE), True),
+    "service without accelerators": ("leaderworkersets", leader_worker_set(None, spec()), True),
+    "service without a queue": ("leaderworkersets", leader_worker_set(), False),
+    "service of which the leader alone asks": (
+        "leaderworkersets",
+        leader_worker_set(None, spec(), leaderTemplate={"spec": spec(GPU)}),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_waits_in_a_queue_with_each_of_its_replicas(name: str) -> None:
+    kind, made, passes = SERVICES[name]
+
+    assert (OF_SERVICES[kind].refusals(made) == []) == passes
+
+
 # Two queues, of which each counts what the other does not.
 APART: list[Any] = cdk8s.Testing.synth(
     QueueGateChart(
@@ -279,7 +346,7 @@ def test_only_namespaces_whose_jobs_wait_in_queues_are_judged() -> None:
 
 @pytest.mark.parametrize("minor", MINORS)
 def test_api_servers_take_the_policies(minor: str) -> None:
-    both = (*MANIFESTS, *APART)
+    both = (*MANIFESTS, *APART, *WITH_SERVICES)
 
     assert [found for each in both for found in validate_core(each, minor)] == []
 

@@ -162,6 +162,19 @@ def test_a_job_that_moves_to_another_flavor_keeps_no_label_of_the_one_before() -
     assert {"example.com/rack", "karpenter.sh/capacity-type"} <= keys["neuron"]
 
 
+def test_a_service_in_a_queue_takes_its_namespace_into_the_queues() -> None:
+    claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
+    storage = {"buckets": [{"name": "models", "claim": claim}]}
+    chat = {"kind": "service", "pool": "reserved", "namespace": "serving", "queue": "research"}
+    queue = {"name": "research", "prefer": ["reserved"]}
+
+    found = kueue_of(queue, storage=storage, jobs={"chat": chat})
+    without = kueue_of(queue, storage=storage, jobs={"chat": chat | {"queue": None}})
+
+    assert (found.namespaces, found.queues_services) == (("serving", "training"), True)
+    assert (without.namespaces, without.queues_services) == (("training",), False)
+
+
 def test_a_namespace_of_services_alone_is_outside_the_queues() -> None:
     claim = {"namespace": "serving", "name": "models", "mount_path": "/models"}
     storage = {

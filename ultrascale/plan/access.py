@@ -18,7 +18,7 @@ from types import MappingProxyType
 from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.plan import names
-from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue
+from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,
@@ -36,6 +36,7 @@ from ultrascale.plan.namespaces import (
     training_namespaces,
 )
 from ultrascale.plan.queueing import accelerators_of
+from ultrascale.plan.serving import controllers_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -45,6 +46,8 @@ _WRITE = ("create", "delete", "deletecollection", "patch", "update")
 # Namespaces of every cluster.
 _KUBERNETES_OWN = ("default", names.SYSTEM_NAMESPACE)
 _ANY_QUEUE = "any"
+# Groups of kinds whose queues admission policies judge.
+_QUEUED = frozenset({"batch.volcano.sh", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"})
 # An admin's further rights are EKS's alone.
 _ROLES: Mapping[config.AccessLevel, str] = MappingProxyType(
     {"view": names.VIEW_ROLE, "edit": names.EDIT_ROLE, "admin": names.EDIT_ROLE}
@@ -205,13 +208,15 @@ def _queues(
         engine=engine,
         namespaces=tuple(sorted(filter(None, namespaces))),
         resources=accelerators_of(pools),
+        services=engine == "kueue" and "leader-worker-set" in controllers_of(cluster),
     )
 
 
 def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
-    queued = {"batch.volcano.sh", "jobset.x-k8s.io"}
     for group, resource in controllers_of_jobs(cluster, pools):
-        yield _Kind(group=group, resource=resource, sent=True, queued=group in queued)
+        yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
+    for group, resource in kinds_of_services(cluster):
+        yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
     if cluster.scheduling.engine == "volcano":
         yield _Kind(group="scheduling.volcano.sh", resource="podgroups")
     if has_kueue(cluster):

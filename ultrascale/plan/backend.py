@@ -7,7 +7,7 @@ from ultrascale import config, mirror_lock, yaml_writer
 from ultrascale.catalog import rds
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
-from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue
+from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
@@ -178,6 +178,8 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
     yield RightPlan(group="apps", resources=("deployments",), verbs=("list",))
     yield RightPlan(group="policy", resources=("poddisruptionbudgets",), verbs=("list",))
     yield RightPlan(group="networking.k8s.io", resources=("networkpolicies",), verbs=("list",))
+    for group, resource in kinds_of_services(cluster):
+        yield RightPlan(group=group, resources=(resource,), verbs=("list",))
 
 
 def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Iterator[RightPlan]:

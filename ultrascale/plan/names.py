@@ -309,6 +309,9 @@ QUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Kueue puts it on the pods of a job when it admits the job, and takes it off when it stops the job.
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/constants/constants.go
 QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
+# Kueue holds back the pods of a LeaderWorkerSet by it until it has admitted their replica.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
+QUEUE_GATE = "kueue.x-k8s.io/admission"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
 # By them Volcano schedules pods that are of no Volcano Job.
 VOLCANO_QUEUE_ANNOTATION, VOLCANO_SCHEDULER = volcano.QUEUE_ANNOTATION, volcano.SCHEDULER

@@ -82,10 +82,14 @@ def queued_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 
 
 def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
-    """Return the namespaces of services: beside them there are at most people's pods."""
+    """Return the namespaces of services: beside them there are at most people's pods.
+
+    One with a service that names a queue is none of them.
+    """
     kinds: dict[str, set[str]] = {}
     for job in cluster.jobs.values():
-        kinds.setdefault(job.namespace, set()).add(job.kind)
+        is_queued = isinstance(job, config.ServiceJob) and job.queue is not None
+        kinds.setdefault(job.namespace, set()).add("queued" if is_queued else job.kind)
     return frozenset(
         name for name, each in kinds.items() if "service" in each <= {"service", "dev"}
     )

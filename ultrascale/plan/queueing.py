@@ -30,7 +30,9 @@ from ultrascale.plan.model import (
     TopologyLevelsPlan,
     WorkloadPriorityPlan,
 )
+from ultrascale.plan.model.queueing import LEADER_WORKER_SETS, Framework
 from ultrascale.plan.namespaces import queued_namespaces
+from ultrascale.plan.serving import controllers_of
 
 COHORT = "fleet"
 """Name of the cohort of all queues."""
@@ -209,7 +211,7 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         jobset_image=f"{jobset.IMAGE}:v{jobset.VERSION}",
         manager=size.manager,
         jobset_manager=size.jobset,
-        frameworks=("batch/job", "jobset.x-k8s.io/jobset"),
+        frameworks=tuple(_frameworks(cluster)),
         namespaces=namespaces,
         gated_resources=accelerators_of(pools),
         uncounted_pools=_uncounted(pools, flavors),
@@ -226,6 +228,14 @@ def plan_kueue(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> KueuePlan 
         queues=tuple(_queue(queue, flavors, namespaces) for queue in queues),
         priorities=_priorities(cluster.scheduling),
     )
+
+
+def _frameworks(cluster: config.Cluster) -> Iterator[Framework]:
+    yield "batch/job"
+    yield "jobset.x-k8s.io/jobset"
+    # With it Kueue asks about each pod of these namespaces too.
+    if "leader-worker-set" in controllers_of(cluster):
+        yield LEADER_WORKER_SETS
 
 
 def _uncounted(pools: Iterable[PoolPlan], flavors: Iterable[FlavorPlan]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from ultrascale.plan.model import KueuePlan
 from ultrascale.plan.names import (
     CHECK_LABEL,
     POOL_LABEL,
+    QUEUE_GATE,
     QUEUE_LABEL,
     QUEUED_POD_LABEL,
     QUEUED_PODS_POLICY,
@@ -26,6 +27,7 @@ from ultrascale_k8s._admission import (
     asks_for,
     asks_for_one_of,
     jobset_asks_for,
+    leader_worker_set_asks_for,
 )
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
@@ -61,7 +63,7 @@ class _Gate:
 
 
 class QueueGateChart(cdk8s.Chart):
-    """Defines the policies of pods, Jobs and JobSets, and binds them.
+    """Defines the policies of pods, Jobs, JobSets and LeaderWorkerSets, and binds them.
 
     They are evaluated within the API server: no webhook could be away. What runs already they leave
     alone, until its pods are made anew. They guard against accidents: whoever may create pods can
@@ -78,66 +80,94 @@ class QueueGateChart(cdk8s.Chart):
             define_object(self, f"{gate.name}-binding", _binding(gate, plan.namespaces))
 
 
-def _gates(plan: KueuePlan) -> Sequence[_Gate]:
+def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     resources = plan.gated_resources
     wanted = asks_for_one_of(resources)
-    admitted = _labelled("object", QUEUED_POD_LABEL)
     is_check = _labelled("object", CHECK_LABEL)
     shown = " or ".join(resources)
     add = f"add the label {QUEUE_LABEL} with the name of a LocalQueue of the namespace"
+    kinds = "Job, JobSet or LeaderWorkerSet" if plan.queues_services else "Job or JobSet"
     # Whether it is made now, or was in a queue: others that were there before may end in peace.
     is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
-    return (
-        _Gate(
-            name=QUEUED_PODS_POLICY,
-            group="",
-            version="v1",
-            resource="pods",
-            operations=("CREATE",),
-            is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
-            # Kueue labels the pods of a job when it admits the job, and a controller makes them.
-            is_queued=(
-                f"(({admitted}) || ({is_check}){_or_uncounted(plan, 'object.spec')}) && "
-                f"({_owned_by('batch/v1', 'Job')})"
-            ),
-            message=(
-                f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
-                "namespace wait in queues; submit it as a Job or JobSet with the label "
-                f"{QUEUE_LABEL}, or run it in a namespace without queues"
-            ),
+    yield _Gate(
+        name=QUEUED_PODS_POLICY,
+        group="",
+        version="v1",
+        resource="pods",
+        operations=("CREATE",),
+        is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
+        is_queued=_pod_is_queued(plan, is_check),
+        message=(
+            f"this pod asks for {shown} and is of no job that Kueue has admitted: jobs of this "
+            f"namespace wait in queues; submit it as a {kinds} with the label {QUEUE_LABEL}, or "
+            "run it in a namespace without queues"
         ),
-        _Gate(
-            name="ultrascale-queued-jobs",
-            group="batch",
+    )
+    yield _Gate(
+        name="ultrascale-queued-jobs",
+        group="batch",
+        version="v1",
+        resource="jobs",
+        operations=("CREATE", "UPDATE"),
+        is_judged={"asks-for-accelerators": _job_asks_for(wanted), "is-new-or-queued": is_new},
+        # Kueue counts the Jobs of a JobSet with it.
+        is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
+        f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
+        f"{_or_uncounted(plan, 'object.spec.template.spec')}",
+        message=f"this Job asks for {shown} and names no queue; {add}",
+        uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
+    )
+    yield _Gate(
+        name="ultrascale-queued-jobsets",
+        group="jobset.x-k8s.io",
+        version="v1alpha2",
+        resource="jobsets",
+        operations=("CREATE", "UPDATE"),
+        is_judged={"asks-for-accelerators": _jobset_asks_for(wanted), "is-new-or-queued": is_new},
+        is_queued=_labelled("object", QUEUE_LABEL),
+        message=f"this JobSet asks for {shown} and names no queue; {add}",
+        uncounted=tuple(_uncounted(plan, "JobSet", _jobset_asks_for)),
+    )
+    if plan.queues_services:
+        yield _Gate(
+            name="ultrascale-queued-leaderworkersets",
+            group="leaderworkerset.x-k8s.io",
             version="v1",
-            resource="jobs",
+            resource="leaderworkersets",
             operations=("CREATE", "UPDATE"),
             is_judged={
-                "asks-for-accelerators": _job_asks_for(wanted),
-                "is-new-or-queued": is_new,
-            },
-            # Kueue counts the Jobs of a JobSet with it.
-            is_queued=f"({_labelled('object', QUEUE_LABEL)}) || ({is_check}) || "
-            f"({_owned_by('jobset.x-k8s.io/v1alpha2', 'JobSet')})"
-            f"{_or_uncounted(plan, 'object.spec.template.spec')}",
-            message=f"this Job asks for {shown} and names no queue; {add}",
-            uncounted=tuple(_uncounted(plan, "Job", _job_asks_for)),
-        ),
-        _Gate(
-            name="ultrascale-queued-jobsets",
-            group="jobset.x-k8s.io",
-            version="v1alpha2",
-            resource="jobsets",
-            operations=("CREATE", "UPDATE"),
-            is_judged={
-                "asks-for-accelerators": _jobset_asks_for(wanted),
+                "asks-for-accelerators": _service_asks_for(wanted),
                 "is-new-or-queued": is_new,
             },
             is_queued=_labelled("object", QUEUE_LABEL),
-            message=f"this JobSet asks for {shown} and names no queue; {add}",
-            uncounted=tuple(_uncounted(plan, "JobSet", _jobset_asks_for)),
-        ),
+            message=f"this LeaderWorkerSet asks for {shown} and names no queue; {add}",
+            uncounted=tuple(_uncounted(plan, "LeaderWorkerSet", _service_asks_for)),
+        )
+
+
+def _pod_is_queued(plan: KueuePlan, is_check: str) -> str:
+    """Return the expression that is true of a pod that Kueue counts, or that needs no queue.
+
+    Kueue labels the pods of a job when it admits the job, and a controller makes them. Those of a
+    LeaderWorkerSet wait behind a gate until it has admitted their replica, and come without the
+    gate while Kueue is away.
+
+    Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/pod_webhook.go
+    """
+    admitted = _labelled("object", QUEUED_POD_LABEL)
+    of_jobs = (
+        f"(({admitted}) || ({is_check}){_or_uncounted(plan, 'object.spec')}) && "
+        f"({_owned_by('batch/v1', 'Job')})"
     )
+    if not plan.queues_services:
+        return of_jobs
+    gates = "object.spec.schedulingGates"
+    gated = f'has({gates}) && {gates}.exists(gate, gate.name == "{QUEUE_GATE}")'
+    return f"({of_jobs}) || (({gated}) && ({_owned_by('apps/v1', 'StatefulSet')}))"
+
+
+def _service_asks_for(wanted: str) -> str:
+    return leader_worker_set_asks_for("object", wanted)
 
 
 def _job_asks_for(wanted: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import training_operator
 from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.serving import controllers_of
 
 Resource = tuple[str, str]
 """API group, and plural of a kind of the group."""
@@ -25,6 +26,15 @@ def controllers_of_jobs(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> I
         yield "kubeflow.org", "pytorchjobs"
     if cluster.hyperpod.training_operator:
         yield training_operator.API_VERSION.partition("/")[0], "hyperpodpytorchjobs"
+
+
+def kinds_of_services(cluster: config.Cluster) -> Iterator[Resource]:
+    """Yield the kinds beyond Kubernetes' own that a service of the cluster may be sent as."""
+    controllers = controllers_of(cluster)
+    if "leader-worker-set" in controllers:
+        yield "leaderworkerset.x-k8s.io", "leaderworkersets"
+    if "keda" in controllers:
+        yield "keda.sh", "scaledobjects"
 
 
 def has_kueue(cluster: config.Cluster) -> bool:

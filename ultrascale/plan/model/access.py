@@ -87,11 +87,13 @@ class QueueAccessPlan:
         engine: Whose queues they are.
         namespaces: Namespaces in which such roles send jobs.
         resources: Accelerators, by their resources: what asks for one waits in a queue.
+        services: Whether services wait in them too.
     """
 
     engine: Literal["kueue", "volcano"]
     namespaces: tuple[str, ...]
     resources: tuple[str, ...]
+    services: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

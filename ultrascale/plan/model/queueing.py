@@ -151,6 +151,12 @@ class ControllerPlan:
     client_burst: int
 
 
+Framework = Literal[
+    "batch/job", "jobset.x-k8s.io/jobset", "leaderworkerset.x-k8s.io/leaderworkerset"
+]
+LEADER_WORKER_SETS: Framework = "leaderworkerset.x-k8s.io/leaderworkerset"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KueuePlan:
     """Kueue and JobSet, and the queues of the cluster file.
@@ -186,7 +192,7 @@ class KueuePlan:
     jobset_image: str
     manager: ControllerPlan
     jobset_manager: ControllerPlan
-    frameworks: tuple[Literal["batch/job", "jobset.x-k8s.io/jobset"], ...]
+    frameworks: tuple[Framework, ...]
     namespaces: tuple[str, ...]
     gated_resources: tuple[str, ...]
     uncounted_pools: tuple[str, ...]
@@ -197,6 +203,11 @@ class KueuePlan:
     cohort: CohortPlan
     queues: tuple[ClusterQueuePlan, ...]
     priorities: tuple[WorkloadPriorityPlan, ...]
+
+    @property
+    def queues_services(self) -> bool:
+        """Whether services wait in its queues."""
+        return LEADER_WORKER_SETS in self.frameworks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
