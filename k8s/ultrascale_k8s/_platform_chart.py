@@ -60,6 +60,7 @@ class Charts:
         system_node_pools: NodePools of EKS Auto Mode for the nodes of controllers.
         platform: Programs and policies of the cluster.
         scheduling: Queues of Kueue, once its controller serves their webhooks.
+        front: The Gateway of all models, once its controller runs.
         teams: Objects in the namespaces that HyperPod task governance creates.
         node_pools: All other NodePools, of Karpenter and of EKS Auto Mode.
     """
@@ -67,6 +68,7 @@ class Charts:
     system_node_pools: tuple[PlatformChart, ...]
     platform: tuple[PlatformChart, ...]
     scheduling: tuple[PlatformChart, ...]
+    front: tuple[PlatformChart, ...]
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]
 
@@ -77,6 +79,7 @@ class Charts:
             *self.system_node_pools,
             *self.platform,
             *self.scheduling,
+            *self.front,
             *self.teams,
             *self.node_pools,
         )

@@ -10,6 +10,7 @@ from constructs import Construct
 from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.names import (
     ETCD_SERVER_SERVICE,
+    FRONT_LABEL,
     JOB_LABEL,
     SYSTEM_NAMESPACE,
     TRAINING_LABEL,
@@ -101,9 +102,10 @@ def _deny_ingress(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_all: bool)
 def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_all: bool) -> None:
     """Let the pods of one namespace reach each other on every port.
 
-    NCCL and Neuron bootstrap on ephemeral ports. The rendezvous server is left out, since policies
-    add up: its own policy keeps its peer port to its members.
+    NCCL and Neuron bootstrap on ephemeral ports. Policies add up, so the rendezvous server and
+    services behind the front are left out: policies of their own say who reaches them.
     """
+    behind_no_front = kube.LabelSelectorRequirement(key=FRONT_LABEL, operator="DoesNotExist")
     everyone_but_etcd = kube.LabelSelectorRequirement(
         key=NAME_LABEL, operator="NotIn", values=[ETCD_SERVER_SERVICE]
     )
@@ -112,7 +114,12 @@ def _allow_same_namespace(chart: cdk8s.Chart, plan: NamespacePlan, *, selects_al
         f"{plan.name}-allow-same-namespace",
         metadata=kube.ObjectMeta(name="allow-same-namespace", namespace=plan.name),
         spec=kube.NetworkPolicySpec(
-            pod_selector=kube.LabelSelector(match_expressions=[everyone_but_etcd])
+            pod_selector=kube.LabelSelector(
+                match_expressions=[
+                    everyone_but_etcd,
+                    *([behind_no_front] if plan.has_front else []),
+                ]
+            )
             if selects_all
             else selector(ETCD_SERVER_SERVICE),
             policy_types=["Ingress"],

@@ -22,6 +22,7 @@ from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
 from ultrascale_k8s.dcgm import DcgmExporterChart
 from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
+from ultrascale_k8s.front import FrontChart, FrontIngressChart
 from ultrascale_k8s.function_rights import (
     BlockCalendarChart,
     FleetMetricsChart,
@@ -75,6 +76,7 @@ def define_charts(plan: ClusterPlan) -> Charts:
         system_node_pools=copied(_node_pools(app, plan, plan.system_pools)),
         platform=copied(_platform(app, plan)),
         scheduling=copied(_queues(app, plan)),
+        front=copied(_front(app, plan)),
         teams=copied(_teams(app, plan)),
         node_pools=copied(_node_pools(app, plan, plan.pools)),
     )
@@ -194,6 +196,9 @@ def _controllers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         # The charts stay, and their webhooks must be reached.
         controllers = ServingControllersChart(app, "serving-controllers", plan=plan.serving)
         yield PlatformChart(chart=controllers, retained=True)
+    if plan.front is not None:
+        front = FrontIngressChart(app, "front-ingress", plan=plan.front)
+        yield PlatformChart(chart=front, retained=False)
 
 
 def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -332,6 +337,12 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=chart, retained=False)
     webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
     yield PlatformChart(chart=webhooks, retained=False)
+
+
+def _front(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.front is not None:
+        chart = FrontChart(app, "front", plan=plan.front)
+        yield PlatformChart(chart=chart, retained=False)
 
 
 def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:

@@ -184,6 +184,10 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
             return SchedulingStack(
                 app, name, plan=plan, cluster=cluster.context, charts=charts.scheduling
             )
+        case "front":
+            from ultrascale_stacks.front import FrontStack
+
+            return FrontStack(app, name, plan=plan, cluster=cluster.context, charts=charts.front)
         case "karpenter":
             return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
         case "node-pools":

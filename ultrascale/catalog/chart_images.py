@@ -16,7 +16,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog import jobset, karpenter, keda, kueue, leaderworkerset
+from ultrascale.catalog import envoy_gateway, jobset, karpenter, keda, kueue, leaderworkerset
 from ultrascale.errors import CatalogError
 
 _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -28,6 +28,8 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         jobset.CHART: (f"{jobset.IMAGE}:v",),
         leaderworkerset.CHART: (f"{leaderworkerset.IMAGE}:v",),
         keda.CHART: tuple(f"{image}:" for image in keda.IMAGES),
+        # The proxies are pods that its controller makes, of the image that our EnvoyProxy names.
+        envoy_gateway.CHART: (f"{envoy_gateway.IMAGE}:", envoy_gateway.PROXY_IMAGE),
     }
 )
 
@@ -45,7 +47,10 @@ def chart_images(chart: str, version: str) -> tuple[str, ...]:
     """
     known = {location.partition("://")[2]: images for location, images in _IMAGES.items()}
     try:
-        return tuple(f"{image}{version}" for image in known[chart.partition("://")[2]])
+        return tuple(
+            f"{image}{version}" if image.endswith((":", ":v")) else image
+            for image in known[chart.partition("://")[2]]
+        )
     except KeyError:
         message = f"no list of the images of {chart}; add it to ultrascale/catalog/chart_images.py"
         raise CatalogError(message) from None

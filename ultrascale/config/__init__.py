@@ -10,6 +10,7 @@ from ultrascale.config import (
     access_rules,
     dev,
     endpoint_rules,
+    front,
     hyperpod_rules,
     job_pod_rules,
     job_rules,
@@ -36,6 +37,7 @@ from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Database
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.dev import DevJob
+from ultrascale.config.front import Exposure, Front, FrontJwt
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages
@@ -149,6 +151,7 @@ _RULES = (
     repair_rules,
     storage_rules,
     service_rules,
+    front,
 )
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
@@ -186,6 +189,9 @@ __all__ = [
     "Endpoint",
     "Endpoints",
     "Every",
+    "Exposure",
+    "Front",
+    "FrontJwt",
     "HyperPod",
     "Identity",
     "Images",

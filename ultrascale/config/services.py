@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ultrascale.catalog import image_references, integer_bounds
 from ultrascale.config._base import Model
-from ultrascale.config._values import DnsLabel, matching
+from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
 
 HttpPath = Annotated[
@@ -14,6 +14,14 @@ HttpPath = Annotated[
     matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
 ]
 Server = Literal["vllm", "other"]
+ModelName = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9._/:@+-]{1,256}",
+        "not the name of a model",
+        "use letters, digits and . _ / : @ + -",
+    ),
+]
 ScalingMetric = Literal["waiting", "running", "cpu"]
 
 
@@ -79,6 +87,12 @@ class ServiceJob(Job):
     """Tokens that a fully used replica generates in a second, as measured: `plan` prices them.
 
     Default: not known.
+    """
+
+    model_names: Distinct[ModelName] | None = None
+    """Names of models, by which requests at `serving.front` reach it; an empty list keeps it away.
+
+    Default: those that the arguments of vLLM name; of another server none.
     """
 
     allow_from: tuple[DnsLabel, ...] = ()

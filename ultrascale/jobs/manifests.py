@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ultrascale import yaml_writer
-from ultrascale.cluster_api.kinds import DISRUPTION_BUDGET, NETWORK_POLICY, SERVICE, Kind
+from ultrascale.cluster_api.kinds import (
+    DISRUPTION_BUDGET,
+    HTTP_ROUTE,
+    NETWORK_POLICY,
+    SERVICE,
+    Kind,
+)
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.jobs.hyperpod_job import hyperpod_objects
@@ -157,7 +163,7 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
 
 # All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job
 # stays. Claims are not among them: they hold data.
-SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY)
+SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, HTTP_ROUTE)
 
 _BY_NAME = {(kind.api_version, kind.kind): kind for kind in SENT}
 

@@ -11,6 +11,7 @@ from ultrascale.plan.model import (
     Requirement,
     RolePlan,
     SecurityPlan,
+    ServingPlan,
     TolerationPlan,
 )
 
@@ -39,8 +40,13 @@ def labels(plan: JobPlan) -> dict[str, str]:
         "app.kubernetes.io/managed-by": "ultrascale",
         **_row_labels(plan),
         **({} if plan.check is None else {names.CHECK_LABEL: plan.check}),
-        **({} if plan.serving is None else {names.SERVER_LABEL: plan.serving.server}),
+        **({} if plan.serving is None else _serving_labels(plan.serving)),
     }
+
+
+def _serving_labels(serving: ServingPlan) -> dict[str, str]:
+    closed = serving.front is not None and serving.front.closed
+    return {names.SERVER_LABEL: serving.server, **({names.FRONT_LABEL: "true"} if closed else {})}
 
 
 def _row_labels(plan: JobPlan) -> dict[str, str]:

@@ -9,6 +9,7 @@ from ultrascale.catalog.quantities import amount
 from ultrascale.cluster_api.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
+    HTTP_ROUTE,
     HYPERPOD_JOB,
     INDEXED_JOB,
     JOBSET,
@@ -44,6 +45,10 @@ _INSTALLED_BY = {
     HYPERPOD_JOB: (
         "HyperPod's training operator is not installed; deploy the cluster file's stacks with "
         "hyperpod.training_operator: true"
+    ),
+    HTTP_ROUTE: (
+        "Envoy Gateway is not installed; deploy the cluster file's stacks, of which the front's "
+        "brings it"
     ),
     PYTORCH_JOB: (
         "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "

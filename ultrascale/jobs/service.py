@@ -1,4 +1,4 @@
-"""Services: a Deployment, its address, its disruption budget and its network policy.
+"""Services: a Deployment, its address, its disruption budget, network policy and route.
 
 Sources:
     https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
@@ -8,6 +8,7 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale.documents import Json
+from ultrascale.jobs.front_route import route_object
 from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, ServingPlan
@@ -17,6 +18,7 @@ _FAILURES_BEFORE_RESTART = 12
 # Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
 _LAUNCH_SECONDS = 1800
 _PORT_NAME = names.SERVING_PORT
+_NAMESPACE = "kubernetes.io/metadata.name"
 
 
 def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
@@ -42,8 +44,9 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
-    if serving.allow_from or serving.measured_from:
-        yield _network_policy(plan, serving)
+    yield from _network_policy(plan, serving)
+    if serving.front is not None:
+        yield route_object(plan, serving, serving.front)
     yield {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -97,25 +100,41 @@ def _probe(serving: ServingPlan) -> dict[str, Json]:
     return {**answer, "periodSeconds": _PROBE_SECONDS, "timeoutSeconds": _PROBE_SECONDS // 2}
 
 
-def _network_policy(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(plan),
-        "spec": {
-            "podSelector": {"matchLabels": _selector(plan)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [*_clients(serving)], "ports": [{"port": serving.port}]}],
-        },
-    }
+def _network_policy(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
+    """Yield the policy of who reaches the service beside what its namespace's policies allow."""
+    if rules := [*_ingress(plan, serving)]:
+        yield {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": metadata(plan),
+            "spec": {
+                "podSelector": {"matchLabels": _selector(plan)},
+                "policyTypes": ["Ingress"],
+                "ingress": rules,
+            },
+        }
+
+
+def _ingress(plan: JobPlan, serving: ServingPlan) -> Iterator[Json]:
+    if clients := [*_clients(serving)]:
+        yield {"from": clients, "ports": [{"port": serving.port}]}
+    if serving.front is not None and serving.front.closed:
+        # The namespace's own policy leaves it out, and pods of one replica meet on any port.
+        yield {"from": [{"podSelector": {"matchLabels": _selector(plan)}}]}
 
 
 def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
     """Yield who may reach a service from outside of its namespace."""
     if serving.allow_from:
-        names_of = {"key": "kubernetes.io/metadata.name", "operator": "In"}
+        names_of = {"key": _NAMESPACE, "operator": "In"}
         allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
         yield {"namespaceSelector": {"matchExpressions": allowed}}
+    front = serving.front
+    if front is not None and front.closed:
+        yield {
+            "namespaceSelector": {"matchLabels": {_NAMESPACE: front.namespace}},
+            "podSelector": {"matchLabels": dict(front.proxies)},
+        }
     for each in serving.measured_from:
         yield {"ipBlock": {"cidr": each}}
 

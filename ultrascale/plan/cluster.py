@@ -21,6 +21,7 @@ from ultrascale.plan.delivery.images import (
 )
 from ultrascale.plan.delivery.mirror import plan_mirror, with_copies
 from ultrascale.plan.delivery.package import package_object, package_words
+from ultrascale.plan.front import plan_front
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -238,6 +239,7 @@ def assemble(
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
         serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
+        front=plan_front(cluster),
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=claims, kueue=kueue),
         services=services,

@@ -6,6 +6,12 @@ from ultrascale import config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan.access import access_is_where_jobs_run
 from ultrascale.plan.addons import addons_can_be_installed
+from ultrascale.plan.front import (
+    front_is_built,
+    front_reaches_the_server,
+    models_are_served,
+    models_are_told_apart,
+)
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
 from ultrascale.plan.model import ClusterPlan
@@ -146,4 +152,8 @@ _RULES = config.Rules(
     flavors_hold_the_taints,
     kueue_has_room,
     controllers_have_room,
+    front_is_built,
+    models_are_told_apart,
+    models_are_served,
+    front_reaches_the_server,
 )

@@ -27,6 +27,7 @@ KEDA_OPERATOR, KEDA_METRICS_SERVER = keda.OPERATOR, keda.METRICS_SERVER
 KEDA_WEBHOOKS = keda.WEBHOOKS
 KEDA_OPERATOR_PORT, KEDA_METRICS_PORT = keda.OPERATOR_PORT, keda.METRICS_PORT
 KEDA_WEBHOOK_PORT = keda.WEBHOOK_PORT
+FRONT_NAMESPACE = "envoy-gateway-system"
 JOBSET_CERTIFICATE = "jobset-webhook-server-cert"
 SYSTEM_NAMESPACE = "kube-system"
 TRAINING_NAMESPACE = "training"
@@ -59,6 +60,8 @@ ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matri
 """On such a job: digests of the row's parameters, and of the other keys of the job."""
 COMPONENT_LABEL = "app.kubernetes.io/component"
 SERVER_LABEL = "ultrascale.dev/server"
+FRONT_LABEL = "ultrascale.dev/front"
+"""On pods that the front sends requests to. Others of their namespace do not reach them."""
 """On a service and its pods: the program that answers, whose metrics are known."""
 SERVING_PORT = "serve"
 """Name of the port at which the pods of a service answer."""
@@ -106,6 +109,14 @@ BACKEND_ACCOUNT = "backend"
 BACKEND_AUDIENCE = "ultrascale-backend"
 # Of the backend's PostgreSQL database, and of the user that owns it.
 BACKEND_DATABASE = "backend"
+
+FRONT_GATEWAY = "front"
+"""Gateway, proxies and Service of the front of all models."""
+FRONT_PORT = 80
+MODEL_HEADER = "x-ultrascale-model"
+"""Header that names the model of a request, which the front reads from its body."""
+CLIENT_HEADER = "x-ultrascale-client"
+"""Header by which services get the name of the client whose key came with a request."""
 
 ETCD_SERVER_SERVICE = "etcd-server"
 ETCD_CLIENT_SERVICE = "etcd-client"

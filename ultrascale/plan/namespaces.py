@@ -32,6 +32,8 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
         NamespacePlan(name=_NAMESPACES_OF_SERVING[controller], pod_security="restricted")
         for controller in controllers_of(cluster)
     ]
+    if cluster.serving.front is not None:
+        plans.append(NamespacePlan(name=names.FRONT_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))
     if cluster.backend is not None:
@@ -104,5 +106,9 @@ def team_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
 def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
     reached_from = (_AGENTS,) if cluster.hyperpod.training_operator else ()
     return NamespacePlan(
-        name=name, pod_security="baseline", training=True, reached_from=reached_from
+        name=name,
+        pod_security="baseline",
+        training=True,
+        reached_from=reached_from,
+        has_front=cluster.serving.front is not None,
     )

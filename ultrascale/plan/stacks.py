@@ -27,6 +27,7 @@ LayerId = Literal[
     "platform",
     "serving-controllers",
     "scheduling",
+    "front",
     "karpenter",
     "node-pools",
     "observability",
@@ -211,6 +212,11 @@ LAYERS: Mapping[LayerId, Layer] = {
         after=("network", "cluster", "platform"),
         # Kueue looks for the kinds of jobs as it starts.
         after_if={"serving-controllers": lambda plan: plan.serving is not None},
+    ),
+    # Its proxies run on system nodes, in a namespace and behind policies of the platform.
+    "front": Layer(
+        exists=lambda plan: plan.front is not None,
+        after=("network", "cluster", "platform"),
     ),
     "karpenter": Layer(
         exists=lambda plan: plan.karpenter is not None,

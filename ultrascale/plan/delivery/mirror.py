@@ -57,7 +57,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
     mirror = plan.mirror
     if mirror is None:
         return plan
-    karpenter, kueue = plan.karpenter, plan.kueue
+    karpenter, kueue, front = plan.karpenter, plan.kueue, plan.front
     if karpenter is not None:
         karpenter = replace(
             karpenter,
@@ -74,11 +74,19 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             jobset_chart=mirror.chart(kueue.jobset_chart),
             jobset_image=mirror.reference(kueue.jobset_image),
         )
+    if front is not None:
+        front = replace(
+            front,
+            chart=mirror.chart(front.chart),
+            image=mirror.reference(front.image),
+            proxy_image=mirror.reference(front.proxy_image),
+        )
     return replace(
         plan,
         karpenter=karpenter,
         kueue=kueue,
         serving=_serving(plan.serving, mirror),
+        front=front,
         hyperpod_chart=_hyperpod_chart(plan, mirror),
     )
 

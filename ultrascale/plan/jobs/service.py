@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.plan import capacity
+from ultrascale.plan.front import plan_route
 from ultrascale.plan.jobs import nodes, queueing
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
@@ -59,6 +60,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         measured_from=_measured_from(request, job),
         server=config.server_of(job),
         autoscale=_autoscale(job),
+        front=plan_route(request.cluster, job, closed=request.policies_of_jobs),
     )
     return JobPlan(
         name=request.name,

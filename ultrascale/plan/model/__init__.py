@@ -21,6 +21,7 @@ from ultrascale.plan.model.backend import (
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
+from ultrascale.plan.model.front import FrontPlan, FrontRoutePlan, JwtPlan, LoadBalancerPlan
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
@@ -256,6 +257,8 @@ __all__ = [
     "FlavorQuotaPlan",
     "FlavorShares",
     "FleetMetricsPlan",
+    "FrontPlan",
+    "FrontRoutePlan",
     "FunctionPlan",
     "GangPlacement",
     "GovernancePlan",
@@ -274,6 +277,7 @@ __all__ = [
     "InterfaceCleanerPlan",
     "IsolationPlan",
     "JobPlan",
+    "JwtPlan",
     "KarpenterPlan",
     "KarpenterScale",
     "KedaPlan",
@@ -285,6 +289,7 @@ __all__ = [
     "KueuePlan",
     "LeaderWorkerSetPlan",
     "LinePlan",
+    "LoadBalancerPlan",
     "LoadGroup",
     "LoadNeed",
     "LoadState",

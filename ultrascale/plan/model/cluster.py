@@ -9,6 +9,7 @@ from ultrascale.ejected import Ejected
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
+from ultrascale.plan.model.front import FrontPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import (
@@ -168,6 +169,7 @@ class ClusterPlan:
         volcano: Gang scheduler, if asked for.
         kueue: Queueing by Kueue, with JobSet, if asked for.
         serving: Controllers of services; None where none is needed.
+        front: Proxies that send requests to the service of their model, if asked for.
         placement: How long gangs take to be placed by network topology; None where they are not.
         saves: Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
         services: Services of the file, and the nodes that they take.
@@ -232,6 +234,7 @@ class ClusterPlan:
     volcano: VolcanoPlan | None
     kueue: KueuePlan | None
     serving: ServingControllersPlan | None
+    front: FrontPlan | None
     placement: PlacementPlan | None
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]

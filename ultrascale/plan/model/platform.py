@@ -32,12 +32,14 @@ class NamespacePlan:
         pod_security: Pod Security Standard that the API server enforces in it.
         training: Training jobs run here and may reach the rendezvous server.
         reached_from: Controllers that call the pods of jobs.
+        has_front: Whether its services are reached by the front alone.
     """
 
     name: str
     pod_security: PodSecurity
     training: bool = False
     reached_from: tuple[IngressPlan, ...] = ()
+    has_front: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.plan.model.front import FrontRoutePlan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalePlan:
@@ -40,6 +42,7 @@ class ServingPlan:
             policy closes its namespace, or no metrics are known of it.
         server: Program that answers.
         autoscale: How replicas follow the load; None where their number is fixed.
+        front: The way from the front; None where no request comes by it.
     """
 
     replicas: int
@@ -54,6 +57,7 @@ class ServingPlan:
     measured_from: tuple[str, ...]
     server: Literal["vllm", "other"]
     autoscale: AutoscalePlan | None
+    front: FrontRoutePlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

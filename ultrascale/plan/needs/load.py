@@ -447,6 +447,9 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     if plan.karpenter is not None:
         found["karpenter"] = plan.karpenter.replicas
     found.update(_queueing_pods(plan))
+    if plan.front is not None:
+        found["envoy-gateway"] = plan.front.controllers
+        found["envoy"] = plan.front.proxies
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas
     if plan.cluster_autoscaler is not None:

@@ -7,6 +7,7 @@ from typing import Literal
 from ultrascale.catalog import (
     addons,
     eks,
+    envoy_gateway,
     jobset,
     karpenter,
     keda,
@@ -99,6 +100,9 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
     if plan.serving is not None:
         yield from _serving(plan.serving, then)
+    if plan.front is not None:
+        latest = envoy_gateway.LATEST_KUBERNETES_VERSION
+        yield _up_to("Envoy Gateway", plan.front.version, latest, then)
     if plan.hyperpod is not None:
         yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
     if plan.cluster_autoscaler is not None:
@@ -108,7 +112,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if any((plan.karpenter, plan.kueue, plan.serving, plan.hyperpod_chart)):
+    if any((plan.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)):
         yield _helm(then)
 
 

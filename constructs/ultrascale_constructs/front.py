@@ -1,0 +1,69 @@
+"""Values of the chart of Envoy Gateway.
+
+Sources:
+    https://github.com/envoyproxy/gateway/blob/v1.9.0/charts/gateway-helm/values.tmpl.yaml
+    https://github.com/envoyproxy/gateway/blob/v1.9.0/api/v1alpha1/envoygateway_types.go
+"""
+
+from collections.abc import Mapping
+
+from ultrascale.plan import names
+from ultrascale.plan.model import FrontPlan
+
+_TOLERATIONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+_SYSTEM_NODES = {names.ROLE_LABEL: names.SYSTEM_ROLE}
+
+
+def gateway_values(plan: FrontPlan) -> dict[str, object]:
+    """Return the values of the chart `gateway-helm`."""
+    placed = {"nodeSelector": _SYSTEM_NODES, "tolerations": _TOLERATIONS}
+    return {
+        # The chart names the container that drains a proxy by the same image.
+        "global": {"images": {"envoyGateway": {"image": plan.image}}},
+        "deployment": {
+            "replicas": plan.controllers,
+            # No new proxy could start while its pods make room for others.
+            "priorityClassName": "system-cluster-critical",
+            "envoyGateway": {
+                # Large clusters may have no room for one pod more, and Helm would wait in vain.
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+                },
+            },
+            "pod": {
+                **placed,
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 1,
+                        "topologyKey": names.HOSTNAME_LABEL,
+                        "whenUnsatisfiable": "DoNotSchedule",
+                        "labelSelector": {"matchLabels": dict(plan.controller_labels)},
+                    }
+                ],
+            },
+        },
+        "podDisruptionBudget": {"minAvailable": 1},
+        "certgen": {"job": placed},
+        # It would watch each pod as it is bound, to tell proxies their zones.
+        "topologyInjector": {"enabled": False},
+        "config": {"envoyGateway": controller_configuration(plan)},
+    }
+
+
+def controller_configuration(plan: FrontPlan) -> Mapping[str, object]:
+    """Return the controller's configuration, which the chart completes by its images.
+
+    The chart makes Roles in the watched namespaces in place of a ClusterRole, so that the
+    controller reads Secrets of no other.
+    """
+    return {
+        "gateway": {"controllerName": plan.controller_name},
+        "provider": {
+            "type": "Kubernetes",
+            "kubernetes": {"watch": {"type": "Namespaces", "namespaces": [*plan.namespaces]}},
+        },
+        "logging": {"level": {"default": "info"}},
+        # By a script the proxies read the model of a request, which its body names.
+        "extensionApis": {"enableLua": True},
+    }

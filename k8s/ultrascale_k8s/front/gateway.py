@@ -1,0 +1,290 @@
+"""The Gateway of all models, its proxies, and the policies of its requests.
+
+Sources:
+    https://gateway-api.sigs.k8s.io/reference/spec/
+    https://gateway.envoyproxy.io/docs/api/extension_types/
+"""
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.documents import Json, JsonObject
+from ultrascale.plan import names
+from ultrascale.plan.model import FrontPlan
+from ultrascale.plan.names import FRONT_GATEWAY, FRONT_NAMESPACE
+from ultrascale_k8s._pods import NAME_LABEL, SYSTEM_CLUSTER_CRITICAL
+from ultrascale_k8s.front.model_header import MODEL_SCRIPT
+from ultrascale_k8s.objects import define_object
+
+_POLICIES = "gateway.envoyproxy.io/v1alpha1"
+_GATEWAY_API = "gateway.networking.k8s.io"
+# Long contexts, and pictures in base64.
+_BODY_LIMIT = "64Mi"
+# An answer may take minutes to its first word, and all of it comes at once where it is not
+# streamed. It is longer than a load balancer waits (3,600 s), which must be first to close.
+_IDLE = "3900s"
+_LISTENER = "http"
+_MOST = 100_000
+_HEALTH_PATH = "/healthz"
+# A load balancer needs two failed checks, 5 s apart, to send nothing more.
+_DRAIN, _LEAST_DRAIN = "1800s", "20s"
+
+
+class FrontChart(cdk8s.Chart):
+    """Defines the Gateway and all that hangs on it but the routes, which services bring along."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: FrontPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        for manifest in (
+            _gateway_class(plan),
+            _proxy(plan),
+            _gateway(plan),
+            _client_policy(),
+            _backend_policy(),
+            _model_policy(),
+            *([policy] if (policy := _security_policy(plan)) else []),
+            *_unknown_model(),
+        ):
+            metadata = manifest["metadata"]
+            assert isinstance(metadata, dict)
+            define_object(self, f"{manifest['kind']}-{metadata['name']}".lower(), manifest)
+
+
+def _gateway_class(plan: FrontPlan) -> dict[str, Json]:
+    return {
+        "apiVersion": f"{_GATEWAY_API}/v1",
+        "kind": "GatewayClass",
+        "metadata": {"name": f"ultrascale-{FRONT_GATEWAY}", "labels": _labels()},
+        "spec": {"controllerName": plan.controller_name},
+    }
+
+
+def _gateway(plan: FrontPlan) -> dict[str, Json]:
+    return {
+        "apiVersion": f"{_GATEWAY_API}/v1",
+        "kind": "Gateway",
+        "metadata": _metadata(FRONT_GATEWAY),
+        "spec": {
+            "gatewayClassName": f"ultrascale-{FRONT_GATEWAY}",
+            "infrastructure": {
+                "parametersRef": {
+                    "group": "gateway.envoyproxy.io",
+                    "kind": "EnvoyProxy",
+                    "name": FRONT_GATEWAY,
+                }
+            },
+            "listeners": [
+                {
+                    "name": _LISTENER,
+                    "protocol": "HTTP",
+                    "port": names.FRONT_PORT,
+                    "allowedRoutes": {
+                        "namespaces": {"from": "Selector", "selector": _served(plan)}
+                    },
+                }
+            ],
+        },
+    }
+
+
+def _served(plan: FrontPlan) -> dict[str, Json]:
+    """Return the selector of namespaces whose routes count."""
+    name: Json = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "In",
+        "values": [*plan.namespaces],
+    }
+    return {"matchExpressions": [name]}
+
+
+def _proxy(plan: FrontPlan) -> dict[str, Json]:
+    selector: dict[str, Json] = {"matchLabels": dict(plan.proxy_labels)}
+    return {
+        "apiVersion": _POLICIES,
+        "kind": "EnvoyProxy",
+        "metadata": _metadata(FRONT_GATEWAY),
+        "spec": {
+            "provider": {
+                "type": "Kubernetes",
+                "kubernetes": {
+                    "envoyDeployment": {
+                        "name": FRONT_GATEWAY,
+                        "replicas": plan.proxies,
+                        "strategy": {
+                            "type": "RollingUpdate",
+                            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+                        },
+                        "pod": {
+                            "priorityClassName": SYSTEM_CLUSTER_CRITICAL,
+                            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
+                            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+                            "topologySpreadConstraints": [
+                                {
+                                    "maxSkew": 1,
+                                    "topologyKey": key,
+                                    "whenUnsatisfiable": otherwise,
+                                    "labelSelector": selector,
+                                }
+                                for key, otherwise in (
+                                    (names.HOSTNAME_LABEL, "DoNotSchedule"),
+                                    (names.ZONE_LABEL, "ScheduleAnyway"),
+                                )
+                            ],
+                        },
+                        "container": {
+                            "image": plan.proxy_image,
+                            "resources": {
+                                "requests": {"cpu": "500m", "memory": "1Gi"},
+                                "limits": {"memory": "2Gi"},
+                            },
+                        },
+                    },
+                    "envoyPDB": {"minAvailable": 1},
+                    # The load balancer, where there is one, is of our stack.
+                    "envoyService": {"name": FRONT_GATEWAY, "type": "ClusterIP"},
+                },
+            },
+            "shutdown": {"drainTimeout": _DRAIN, "minDrainDuration": _LEAST_DRAIN},
+        },
+    }
+
+
+def _client_policy() -> dict[str, Json]:
+    return _policy(
+        "ClientTrafficPolicy",
+        {
+            "connection": {"bufferLimit": _BODY_LIMIT},
+            "healthCheck": {"path": _HEALTH_PATH},
+            "timeout": {"http": {"idleTimeout": _IDLE, "streamIdleTimeout": _IDLE}},
+        },
+    )
+
+
+def _backend_policy() -> dict[str, Json]:
+    return _policy(
+        "BackendTrafficPolicy",
+        {
+            # Answers differ by orders of magnitude: taking turns would heap up the long ones.
+            "loadBalancer": {"type": "LeastRequest"},
+            # Envoy's own bounds of 1,024 are for requests of milliseconds.
+            "circuitBreaker": {
+                "maxConnections": _MOST,
+                "maxPendingRequests": _MOST,
+                "maxParallelRequests": _MOST,
+            },
+            # A replica that goes takes no connection more; the model has not seen the request then.
+            "retry": {
+                "numRetries": 2,
+                "retryOn": {"triggers": ["connect-failure", "refused-stream"]},
+            },
+            "timeout": {
+                "tcp": {"connectTimeout": "5s"},
+                "http": {"requestTimeout": "0s", "streamIdleTimeout": _IDLE},
+            },
+        },
+    )
+
+
+def _model_policy() -> dict[str, Json]:
+    return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": MODEL_SCRIPT}]})
+
+
+def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
+    if plan.api_keys is not None:
+        return _policy(
+            "SecurityPolicy",
+            {
+                "apiKeyAuth": {
+                    "credentialRefs": [{"group": "", "kind": "Secret", "name": plan.api_keys}],
+                    "extractFrom": [{"headers": ["Authorization"]}],
+                    "forwardClientIDHeader": names.CLIENT_HEADER,
+                    "sanitize": True,
+                }
+            },
+        )
+    if plan.jwt is None:
+        return None
+    audiences: dict[str, Json] = {"audiences": [*plan.jwt.audiences]} if plan.jwt.audiences else {}
+    return _policy(
+        "SecurityPolicy",
+        {
+            "jwt": {
+                "providers": [
+                    {
+                        "name": FRONT_GATEWAY,
+                        "issuer": plan.jwt.issuer,
+                        **audiences,
+                        "remoteJWKS": {"uri": plan.jwt.jwks_uri},
+                    }
+                ]
+            }
+        },
+    )
+
+
+def _unknown_model() -> list[dict[str, Json]]:
+    """Return the route of requests whose model no service answers to.
+
+    Requests pass by it first as well: the script runs on a route, and the header that it sets has
+    the proxy choose again.
+    """
+    text = (
+        '{"error":{"message":"the request names no model that this address serves",'
+        '"type":"invalid_request_error","param":"model","code":"model_not_found"}}'
+    )
+    name = "unknown-model"
+    return [
+        {
+            "apiVersion": _POLICIES,
+            "kind": "HTTPRouteFilter",
+            "metadata": _metadata(name),
+            "spec": {
+                "directResponse": {
+                    "contentType": "application/json",
+                    "statusCode": 404,
+                    "body": {"type": "Inline", "inline": text},
+                }
+            },
+        },
+        {
+            "apiVersion": f"{_GATEWAY_API}/v1",
+            "kind": "HTTPRoute",
+            "metadata": _metadata(name),
+            "spec": {
+                "parentRefs": [{"name": FRONT_GATEWAY, "sectionName": _LISTENER}],
+                "rules": [
+                    {
+                        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+                        "filters": [
+                            {
+                                "type": "ExtensionRef",
+                                "extensionRef": {
+                                    "group": "gateway.envoyproxy.io",
+                                    "kind": "HTTPRouteFilter",
+                                    "name": name,
+                                },
+                            }
+                        ],
+                    }
+                ],
+            },
+        },
+    ]
+
+
+def _policy(kind: str, spec: JsonObject) -> dict[str, Json]:
+    target: Json = {"group": _GATEWAY_API, "kind": "Gateway", "name": FRONT_GATEWAY}
+    return {
+        "apiVersion": _POLICIES,
+        "kind": kind,
+        "metadata": _metadata(FRONT_GATEWAY),
+        "spec": {"targetRefs": [target], **spec},
+    }
+
+
+def _metadata(name: str) -> dict[str, Json]:
+    return {"name": name, "namespace": FRONT_NAMESPACE, "labels": _labels()}
+
+
+def _labels() -> dict[str, Json]:
+    return {NAME_LABEL: FRONT_GATEWAY, "app.kubernetes.io/part-of": "ultrascale"}

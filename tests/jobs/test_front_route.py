@@ -1,0 +1,77 @@
+"""Services behind the front: their routes, and who reaches their pods."""
+
+import json
+from typing import Any
+
+from tests.support.crd_schemas import CrdSet
+from tests.support.folders import ROOT
+from tests.support.jobs import SERVICE, job_cluster, objects, pod_spec, prepared
+from tests.support.pools import pool_document
+from ultrascale.jobs.manifests import JobManifests
+
+GPUS = pool_document(instance_types=["g6e.12xlarge"])
+VLLM = SERVICE | {
+    "image": "docker.io/vllm/vllm-openai:v0.33.0",
+    "args": ["--model=/models/chat", "--served-model-name", "chat", "chat-latest"],
+}
+
+
+def behind_the_front(**keys: Any) -> JobManifests:
+    """Return the objects of a service of vLLM in a cluster with a front."""
+    serving = {"front": {"exposure": "cluster"}}
+    return prepared(job_cluster(GPUS, serving=serving), VLLM | keys)
+
+
+def test_requests_for_its_models_reach_a_service_by_the_paths_of_openais_api() -> None:
+    job = behind_the_front()
+    (route,) = objects(job, "HTTPRoute")
+    (service,) = objects(job, "Service")
+    lines = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
+    upstream = CrdSet.from_documents(
+        json.loads(line) for line in lines if '"kind":"HTTPRoute"' in line
+    )
+
+    assert upstream.validate(route) == []
+    (rule,) = route["spec"]["rules"]
+    assert [match["headers"][0]["value"] for match in rule["matches"]] == ["chat", "chat-latest"]
+    # Metrics, and what loads other models, have other paths.
+    assert {match["path"]["value"] for match in rule["matches"]} == {"/v1"}
+    assert rule["backendRefs"] == [
+        {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
+    ]
+    assert route["spec"]["parentRefs"] == [{"name": "front", "namespace": "envoy-gateway-system"}]
+
+
+def test_the_proxies_and_its_own_pods_alone_reach_a_service_of_the_front() -> None:
+    job = behind_the_front()
+    (policy,) = objects(job, "NetworkPolicy")
+    (deployment,) = objects(job, "Deployment")
+    proxies, own = policy["spec"]["ingress"]
+
+    peers = [peer for peer in proxies["from"] if "ipBlock" not in peer]
+    assert peers == [
+        {
+            "namespaceSelector": {
+                "matchLabels": {"kubernetes.io/metadata.name": "envoy-gateway-system"}
+            },
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "envoy"}},
+        }
+    ]
+    assert own == {"from": [{"podSelector": {"matchLabels": {"ultrascale.dev/job": job.name}}}]}
+    # The policy of the namespace passes pods with this label by.
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert labels["ultrascale.dev/front"] == "true"
+
+
+def test_namespaces_that_are_let_in_still_reach_it() -> None:
+    (policy,) = objects(behind_the_front(allow_from=["web"]), "NetworkPolicy")
+    assert "'web'" in str(policy["spec"]["ingress"][0])
+
+
+def test_a_service_that_the_front_knows_no_model_of_is_as_without_a_front() -> None:
+    job = behind_the_front(model_names=[])
+    plain = prepared(job_cluster(GPUS), VLLM | {"model_names": []})
+    assert job.objects == plain.objects
+    assert not objects(job, "HTTPRoute")
+    assert "ultrascale.dev/front" not in str(job.objects)
+    assert pod_spec(job) == pod_spec(plain)

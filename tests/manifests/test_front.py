@@ -1,0 +1,182 @@
+"""The front's objects: valid under upstream's definitions, and like its examples but for a reason.
+
+`tests/data/front_crds.jsonl` holds the definitions.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.crd_schemas import CrdSet, elements, fields
+from tests.support.folders import ROOT
+from tests.support.queued_pools import planned as planned_file
+from ultrascale.plan import ClusterPlan
+from ultrascale_k8s import define_charts
+
+Document = dict[str, Any]
+JWT = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+AUDIENCE = {"audiences": ["models"]}
+
+
+@cache
+def upstream() -> CrdSet:
+    lines = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
+    return CrdSet.from_documents(json.loads(line) for line in lines if not line.startswith("#"))
+
+
+@cache
+def planned(front: str = "{exposure: cluster}") -> ClusterPlan:
+    document = yaml.safe_load((ROOT / "clusters" / "serving.yaml").read_text())
+    document["serving"] = {"front": yaml.safe_load(front)}
+    return planned_file(document)
+
+
+@cache
+def objects(front: str = "{exposure: cluster}") -> Mapping[str, Document]:
+    charts = define_charts(planned(front)).front
+    found: list[Document] = [dict(each) for chart in charts for each in chart.manifests]
+    return {each["kind"]: each for each in found}
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "{exposure: cluster}",
+        "{exposure: cluster, api_keys: front-keys, replicas: 5}",
+        f"{{exposure: cluster, jwt: {JWT | AUDIENCE}}}",
+    ],
+)
+def test_upstreams_definitions_take_every_object(front: str) -> None:
+    assert [wrong for each in objects(front).values() for wrong in upstream().validate(each)] == []
+
+
+def test_proxies_run_apart_on_system_nodes_and_finish_answers_as_they_go() -> None:
+    spec = objects()["EnvoyProxy"]["spec"]
+    kubernetes = spec["provider"]["kubernetes"]
+    deployment = kubernetes["envoyDeployment"]
+    assert deployment["replicas"] == 2
+    assert deployment["pod"]["nodeSelector"] == {"ultrascale.dev/role": "system"}
+    assert deployment["pod"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] == "DoNotSchedule"
+    assert kubernetes["envoyPDB"] == {"minAvailable": 1}
+    assert kubernetes["envoyService"]["type"] == "ClusterIP"
+    assert spec["shutdown"]["drainTimeout"] == "1800s"
+
+
+def test_no_request_ends_for_want_of_a_word_within_an_hour() -> None:
+    """Envoy ends streams that are idle for 5 minutes, and Envoy Gateway requests after 15 s."""
+    client = objects()["ClientTrafficPolicy"]["spec"]["timeout"]["http"]
+    backend = objects()["BackendTrafficPolicy"]["spec"]["timeout"]["http"]
+    assert client["streamIdleTimeout"] == backend["streamIdleTimeout"] == "3900s"
+    assert backend["requestTimeout"] == "0s"
+
+
+def test_a_request_is_sent_again_only_where_no_model_has_seen_it() -> None:
+    retry = objects()["BackendTrafficPolicy"]["spec"]["retry"]
+    assert retry["retryOn"] == {"triggers": ["connect-failure", "refused-stream"]}
+
+
+def test_authentication_is_asked_for_where_the_file_says_so() -> None:
+    assert "SecurityPolicy" not in objects()
+    keys = objects("{exposure: cluster, api_keys: front-keys}")["SecurityPolicy"]["spec"]
+    assert keys["apiKeyAuth"]["credentialRefs"][0]["name"] == "front-keys"
+    assert keys["apiKeyAuth"]["sanitize"] is True
+    tokens = objects(f"{{exposure: cluster, jwt: {JWT}}}")["SecurityPolicy"]["spec"]
+    assert tokens["jwt"]["providers"][0]["issuer"] == JWT["issuer"]
+
+
+def test_routes_count_in_namespaces_of_services_alone() -> None:
+    (listener,) = objects()["Gateway"]["spec"]["listeners"]
+    (names,) = listener["allowedRoutes"]["namespaces"]["selector"]["matchExpressions"]
+    assert names["values"] == ["envoy-gateway-system", "serving", "training"]
+
+
+def test_a_mirror_has_the_proxies_too() -> None:
+    document = yaml.safe_load((ROOT / "clusters" / "serving.yaml").read_text())
+    document["images"] = {"mirror": "registry.example.com/mirror"}
+    plan = planned_file(document)
+    (chart,) = define_charts(plan).front
+    (proxy,) = (each for each in chart.manifests if each["kind"] == "EnvoyProxy")
+    assert "registry.example.com/mirror/docker.io/envoyproxy/envoy:" in json.dumps(proxy)
+
+
+def policies(front: str, namespace: str) -> Mapping[str, Document]:
+    charts = define_charts(planned(front)).platform
+    found: list[Document] = [dict(each) for chart in charts for each in chart.manifests]
+    return {
+        each["metadata"]["name"]: each
+        for each in found
+        if each["kind"] == "NetworkPolicy" and each["metadata"]["namespace"] == namespace
+    }
+
+
+def test_policies_open_the_proxies_to_clients_and_the_controller_to_proxies() -> None:
+    found = policies("{exposure: cluster}", "envoy-gateway-system")
+    assert found.keys() == {"default-deny-ingress", "proxies-ingress", "controller-ingress"}
+    assert found["proxies-ingress"]["spec"]["ingress"] == [
+        {"ports": [{"port": 10080, "protocol": "TCP"}]}
+    ]
+    (rule,) = found["controller-ingress"]["spec"]["ingress"]
+    assert rule["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "envoy"}}}]
+
+
+def test_pods_beside_a_service_of_the_front_do_not_reach_it() -> None:
+    (closed,) = (
+        each
+        for each in policies("{exposure: cluster}", "serving")["allow-same-namespace"]["spec"][
+            "podSelector"
+        ]["matchExpressions"]
+        if each["key"] == "ultrascale.dev/front"
+    )
+    assert closed["operator"] == "DoesNotExist"
+
+
+# --- upstream's examples at the tag --------------------------------------------------------------
+
+# Of `examples/kubernetes/quickstart.yaml` and of the pages on API keys, JWT, Lua and direct
+# responses below `site/content/en/v1.9/tasks` of Envoy Gateway. Apache-2.0.
+EXAMPLES: Mapping[str, str] = {
+    "GatewayClass": """
+        spec: {controllerName: gateway.envoyproxy.io/gatewayclass-controller}""",
+    "Gateway": """
+        spec:
+          gatewayClassName: eg
+          listeners: [{name: http, protocol: HTTP, port: 80}]""",
+    "EnvoyExtensionPolicy": """
+        spec:
+          targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: backend}]
+          lua: [{type: Inline, inline: function}]""",
+    "SecurityPolicy": """
+        spec:
+          targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: backend}]
+          apiKeyAuth:
+            credentialRefs: [{group: "", kind: Secret, name: apikey-secret}]
+            extractFrom: [{headers: [x-api-key]}]""",
+    "HTTPRouteFilter": """
+        spec:
+          directResponse:
+            contentType: text/plain
+            statusCode: 503
+            body: {type: Inline, inline: oops}""",
+}
+
+
+def paths(value: Any, at: str = "") -> Iterator[str]:
+    """Yield the path of each value, without the numbers of items."""
+    if isinstance(value, dict):
+        for key, item in fields(value).items():
+            yield from paths(item, f"{at}.{key}")
+    elif isinstance(value, list):
+        for item in elements(value):
+            yield from paths(item, f"{at}[]")
+    else:
+        yield at
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_each_field_of_an_example_is_ours_too(kind: str) -> None:
+    ours = objects("{exposure: cluster, api_keys: front-keys}")[kind]
+    assert {*paths(yaml.safe_load(EXAMPLES[kind]))} - {*paths(ours)} == set()

@@ -1,0 +1,94 @@
+"""The front: the models of services, and mistakes that only all services show."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.pools import make_cluster, make_document
+from tests.support.queued_pools import planned
+from ultrascale import config
+from ultrascale.errors import ConfigError
+from ultrascale.plan.front import models_of, plan_route
+
+IMAGE = "docker.io/vllm/vllm-openai:v0.33.0"
+FRONT = {"front": {"exposure": "cluster"}}
+
+
+def service(**keys: Any) -> config.ServiceJob:
+    """Return a service of vLLM."""
+    job = make_cluster(jobs={"chat": chat(**keys)}).jobs["chat"]
+    assert isinstance(job, config.ServiceJob)
+    return job
+
+
+def chat(**keys: Any) -> dict[str, Any]:
+    return {
+        "kind": "service",
+        "pool": "train",
+        "image": IMAGE,
+        "args": ["--model=/models/chat", "--served-model-name=chat"],
+        **keys,
+    }
+
+
+@pytest.mark.parametrize(
+    ("keys", "models"),
+    [
+        ({}, ("chat",)),
+        ({"args": ["--model=/models/chat"]}, ("/models/chat",)),
+        ({"args": ["--served-model-name", "a", "b", "--port=8000"]}, ("a", "b")),
+        ({"model_names": []}, ()),
+        ({"image": "docker.io/library/nginx:1", "args": []}, ()),
+        ({"image": "docker.io/library/nginx:1", "args": [], "model_names": ["small"]}, ("small",)),
+    ],
+)
+def test_requests_reach_a_service_by_the_names_of_its_models(
+    keys: dict[str, Any], models: tuple[str, ...]
+) -> None:
+    assert models_of(service(**keys)) == models
+
+
+def test_a_service_has_no_route_where_there_is_no_front() -> None:
+    job = service()
+    assert plan_route(make_cluster(), job, closed=True) is None
+    route = plan_route(make_cluster(serving=FRONT), job, closed=True)
+    assert route is not None
+    assert (route.models, route.namespace) == (("chat",), "envoy-gateway-system")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "line"),
+    [
+        (
+            {"chat": chat(), "talk": chat()},
+            "jobs.talk: answers to the model chat, as service chat does; give each model its own "
+            "name: --served-model-name, model_names",
+        ),
+        (
+            {"chat": chat(model_names=["chut"])},
+            "jobs.chat.model_names[0]: not a name that vLLM serves, got 'chut'; name it in "
+            "--served-model-name; vLLM knows chat",
+        ),
+        (
+            {"chat": chat(args=["--model=chat", "--ssl-keyfile=/k"])},
+            "jobs.chat.args: TLS of its own, and the front speaks HTTP to services, got "
+            "--ssl-keyfile; leave it out, or keep the service from the front: model_names: []",
+        ),
+        (
+            {"chat": chat(args=["--model=chat", "--api-key=k"])},
+            "jobs.chat.args: keys of its own, and the front takes those of clients off, got "
+            "--api-key; leave it out, or keep the service from the front: model_names: []",
+        ),
+    ],
+)
+def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
+    jobs: dict[str, Any], line: str
+) -> None:
+    serving = {"front": {"exposure": "cluster", "api_keys": "keys"}}
+    with pytest.raises(ConfigError) as refused:
+        planned(make_document(jobs=jobs, serving=serving))
+    assert str(refused.value).splitlines() == [line]
+
+
+def test_two_services_may_have_one_model_where_there_is_no_front() -> None:
+    assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).front is None

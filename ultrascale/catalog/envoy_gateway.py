@@ -1,0 +1,44 @@
+"""Envoy Gateway: its chart, its images, and the names of what it makes.
+
+Sources:
+    https://github.com/envoyproxy/gateway/tree/v1.9.0/charts/gateway-helm
+    https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/infrastructure/kubernetes/proxy/resource_provider.go
+    https://gateway.envoyproxy.io/news/releases/matrix/
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# The chart and the CRDs of 1.9.0 were read. 1.9.2 is what Agent Router 1.2.0 is released with:
+# https://github.com/theagentrouter/agent-router/blob/826c03c6/release-notes/v1.2.0.md
+VERSION = "v1.9.2"
+"""Version of the chart, with its `v`."""
+
+CHART = "oci://docker.io/envoyproxy/gateway-helm"
+IMAGE = "docker.io/envoyproxy/gateway"
+"""Image of the controller, and of the container that drains a proxy; its tag is the version."""
+
+PROXY_IMAGE = "docker.io/envoyproxy/envoy:distroless-v1.39.1"
+"""Image of the proxies: the Envoy that the release notes above name beside 1.9.2."""
+
+# Source: https://gateway.envoyproxy.io/news/releases/matrix/
+LATEST_KUBERNETES_VERSION = "1.36"
+"""Latest Kubernetes minor that 1.9 is tested with."""
+
+CONTROLLER_NAME = "gateway.envoyproxy.io/gatewayclass-controller"
+"""Name of the controller in a GatewayClass."""
+
+XDS_PORT = 18000
+"""Port of the controller at which proxies ask for their configuration."""
+
+PRIVILEGED_PORT_OFFSET = 10_000
+"""What a proxy adds to the port of a listener below 1024, which it may not open itself.
+
+Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/listener.go
+"""
+
+PROXY_LABELS: Mapping[str, str] = MappingProxyType({"app.kubernetes.io/name": "envoy"})
+"""Labels of the pods of every proxy."""
+
+CONTROLLER_LABELS: Mapping[str, str] = MappingProxyType({"control-plane": "envoy-gateway"})
+"""Labels of the pods of the controller."""

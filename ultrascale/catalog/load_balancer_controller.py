@@ -1,0 +1,39 @@
+"""AWS Load Balancer Controller: its chart, and what it asks AWS for to keep a target group.
+
+EKS Auto Mode brings its own, whose kinds have another API group.
+
+Sources:
+    https://github.com/kubernetes-sigs/aws-load-balancer-controller/tree/v3.5.0/helm/aws-load-balancer-controller
+    https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/pkg/targetgroupbinding/targets_manager.go
+    https://docs.aws.amazon.com/eks/latest/userguide/migrate-auto.html
+"""
+
+VERSION = "3.5.0"
+"""Version of the chart, without a `v`."""
+
+# AWS's charts lie in a registry too.
+# Source: https://gallery.ecr.aws/eks/aws-load-balancer-controller
+CHART = "https://aws.github.io/eks-charts/aws-load-balancer-controller"
+IMAGE = "public.ecr.aws/eks/aws-load-balancer-controller"
+"""Image of the controller; its tag is the chart's version behind a `v`."""
+
+API_VERSION = "elbv2.k8s.aws/v1beta1"
+AUTO_MODE_API_VERSION = "eks.amazonaws.com/v1"
+"""Group and version of `TargetGroupBinding`: of this controller, and of EKS Auto Mode's."""
+
+SERVICE_ACCOUNT = "aws-load-balancer-controller"
+
+DESCRIBING_ACTIONS = (
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "elasticloadbalancing:DescribeTargetHealth",
+)
+"""Actions that take no resource."""
+
+TARGET_ACTIONS = ("elasticloadbalancing:DeregisterTargets", "elasticloadbalancing:RegisterTargets")
+"""Actions on the target group."""

@@ -1,0 +1,157 @@
+"""`serving.front`: one address for requests to all models."""
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from ultrascale.config._base import Section
+from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._rules import rule
+from ultrascale.config._values import (
+    Distinct,
+    Network4,
+    SubdomainName,
+    WrongValueError,
+    in_schema,
+    matching,
+)
+from ultrascale.config.identity import ACCOUNT_ID, Identity
+from ultrascale.config.network import Network
+
+Exposure = Literal["cluster", "internal", "internet"]
+
+# Source: https://docs.aws.amazon.com/acm/latest/userguide/acm-concepts.html
+CertificateArn = Annotated[
+    str,
+    matching(
+        rf"arn:aws[a-z-]*:acm:[a-z0-9-]+:{ACCOUNT_ID}:certificate/[0-9a-f-]{{36}}",
+        "not the ARN of a certificate of ACM",
+        "write it as arn:aws:acm:REGION:ACCOUNT:certificate/ID",
+    ),
+]
+
+
+def _https_url(value: str) -> str:
+    try:
+        url = urlsplit(value)
+        host = url.hostname
+    except ValueError:
+        url, host = urlsplit(""), None
+    if url.scheme != "https" or not host or not value.isascii() or " " in value:
+        raise WrongValueError("not an https URL", "write it as https://login.example.com/keys")
+    return value
+
+
+HttpsUrl = Annotated[str, AfterValidator(_https_url), in_schema(pattern=r"^https://[!-~]+$")]
+
+
+class FrontJwt(Section):
+    """Tokens of an OpenID Connect issuer."""
+
+    issuer: HttpsUrl
+    """Issuer, as tokens have it in `iss`."""
+
+    audiences: Distinct[str] = ()
+    """Audiences of which a token must have one. Default: any."""
+
+    jwks_uri: HttpsUrl
+    """URL of the issuer's keys, which the proxies ask for."""
+
+
+class Front(Section):
+    """Proxies that send each request to the service of the model that it names."""
+
+    exposure: Exposure = "internal"
+    """Clients: pods of the cluster alone, the VPC and what is connected to it by an internal load
+    balancer, or the internet.
+    """
+
+    certificate: CertificateArn | None = None
+    """ARN of the certificate of ACM of its address; clients then come by HTTPS, at port 443.
+
+    Default: HTTP at port 80.
+    """
+
+    allowed_cidrs: Distinct[Network4] = ()
+    """Ranges whose addresses reach its load balancer.
+
+    Default: those of the VPC and `network.connected_cidrs`; required with `internet`.
+    """
+
+    api_keys: SubdomainName | None = None
+    """Secret of namespace `envoy-gateway-system` with a key for each client, under the client's
+    name. Clients send it as `Authorization: Bearer KEY`.
+
+    Default: no keys are asked for.
+    """
+
+    jwt: FrontJwt | None = None
+    """Issuer of tokens, which clients send as `Authorization: Bearer TOKEN`.
+
+    Default: no tokens are asked for.
+    """
+
+    replicas: Annotated[int, Field(ge=2, le=100)] = 2
+    """Number of proxies, on nodes of their own."""
+
+
+@rule
+def internet_is_guarded(front: Front) -> Mistakes:
+    if front.exposure != "internet":
+        return
+    if front.certificate is None:
+        wrong = "open to the internet without TLS: keys and prompts could be read on the way"
+        yield refuse("exposure", wrong, "add certificate, or write internal")
+    if front.api_keys is None and front.jwt is None:
+        wrong = "open to the internet without authentication: anybody could use the models"
+        yield refuse("exposure", wrong, "add api_keys or jwt, or write internal")
+    if not front.allowed_cidrs:
+        wrong = "open to the internet, and nothing says to whom"
+        yield refuse("exposure", wrong, "add allowed_cidrs; 0.0.0.0/0 is everybody")
+
+
+@rule
+def cluster_front_has_no_load_balancer(front: Front) -> Mistakes:
+    if front.exposure == "cluster":
+        for key in ("certificate", "allowed_cidrs"):
+            if key in front.model_fields_set:
+                wrong = "of a load balancer, and exposure: cluster has none"
+                yield refuse(key, wrong, "leave it out, or write exposure: internal")
+
+
+@rule
+def front_authenticates_one_way(front: Front) -> Mistakes:
+    if front.api_keys is not None and front.jwt is not None:
+        wrong = "beside jwt: clients have one header for the two"
+        yield refuse("api_keys", wrong, "leave one of them out")
+
+
+@rule
+def certificate_is_of_the_region(front: Front, identity: Identity) -> Mistakes:
+    if front.certificate is None:
+        return
+    region, account = front.certificate.split(":")[3:5]
+    if region != identity.region:
+        wrong = f"in {region}, and load balancers take certificates of their own Region"
+        yield refuse("certificate", wrong, f"request or import it in {identity.region}")
+    if identity.account is not None and account != identity.account:
+        wrong = f"of account {account}, and load balancers take certificates of their own account"
+        yield refuse("certificate", wrong, f"request or import it in {identity.account}")
+
+
+@rule
+def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
+    if front.exposure == "internet" and network.egress == "none":
+        wrong = "open to the internet, and network.egress: none closes the VPC to it"
+        yield refuse("exposure", wrong, "write internal")
+        return
+    if network.vpc is None or front.exposure == "cluster":
+        return
+    use = "public" if front.exposure == "internet" else "nodes"
+    zones = {subnet.zone for subnet in network.subnets if use in subnet.use}
+    # Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
+    if len(zones) < 2:
+        wrong = f"a load balancer, which needs subnets of use {use} in two zones"
+        todo = f"add {use} to the use of a subnet in each of two zones, or write cluster"
+        yield refuse("exposure", wrong, todo)

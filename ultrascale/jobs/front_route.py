@@ -1,0 +1,40 @@
+"""Route from the front to a service, by the names of its models.
+
+Sources:
+    https://gateway-api.sigs.k8s.io/api-types/httproute/
+    https://github.com/envoyproxy/gateway/tree/v1.9.0/examples/kubernetes
+"""
+
+from ultrascale.documents import Json
+from ultrascale.jobs.pod_template import metadata
+from ultrascale.plan import names
+from ultrascale.plan.model import FrontRoutePlan, JobPlan, ServingPlan
+
+# The paths of OpenAI's API. Servers have others, by which metrics are read and models changed.
+_PATHS = "/v1"
+
+
+def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> dict[str, Json]:
+    """Return the HTTPRoute of a service: Envoy sends its requests to the pods that are ready."""
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": metadata(plan),
+        "spec": {
+            "parentRefs": [{"name": front.gateway, "namespace": front.namespace}],
+            "rules": [
+                {
+                    "matches": [
+                        {
+                            "path": {"type": "PathPrefix", "value": _PATHS},
+                            "headers": [
+                                {"type": "Exact", "name": names.MODEL_HEADER, "value": model}
+                            ],
+                        }
+                        for model in front.models
+                    ],
+                    "backendRefs": [{"name": plan.name, "port": serving.port}],
+                }
+            ],
+        },
+    }

@@ -1,0 +1,151 @@
+"""The front: proxies behind one address, and the models that each service answers to.
+
+Sources:
+    https://gateway.envoyproxy.io/docs/
+    https://gateway-api.sigs.k8s.io/api-types/httproute/
+"""
+
+from collections.abc import Iterator
+
+from ultrascale import config
+from ultrascale.catalog import envoy_gateway
+from ultrascale.plan import names
+from ultrascale.plan.jobs.vllm import VllmOptions, options_of
+from ultrascale.plan.model import FrontPlan, FrontRoutePlan, JwtPlan
+from ultrascale.plan.namespaces import team_namespaces, training_namespaces
+
+Mistakes = Iterator[config.Mistake]
+
+# One of them leads; the other takes its place while its node is drained.
+_CONTROLLERS = 2
+
+
+def plan_front(cluster: config.Cluster) -> FrontPlan | None:
+    """Return the front of ``cluster``; None where the file has none."""
+    front = cluster.serving.front
+    if front is None:
+        return None
+    return FrontPlan(
+        chart=envoy_gateway.CHART,
+        version=envoy_gateway.VERSION,
+        image=f"{envoy_gateway.IMAGE}:{envoy_gateway.VERSION}",
+        proxy_image=envoy_gateway.PROXY_IMAGE,
+        controller_name=envoy_gateway.CONTROLLER_NAME,
+        controller_labels=envoy_gateway.CONTROLLER_LABELS,
+        proxy_labels=envoy_gateway.PROXY_LABELS,
+        proxy_port=names.FRONT_PORT + envoy_gateway.PRIVILEGED_PORT_OFFSET,
+        configuration_port=envoy_gateway.XDS_PORT,
+        namespaces=(names.FRONT_NAMESPACE, *_namespaces_of_services(cluster)),
+        controllers=_CONTROLLERS,
+        proxies=front.replicas,
+        api_keys=front.api_keys,
+        jwt=None
+        if front.jwt is None
+        else JwtPlan(
+            issuer=front.jwt.issuer, audiences=front.jwt.audiences, jwks_uri=front.jwt.jwks_uri
+        ),
+        load_balancer=None,
+    )
+
+
+def _namespaces_of_services(cluster: config.Cluster) -> tuple[str, ...]:
+    """Return the namespaces that are there before the front: task governance makes teams' later."""
+    teams = team_namespaces(cluster)
+    return tuple(name for name in training_namespaces(cluster) if name not in teams)
+
+
+def plan_route(
+    cluster: config.Cluster, job: config.ServiceJob, *, closed: bool
+) -> FrontRoutePlan | None:
+    """Return the way from the front to a service; None where no request comes by it.
+
+    Args:
+        cluster: The cluster.
+        job: The service.
+        closed: Whether network policies select the pods of jobs.
+    """
+    models = models_of(job)
+    if cluster.serving.front is None or not models:
+        return None
+    return FrontRoutePlan(
+        models=models,
+        gateway=names.FRONT_GATEWAY,
+        namespace=names.FRONT_NAMESPACE,
+        proxies=envoy_gateway.PROXY_LABELS,
+        closed=closed,
+    )
+
+
+def models_of(job: config.ServiceJob) -> tuple[str, ...]:
+    """Return the names of models by which requests reach a service."""
+    if job.model_names is not None:
+        return job.model_names
+    return options_of(job).names if config.server_of(job) == "vllm" else ()
+
+
+def front_is_built(front: config.Front) -> Mistakes:
+    """Yield an exposure that nothing renders yet."""
+    if front.exposure != "cluster":
+        wrong = "a front behind a load balancer is not supported yet"
+        yield config.refuse("exposure", wrong, "write cluster", code="unsupported")
+
+
+def models_are_told_apart(
+    services: config.Readable[config.ServiceJob], front: config.Front
+) -> Mistakes:
+    """Yield services of the front that answer to the same name of a model.
+
+    The front has one route for each name, whatever namespace a service is in.
+    """
+    del front  # without one, services with the same models do not meet
+    first: dict[str, str] = {}
+    for placed in services.placed:
+        service = str(placed.at[-1])
+        for model in models_of(placed.item):
+            if first.setdefault(model, service) != service:
+                wrong = f"answers to the model {model}, as service {first[model]} does"
+                todo = "give each model its own name: --served-model-name, model_names"
+                yield config.Mistake(placed.at, wrong, todo, got="")
+
+
+def models_are_served(job: config.ServiceJob) -> Mistakes:
+    """Yield names of models that vLLM would answer with 404."""
+    if config.server_of(job) != "vllm" or not job.model_names:
+        return
+    served = options_of(job).names
+    for number, name in enumerate(job.model_names):
+        if served and name not in served:
+            todo = f"name it in --served-model-name; vLLM knows {', '.join(served)}"
+            yield config.refuse(f"model_names.{number}", "not a name that vLLM serves", todo)
+
+
+def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mistakes:
+    """Yield servers that refuse what the front sends them."""
+    if not models_of(job):
+        return
+    options = options_of(job) if config.server_of(job) == "vllm" else VllmOptions()
+    way_out = "leave it out, or keep the service from the front: model_names: []"
+    if job.team is not None:
+        wrong = "a team of task governance, whose namespace the front does not serve"
+        yield config.refuse("team", wrong, way_out)
+    if options.ssl_keyfile is not None:
+        wrong = "TLS of its own, and the front speaks HTTP to services"
+        yield config.refuse("args", wrong, way_out, got="--ssl-keyfile")
+    if options.api_keys and front.api_keys is not None:
+        wrong = "keys of its own, and the front takes those of clients off"
+        yield config.refuse("args", wrong, way_out, got="--api-key")
+
+
+def other_services_with(
+    cluster: config.Cluster, name: str, job: config.ServiceJob
+) -> Iterator[tuple[str, str]]:
+    """Yield models of a service that another template of the file answers to, with its name."""
+    if cluster.serving.front is None:
+        return
+    models = models_of(job)
+    for other, template in cluster.jobs.items():
+        if other == name or not isinstance(template, config.ServiceJob):
+            continue
+        for model in models_of(template):
+            if model in models:
+                yield model, other
