@@ -90,6 +90,7 @@ SERVING: dict[str, Any] = {
     "capacity": "on-demand",
     "health_path": "/health",
     "startup_seconds": 60,
+    "model": {"name": "Llama-3.1-8B", "gb_per_second": 0.1},
     "allow_from": ["backend"],
 }
 PERSONAL: dict[str, Any] = {"idle_hours": 1, "port": 9999, "queue": "b"}

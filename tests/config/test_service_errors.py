@@ -17,6 +17,14 @@ def service(scheduling: dict[str, Any] | None = None, **keys: Any) -> dict[str, 
     return make_document(jobs={"chat": {"kind": "service", "pool": "train", **keys}}, **parts)
 
 
+SHAPE = {"weights_gb": 16, "layers": 32, "heads": 32, "kv_heads": 8, "head_width": 128}
+
+
+def model(**figures: Any) -> dict[str, Any]:
+    """Return a cluster file with a service of one model, whose figures may be wrong."""
+    return service(model={**SHAPE, **figures})
+
+
 SCALED = {"metric": "waiting", "target": 5, "max": 4}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a fixed number beside one that changes": (
@@ -48,6 +56,41 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a queue that is not there": (
         service(KUEUE | {"queues": [{"name": "research"}]}, queue="reserch"),
         "jobs.chat.queue: not one of scheduling.queues, got 'reserch'; did you mean research?",
+    ),
+    "a model that is spelt otherwise": (
+        service(model="Llama-3.1-8b"),
+        "jobs.chat.model: not a model whose figures are known, got 'Llama-3.1-8b'; did you mean "
+        "Llama-3.1-8B?; of others `ultrascale models FILE BUCKET/PREFIX` prints the figures",
+    ),
+    "a model that nobody knows": (
+        service(model={"name": "Llama-3.1-8b"}),
+        "jobs.chat.model.name: not a model whose figures are known, got 'Llama-3.1-8b'; did you "
+        "mean Llama-3.1-8B?; of others `ultrascale models FILE BUCKET/PREFIX` prints the figures",
+    ),
+    "a model without the size of its weights": (
+        service(model={key: value for key, value in SHAPE.items() if key != "weights_gb"}),
+        "jobs.chat.model.weights_gb: missing; add it from its config.json, or name a known model",
+    ),
+    "heads that do not share": (
+        model(kv_heads=12),
+        "jobs.chat.model.kv_heads: no even share of the 32 heads of queries, got 12; "
+        "write num_key_value_heads of its config.json",
+    ),
+    "attention in more layers than there are": (
+        model(attention_layers=33),
+        "jobs.chat.model.attention_layers: more than the 32 layers, got 33; write less",
+    ),
+    "windows in more layers than have attention": (
+        model(attention_layers=8, windowed_layers=9, window=128),
+        "jobs.chat.model.windowed_layers: more than the 8 layers with attention, got 9; write less",
+    ),
+    "layers with a window of no size": (
+        model(windowed_layers=8),
+        "jobs.chat.model.window: missing beside windowed_layers; add it",
+    ),
+    "a window of no layer": (
+        model(window=128),
+        "jobs.chat.model.windowed_layers: missing beside window; add it",
     ),
 }
 

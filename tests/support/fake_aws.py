@@ -30,6 +30,7 @@ PREFIXES = {
 IAM_ACTIONS = {
     "s3:HeadObject": "s3:GetObject",
     "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListObjectsV2": "s3:ListBucket",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
 }
 """IAM's names of operations that it calls otherwise."""

@@ -83,6 +83,7 @@ _IAM_PREFIXES = {
 _IAM_ACTIONS = {
     "s3:HeadObject": "s3:GetObject",
     "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListObjectsV2": "s3:ListBucket",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
 }
 

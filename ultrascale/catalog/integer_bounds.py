@@ -59,3 +59,7 @@ DATABASE_GB = 1_000
 """Size of a control plane's database: a slip of the finger beyond it."""
 NODE_HOURS = 1_000_000_000
 """Node-hours: those of the largest cluster in a year. Ours to choose."""
+MODEL_WIDTH = 100_000_000
+"""Layers, heads, widths and tokens of a model: beyond any that is published. Ours to choose."""
+MODEL_GB = 1_000_000
+"""Weights of a model, and GB/s at which they are read. Ours to choose."""

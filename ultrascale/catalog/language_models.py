@@ -1,6 +1,8 @@
-"""Language models that recipes train: their shapes, and the parameters that follow."""
+"""Language models whose shapes are known, and the parameters that follow."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 Family = Literal["llama3", "qwen3"]
@@ -178,3 +180,18 @@ QWEN3_30B_A3B = LanguageModel(
     active_experts=8,
     has_head_norms=True,
 )
+
+MODELS: Mapping[str, LanguageModel] = MappingProxyType(
+    {
+        model.weights: model
+        for model in (
+            LLAMA3_8B,
+            LLAMA3_70B,
+            LLAMA3_405B,
+            QWEN3_8B,
+            QWEN3_32B,
+            QWEN3_30B_A3B,
+        )
+    }
+)
+"""Models by the folder of their published weights."""

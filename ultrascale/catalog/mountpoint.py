@@ -15,3 +15,5 @@ DEFAULT_GBPS = 10
 
 Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md
 """
+
+RATE_SOURCE = "https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md"

@@ -1,7 +1,6 @@
 """Memory of accelerators that serve a language model, as vLLM divides it.
 
 Sources:
-    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/cache.py
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/kv_cache_interface.py
     https://awsdocs-neuron.readthedocs-hosted.com/en/v2.33.0/vllm-neuron/docs/design/vllm/determine_available_memory_design.html
 """
@@ -12,9 +11,6 @@ from types import MappingProxyType
 
 _GIB = 2**30
 
-UTILIZATION = 0.92
-"""Share of a device's memory that vLLM takes by default."""
-
 BLOCK_TOKENS = 16
 """Tokens of a block of the KV cache by default."""
 
@@ -23,6 +19,12 @@ NEURON_KV_SHARE = 0.30
 
 NEURON_KV_VARIABLE = "VLLM_NEURON_KV_GMU_BUDGET_CAP_FRACTION"
 """Variable that sets another share."""
+
+NEURON_PLUGIN_SINCE = (0, 24)
+"""Release of vLLM from which on AWS's images hold vLLM Neuron, and not NxD Inference."""
+
+STATIC_CACHE = frozenset({"AWS Inferentia2", "AWS Trainium"})
+"""Accelerators of NxD Inference alone, which sets the cache of a whole batch aside [inferred]."""
 
 # 3.1 to 4.8 of 79.2 GiB of an H100 in vLLM's own log: CUDA, NCCL and the activations of a profile.
 # Source: https://github.com/vllm-project/vllm/pull/10511

@@ -42,6 +42,9 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "prefill_context_parallel": ("--prefill-context-parallel-size", "-pcp"),
         "max_model_len": ("--max-model-len",),
         "max_num_seqs": ("--max-num-seqs",),
+        "max_num_batched_tokens": ("--max-num-batched-tokens",),
+        "load_format": ("--load-format",),
+        "safetensors_load_strategy": ("--safetensors-load-strategy",),
         "dtype": ("--dtype",),
         "quantization": ("--quantization", "-q"),
         "kv_cache_dtype": ("--kv-cache-dtype",),
@@ -65,7 +68,11 @@ LISTS = frozenset({"served_model_names", "api_key"})
 """Those of `OPTIONS` that take several values, one word each."""
 
 FLAGS: Mapping[str, str] = MappingProxyType(
-    {"headless": "--headless", "disable_log_stats": "--disable-log-stats"}
+    {
+        "headless": "--headless",
+        "disable_log_stats": "--disable-log-stats",
+        "enable_expert_parallel": "--enable-expert-parallel",
+    }
 )
 """Options without a value that a plan reads."""
 

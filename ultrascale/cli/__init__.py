@@ -52,6 +52,9 @@ COMMANDS: "Mapping[str, Command]" = {
     ),
     "types": Command("types", "types", "List the instance types that a file may name."),
     "recipes": Command("recipes", "recipes_command", "List the models that a job can train."),
+    "models": Command(
+        "models", "models_command", "List the models in a bucket, and the pools they fit."
+    ),
     "advise": Command("advise", "advise_command", "Recommend a way to buy capacity."),
     "preflight": Command(
         "preflight",
@@ -181,7 +184,17 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "cdk",
         "app",
     ),
-    "Run jobs": ("recipes", "submit", "status", "logs", "cancel", "dev", "queue", "chart-values"),
+    "Run jobs": (
+        "recipes",
+        "models",
+        "submit",
+        "status",
+        "logs",
+        "cancel",
+        "dev",
+        "queue",
+        "chart-values",
+    ),
     "Keep it running": (
         "connect",
         "scale",

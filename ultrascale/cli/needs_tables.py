@@ -78,6 +78,7 @@ _CHECKPOINTS = {
     "interval_seconds": "save each",
     "lost_percent": "% of time",
 }
+_MODELS = ("weights GB", "GiB of a device", "sequences", "load", "answers after")
 _SERVICES = {
     "replicas": ("replicas", 0),
     "nodes": ("nodes", 0),
@@ -319,14 +320,32 @@ def _queues(needs: QueueNeeds, box: Box) -> Table:
 
 def _services(rows: Sequence[ServiceNeeds], box: Box) -> Table:
     titles = [title for title, _ in _SERVICES.values()]
-    table = _table(box, "service", "on", numbers=[*titles, "tokens/s", "of a node"])
+    models = any("weights_gb" in row.figures for row in rows)
+    of_models = _MODELS if models else ()
+    table = _table(box, "service", "on", numbers=[*titles, "tokens/s", "of a node", *of_models])
     for row in rows:
         cells = [_from_to(row, key, places) for key, (_, places) in _SERVICES.items()]
         speed = row.figures["tokens_per_second"]
         cells.append("" if speed.value is None else cell(speed, places=1))
         cells.append(cell(row.figures["share"], places=2))
+        cells += _of_model(row.figures) if models else ()
         table.add_row(row.service, ", ".join(row.pools), *cells)
     return table
+
+
+def _of_model(figures: Figures) -> Sequence[str]:
+    """Return size, memory and start of the model of a service; nothing without one."""
+    if "weights_gb" not in figures:
+        return [""] * len(_MODELS)
+    needed, device = (cell(figures[key], places=1) for key in ("device_gib_needed", "device_gib"))
+    load, cold = figures["load_seconds"].value, figures["cold_start_seconds"].value
+    return (
+        cell(figures["weights_gb"], places=1),
+        f"{needed} of {device}",
+        cell(figures["sequences"], places=1),
+        "" if load is None else span(load),
+        "" if cold is None else span(cold),
+    )
 
 
 def _from_to(row: ServiceNeeds, key: str, places: int) -> str:

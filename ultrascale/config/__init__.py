@@ -70,6 +70,7 @@ from ultrascale.config.jobs import (
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.keys import KeyArn, Keys, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.models import ServedModel, served_model
 from ultrascale.config.network import (
     AgreedLimits,
     Network,
@@ -238,6 +239,7 @@ __all__ = [
     "Scheduling",
     "SchemaKind",
     "Security",
+    "ServedModel",
     "Server",
     "ServiceJob",
     "Serving",
@@ -295,6 +297,7 @@ __all__ = [
     "role_as_job",
     "schema_file_name",
     "schema_text",
+    "served_model",
     "server_of",
     "subnets_are_sound",
     "text_of",

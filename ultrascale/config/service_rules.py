@@ -4,6 +4,7 @@ from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._parts import Every
 from ultrascale.config._rules import rule
 from ultrascale.config.job_rules import capacity_of, chosen_pools
+from ultrascale.config.models import unknown_model
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.services import Autoscale, ServiceJob
@@ -48,3 +49,9 @@ def service_queues_are_kueues(job: ServiceJob, scheduling: Scheduling) -> Mistak
         wrong = "a queue of Volcano, which admits no service"
         todo = "leave it out, or set scheduling.queueing: kueue"
         yield refuse("queue", wrong, todo)
+
+
+@rule
+def served_models_are_known(job: ServiceJob) -> Mistakes:
+    if isinstance(job.model, str):
+        yield from unknown_model(job.model, "model")

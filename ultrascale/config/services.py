@@ -8,6 +8,7 @@ from ultrascale.catalog import image_references, integer_bounds
 from ultrascale.config._base import Model
 from ultrascale.config._values import Distinct, DnsLabel, matching
 from ultrascale.config.jobs import Job
+from ultrascale.config.models import StatedModel
 
 HttpPath = Annotated[
     str,
@@ -80,8 +81,18 @@ class ServiceJob(Job):
     health_path: HttpPath | None = None
     """Path that answers 200 once the program serves. Default: the open port is enough."""
 
-    startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] = 600
-    """Seconds that the program may take before it serves, such as to load a model."""
+    startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] | None = None
+    """Seconds that the program may take before it serves, such as to load a model.
+
+    Default: 600; with `model` twice its time to load and 600 more.
+    """
+
+    model: StatedModel | None = None
+    """Language model that it serves: the name of a known one, or its figures, as `ultrascale
+    models` prints them. One that does not fit the devices is refused.
+
+    Default: nothing is known of its memory and the time to load it.
+    """
 
     tokens_per_second: Annotated[float, Field(gt=0, le=integer_bounds.INT32)] | None = None
     """Tokens that a fully used replica generates in a second, as measured: `plan` prices them.

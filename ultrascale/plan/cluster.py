@@ -167,9 +167,9 @@ def assemble(
     builds = plan_image_builds(cluster, pools, ejected)
     mirror = plan_mirror(cluster, lock)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
-    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     claims = [each.claim for each in volumes]
     services = plan_services(cluster, pools, claims=claims, kueue=kueue)
+    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     planned = ClusterPlan(
         name=cluster.name,
         region=cluster.region,

@@ -15,6 +15,7 @@ from ultrascale.plan.model import (
     PoolPlan,
     ServiceDemandPlan,
 )
+from ultrascale.plan.models.served import plan_served_model, startup_seconds
 
 
 def plan_services(
@@ -60,21 +61,26 @@ def _services(
             kueue=kueue,
         )
         if own := request.nodes:
+            share = nodes.node_share(job, own)
+            model = plan_served_model(request, job, share, own)
             yield ServiceDemandPlan(
                 name=name,
                 namespace=request.namespace,
                 server=config.server_of(job),
+                startup_seconds=startup_seconds(job, model),
                 least=job.least_replicas,
                 most=job.most_replicas,
                 nodes=job.nodes,
                 tokens_per_second=job.tokens_per_second,
-                parts=tuple(_parts(job, own)),
+                parts=tuple(_parts(job, share, own)),
+                model=model,
             )
 
 
-def _parts(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[NodePart]:
+def _parts(
+    job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Iterator[NodePart]:
     """Yield the part of a node of each type that a pod takes, each pool and type once."""
-    share = nodes.node_share(job, pools)
     requests = nodes.requests_of(job, share)
     millicpu = quantities.millicpu(requests["cpu"])
     memory = quantities.mib(requests["memory"])

@@ -22,7 +22,7 @@ from tests.support.pools import (
     make_cluster,
     make_document,
 )
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, assemble
 from ultrascale.plan.observability.services import service_alarms
 
 
@@ -174,7 +174,7 @@ def test_more_requests_wait_than_further_replicas_are_added_for() -> None:
     )
     function = of(CLUSTERS["neuron"]).fleet_metrics
 
-    waiting, silent = service_alarms(cluster, function)
+    waiting, silent = service_alarms(cluster, function, assemble(cluster).services)
 
     assert waiting.threshold == 30
     # CloudWatch looks back for a day at most.

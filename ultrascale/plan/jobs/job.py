@@ -46,6 +46,7 @@ from ultrascale.plan.model.jobs import (
     PodPlan,
     RolePlan,
 )
+from ultrascale.plan.models import served
 
 _RETRIES, _RETRIES_ON_SPOT = 3, 100
 _CONTAINER = "main"
@@ -85,6 +86,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.ServiceJob):
         yield from service.mistakes_of(job)
+        yield from served.path_mistakes(request, job)
     if isinstance(job, config.TrainingJob):
         if not request.operated:
             yield from rendezvous.mistakes_of(
@@ -133,6 +135,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from topology.mistakes_of(request, pools)
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
+    yield from served.mistakes_of(request, share, pools)
     yield from scratch.mistakes_of(request, pools)
     yield from gate.mistakes_of(request, pools)
     if "nodes" not in wrong:

@@ -10,8 +10,10 @@ from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import AutoscalePlan, JobPlan, PoolPlan, RolePlan, ServingPlan
 from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
 
 _MAX_UNAVAILABLE = 1
@@ -46,12 +48,13 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     pools = request.nodes
     share = nodes.node_share(job, pools)
     controller = controller_of(job)
+    model = served.plan_served_model(request, job, share, pools)
     serving = ServingPlan(
         replicas=job.least_replicas,
         nodes=job.nodes,
         port=job.port,
         health_path=job.health_path,
-        startup_seconds=job.startup_seconds,
+        startup_seconds=served.startup_seconds(job, model),
         drain_seconds=_drain_seconds(job),
         max_unavailable=_MAX_UNAVAILABLE,
         surge=_has_room(pools, share, job.most_replicas * job.nodes),
@@ -61,6 +64,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         server=config.server_of(job),
         autoscale=_autoscale(job),
         front=plan_route(request.cluster, job, closed=request.policies_of_jobs),
+        model=model,
     )
     return JobPlan(
         name=request.name,
@@ -78,7 +82,10 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
         serving=serving,
-        notes=tuple(notes_of(request, pools, share, controller)),
+        notes=(
+            *notes_of(request, pools, share, controller),
+            *served.notes_of(model, options_of(job)),
+        ),
     )
 
 

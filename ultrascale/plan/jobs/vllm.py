@@ -52,7 +52,11 @@ class VllmOptions:
         data_parallel: Copies of the model inside one replica.
         prefill_context_parallel: Accelerators that share a prompt.
         max_model_len: Most tokens of a prompt and its answer; None: the model's own.
+        auto_length: Whether vLLM takes as many tokens as its memory holds.
         max_num_seqs: Most requests of a batch; None: by the accelerator.
+        max_num_batched_tokens: Tokens of a step; None: by the accelerator.
+        load_format: Way in which weights are read, or `auto`.
+        safetensors_load_strategy: Order in which files of weights are read; None: as needed.
         dtype: Type of weights and activations, or `auto`.
         quantization: Method of the weights' compression; None: as the model says.
         kv_cache_dtype: Type of keys and values, or `auto`: that of the model.
@@ -70,6 +74,7 @@ class VllmOptions:
         api_keys: Whether it asks for a key that stands in the command.
         headless: Whether it has no HTTP server.
         disable_log_stats: Whether it counts nothing, and so exposes no metrics of requests.
+        enable_expert_parallel: Whether copies of the model share their experts.
         wrong: Options whose value vLLM refuses.
     """
 
@@ -80,7 +85,11 @@ class VllmOptions:
     data_parallel: int = 1
     prefill_context_parallel: int = 1
     max_model_len: int | None = None
+    auto_length: bool = False
     max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    load_format: str = "auto"
+    safetensors_load_strategy: str | None = None
     dtype: str = "auto"
     quantization: str | None = None
     kv_cache_dtype: str = "auto"
@@ -98,6 +107,7 @@ class VllmOptions:
     api_keys: bool = False
     headless: bool = False
     disable_log_stats: bool = False
+    enable_expert_parallel: bool = False
     wrong: tuple[WrongOption, ...] = ()
 
     @property
@@ -139,7 +149,11 @@ def read_options(words: Sequence[str]) -> VllmOptions:
         data_parallel=values.count("data_parallel") or 1,
         prefill_context_parallel=values.count("prefill_context_parallel") or 1,
         max_model_len=values.tokens("max_model_len"),
+        auto_length=values.text("max_model_len") in _AUTO,
         max_num_seqs=values.count("max_num_seqs"),
+        max_num_batched_tokens=values.tokens("max_num_batched_tokens"),
+        load_format=values.text("load_format") or "auto",
+        safetensors_load_strategy=values.text("safetensors_load_strategy"),
         dtype=values.text("dtype") or "auto",
         quantization=values.text("quantization"),
         kv_cache_dtype=values.text("kv_cache_dtype") or "auto",
@@ -158,6 +172,7 @@ def read_options(words: Sequence[str]) -> VllmOptions:
         api_keys="api_key" in given,
         headless="headless" in flags,
         disable_log_stats="disable_log_stats" in flags,
+        enable_expert_parallel="enable_expert_parallel" in flags,
         wrong=tuple(values.wrong),
     )
 

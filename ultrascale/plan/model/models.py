@@ -69,6 +69,7 @@ class ServingDivision:
         value_bytes: Bytes of a value of the KV cache.
         loaded_share: Share of their size in files that weights take in memory.
         has_windows: Whether layers with a window keep that alone.
+        reserved_sequences: Sequences of full length that the KV cache is set aside for.
     """
 
     tensor: int
@@ -79,6 +80,7 @@ class ServingDivision:
     value_bytes: float = 2
     loaded_share: float = 1
     has_windows: bool = True
+    reserved_sequences: int = 1
 
     @property
     def devices(self) -> int:
@@ -114,3 +116,56 @@ class ServingMemory:
     def sequences(self) -> float:
         """Sequences of full length that the KV cache holds at the same time."""
         return self.room / self.sequence if self.sequence else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLoadPlan:
+    """Reading of the weights by one replica.
+
+    Attributes:
+        place: Where they lie, such as `bucket models`; empty where nobody knows.
+        gb_per_second: Rate at which each node reads them; None: not known.
+        seconds: Time until all nodes have read them; None: not known.
+        formula: How both follow.
+        sources: Where the rates stand.
+    """
+
+    place: str
+    gb_per_second: float | None
+    seconds: float | None
+    formula: str
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModelPlan:
+    """The model of a service on its nodes.
+
+    Attributes:
+        name: Its name, or the path of its weights.
+        shape: Its figures.
+        device: A device of its nodes; None where they have none whose memory is known.
+        division: Its division among them.
+        memory: Memory of a device; None where that cannot be told.
+        unknown: Why it cannot be told; empty where it can.
+        load: Reading of its weights.
+        start_seconds: Time of a cold start beside that.
+        start_formula: How that follows.
+        start_sources: Where its parts stand.
+    """
+
+    name: str
+    shape: ModelShape
+    device: ServingDevice | None
+    division: ServingDivision
+    memory: ServingMemory | None
+    unknown: str
+    load: ModelLoadPlan
+    start_seconds: float
+    start_formula: str
+    start_sources: tuple[str, ...]
+
+    @property
+    def cold_start_seconds(self) -> float | None:
+        """Time from a pod that waits for a node to answers; None where the load is not known."""
+        return None if self.load.seconds is None else self.start_seconds + self.load.seconds

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.plan.model.front import FrontRoutePlan
+from ultrascale.plan.model.models import ServedModelPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class ServingPlan:
         server: Program that answers.
         autoscale: How replicas follow the load; None where their number is fixed.
         front: The way from the front; None where no request comes by it.
+        model: Language model that it serves; None where the job states none.
     """
 
     replicas: int
@@ -58,6 +60,7 @@ class ServingPlan:
     server: Literal["vllm", "other"]
     autoscale: AutoscalePlan | None
     front: FrontRoutePlan | None = None
+    model: ServedModelPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +88,22 @@ class ServiceDemandPlan:
         name: Its name.
         namespace: Where it runs.
         server: Program that answers.
+        startup_seconds: Time before a pod that does not serve is started anew.
         least: Fewest replicas.
         most: Most replicas.
         nodes: Pods of a replica.
         tokens_per_second: Tokens that a fully used replica generates; None: not stated.
         parts: Nodes that a pod may run on, one for each pool and instance type.
+        model: Language model that it serves; None where the job states none.
     """
 
     name: str
     namespace: str
     server: Literal["vllm", "other"]
+    startup_seconds: int
     least: int
     most: int
     nodes: int
     tokens_per_second: float | None
     parts: tuple[NodePart, ...]
+    model: ServedModelPlan | None = None

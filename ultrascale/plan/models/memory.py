@@ -19,6 +19,8 @@ from ultrascale.plan.model.models import (
     ServingMemory,
 )
 
+_HALF = 2
+
 
 def memory_of(shape: ModelShape, division: ServingDivision, device: ServingDevice) -> ServingMemory:
     """Return the memory of the device that holds most of the KV cache.
@@ -43,8 +45,12 @@ def memory_of(shape: ModelShape, division: ServingDivision, device: ServingDevic
         room=room,
         token=_token_bytes(shape, division, _full_layers(shape, division)),
         sequence=sequence,
-        longest=_longest(shape, division, room),
-        fit=_fit(sequence or kv_bytes(shape, division, 1), certain=certain, room=room),
+        longest=_longest(shape, division, room // division.reserved_sequences),
+        fit=_fit(
+            sequence or kv_bytes(shape, division, 1),
+            certain=certain,
+            room=room // division.reserved_sequences,
+        ),
     )
 
 
@@ -67,6 +73,12 @@ def kv_bytes(shape: ModelShape, division: ServingDivision, context: int) -> int:
     return tokens * _token_bytes(shape, division, full) + (
         blocks_of_window * facts.BLOCK_TOKENS * _token_bytes(shape, division, windowed)
     )
+
+
+def whole_token_bytes(shape: ModelShape) -> int:
+    """Return the KV cache of a token on all devices together, in 16 bits."""
+    values = shape.latent_width or 2 * shape.kv_heads * shape.head_width
+    return _HALF * shape.attention_layers * values
 
 
 def _full_layers(shape: ModelShape, division: ServingDivision) -> int:

@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     ServiceNeeds,
 )
 from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought
+from ultrascale.plan.needs.served_models import model_figures
 
 _AT = "service"
 _USD_PER_HOUR = "USD per hour"
@@ -129,6 +130,8 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
     alone = _by_share(f"{at}.usd_per_hour_share", service, dearest)
     yield alone
     yield _per_million(f"{at}.usd_per_million_tokens_share", alone, speed, 1)
+    if service.model is not None:
+        yield from model_figures(at, service.model)
 
 
 def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:

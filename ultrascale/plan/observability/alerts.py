@@ -15,6 +15,7 @@ from ultrascale.plan.model import (
     MetricPlan,
     PoolPlan,
     ReminderPlan,
+    ServiceDemandPlan,
 )
 from ultrascale.plan.observability.control_plane import control_plane_alarms
 from ultrascale.plan.observability.fleet_alarms import fleet_alarms
@@ -33,6 +34,7 @@ def plan_alerts(
     *,
     lustre: Sequence[LustrePlan],
     function: FleetMetricsPlan,
+    services: Sequence[ServiceDemandPlan],
 ) -> AlertsPlan | None:
     """Return who is told of what, None where the file names nobody."""
     observability = cluster.observability
@@ -44,7 +46,7 @@ def plan_alerts(
         topic=names.alarm_topic(cluster.name),
         alarms=(
             *fleet_alarms(cluster, pools, function),
-            *service_alarms(cluster, function),
+            *service_alarms(cluster, function, services),
             *control_plane_alarms(cluster),
             *(_free_capacity(each) for each in lustre),
         ),

@@ -56,5 +56,5 @@ def plan_observability(
         fleet_metrics=function,
         write_latency=plan_write_latency(cluster),
         dashboard=dashboard.sections() if observability.dashboards else (),
-        alerts=plan_alerts(cluster, pools, lustre=lustre, function=function),
+        alerts=plan_alerts(cluster, pools, lustre=lustre, function=function, services=services),
     )

@@ -4,7 +4,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
-from ultrascale.plan.model import AlarmPlan, FleetMetricsPlan, GraphPlan, LinePlan
+from ultrascale.plan.model import (
+    AlarmPlan,
+    FleetMetricsPlan,
+    GraphPlan,
+    LinePlan,
+    ServiceDemandPlan,
+)
 from ultrascale.plan.observability import fleet_metrics
 from ultrascale.plan.observability.dashboard_lines import Lines, graph
 
@@ -70,8 +76,19 @@ def service_graphs(
     yield graph("Replicas that answer", of({"service_replicas": ""}), "replicas")
 
 
-def service_alarms(cluster: config.Cluster, function: FleetMetricsPlan) -> Iterator[AlarmPlan]:
-    """Yield the alarms of the same services: more requests than it answers, and none that do."""
+def service_alarms(
+    cluster: config.Cluster,
+    function: FleetMetricsPlan,
+    services: Sequence[ServiceDemandPlan],
+) -> Iterator[AlarmPlan]:
+    """Yield the alarms of the same services: more requests than it answers, and none that do.
+
+    Args:
+        cluster: The cluster file.
+        function: The function that measures them.
+        services: Services of the file that have nodes.
+    """
+    startup = {f"{each.namespace}/{each.name}": each.startup_seconds for each in services}
     seconds = function.interval_minutes * 60
     for name, job in fleet_metrics.measured_services(cluster).items():
         short = name.partition("/")[2]
@@ -92,7 +109,7 @@ def service_alarms(cluster: config.Cluster, function: FleetMetricsPlan) -> Itera
             periods=_WAITING_MINUTES * 60 // seconds,
             missing_is_wrong=False,
         )
-        silent = min(_SILENT_MINUTES * 60 + job.startup_seconds, _LONGEST_SECONDS)
+        silent = min(_SILENT_MINUTES * 60 + startup.get(name, 0), _LONGEST_SECONDS)
         yield AlarmPlan(
             name=f"service-silent-{short}",
             description=(

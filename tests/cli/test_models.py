@@ -1,0 +1,225 @@
+"""`ultrascale models`: a person who has weights in a bucket learns where they can be served."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.account import fake_account
+from tests.support.command_line import Answer, Ultrascale
+from tests.support.fake_aws import FakeAws, Refusal
+from tests.support.jobs import job_cluster
+from tests.support.pools import as_text, pool_document
+from ultrascale.account import Account
+from ultrascale.jobs import prepare
+
+GB = 10**9
+LLAMA = {
+    "torch_dtype": "bfloat16",
+    "hidden_size": 8192,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 32_768,
+}
+POOLS = [
+    pool_document(
+        name=name,
+        instance_types=[kind],
+        provisioner="karpenter",
+        zones=None,
+        nodes={"max": nodes},
+    )
+    for name, kind, nodes in (("gpu", "g6e.12xlarge", 4), ("small", "g6.xlarge", 1))
+]
+MODELS = {"name": "models", "claim": {"namespace": "serving", "name": "m", "mount_path": "/models"}}
+SERVED = {
+    "kind": "service",
+    "pool": "gpu",
+    "namespace": "serving",
+    "image": "docker.io/vllm/vllm-openai:v0.33.0",
+    "port": 8000,
+}
+
+
+def weights(folder: str, gigabytes: int, files: int = 2) -> dict[str, int]:
+    return {
+        f"{folder}/model-{number}-of-{files}.safetensors": gigabytes * GB // files
+        for number in range(1, files + 1)
+    }
+
+
+def index(*names: str) -> dict[str, Any]:
+    return {"weight_map": {f"layer.{number}": name for number, name in enumerate(names)}}
+
+
+DOCUMENTS: Mapping[str, Any] = {
+    "llama/config.json": LLAMA,
+    "mistral/config.json": LLAMA | {"num_hidden_layers": 32},
+    "mistral/model.safetensors.index.json": index("model-1-of-1.safetensors"),
+    "part/config.json": LLAMA,
+    "part/model.safetensors.index.json": index("a.safetensors", "b.safetensors"),
+    "old/config.json": {"model_type": "t5"},
+    "broken/config.json": None,
+    "adapter/config.json": LLAMA,
+}
+SIZES: Mapping[str, int] = {
+    **weights("llama", 140),
+    "llama/original/consolidated.00.pth": 140 * GB,
+    **weights("mistral", 14, files=1),
+    # The same weights again, in the vendor's own format.
+    "mistral/consolidated.safetensors": 14 * GB,
+    "part/a.safetensors": 70 * GB,
+    **weights("old", 3, files=1),
+    **weights("broken", 3, files=1),
+    "adapter/adapter_model.json": 1,
+    "logs/run.txt": 12,
+    **dict.fromkeys(DOCUMENTS, 100),
+}
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> FakeAws:
+    """Answer as an account does whose bucket holds `SIZES`."""
+
+    def listed(asked: Mapping[str, Any]) -> dict[str, Any]:
+        keys = sorted(key for key in SIZES if key.startswith(asked["Prefix"]))
+        return {"Contents": [{"Key": key, "Size": SIZES[key]} for key in keys]}
+
+    def read(asked: Mapping[str, Any]) -> dict[str, Any]:
+        document = DOCUMENTS[asked["Key"]]
+        text = "{" if document is None else json.dumps(document)
+        return {"Body": io.BytesIO(text.encode())}
+
+    output = {"Description": "Bucket models", "OutputKey": "Name", "OutputValue": "made-by-s3"}
+    stack = {"StackName": "s", "StackStatus": "CREATE_COMPLETE", "CreationTime": 0}
+    account, found = fake_account(
+        {
+            "s3:ListBucket": listed,
+            "s3:GetObject": read,
+            "cloudformation:DescribeStacks": {"Stacks": [stack | {"Outputs": [output]}]},
+        }
+    )
+
+    def connect(region: str, profile: str | None) -> Account:
+        return account
+
+    monkeypatch.setattr("ultrascale.account.connect", connect)
+    return found
+
+
+Models = Callable[..., Answer]
+
+
+@pytest.fixture
+def models(tmp_path: Path, ultrascale: Ultrascale, aws: FakeAws) -> Models:
+    """Run the command on a cluster file with one bucket of models."""
+    file = tmp_path / "cluster.yaml"
+    document = job_cluster(*POOLS, storage={"buckets": [MODELS, "datasets"]}, jobs={"chat": SERVED})
+    file.write_text(as_text(document))
+    return lambda *words: ultrascale("models", file, *words)
+
+
+def test_the_bucket_of_the_services_is_looked_at(models: Models, aws: FakeAws) -> None:
+    answer = models()
+
+    assert answer.returncode == 0, answer.stderr
+    assert {each["Bucket"] for each in aws.parameters("s3:ListBucket")} == {"made-by-s3"}
+    assert "gpu (g6e.12xlarge): 4 x NVIDIA L40S: 32.6 GiB of weights each, 2.3 sequences of " in (
+        answer.stdout
+    )
+    assert "small (g6.xlarge): too large: " in answer.stdout
+    (row,) = (line.split() for line in answer.stdout.splitlines() if "/models/llama " in line)
+    assert row == ["/models/llama", "140.0", "2", "bfloat16", "327.7", "KB", "32,768"]
+
+
+def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_path: Path) -> None:
+    told = models("models/llama/").stdout.partition("to paste into a service:\n")[2]
+
+    job = SERVED | yaml.safe_load(told)
+
+    assert job["args"] == [
+        *("--model=/models/llama", "--tensor-parallel-size=4", "--max-model-len=32768")
+    ]
+    notes = prepare(tmp_path / "cluster.yaml", {"name": "chat", **job}).notes
+    assert any("4 devices (NVIDIA L40S): 32.6 GiB of weights" in note for note in notes)
+
+
+def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:
+    told = yaml.safe_load(models("models/mistral").stdout.partition("paste into a service:\n")[2])
+
+    assert told["resources"] == {"gpu": 1}
+    assert told["args"] == ["--model=/models/mistral", "--max-model-len=32768"]
+
+
+def test_longer_sequences_take_more_nodes(models: Models) -> None:
+    (long,), (short,) = (
+        json.loads(models("models/llama", *words, "--json").stdout)
+        for words in (("--context", "1000000"), ("--context", "8192"))
+    )
+
+    assert [fit["nodes"] for fit in long["fits"]] == [3, 0]
+    assert [fit["nodes"] for fit in short["fits"]] == [1, 0]
+    assert short["fits"][0]["memory"]["fit"] == "fits"
+
+
+def test_weights_count_once_and_as_they_are_served(models: Models) -> None:
+    rows = {row["path"]: row for row in json.loads(models("--json").stdout)}
+
+    assert rows["/models/mistral"]["weights_bytes"] == 14 * GB
+    assert rows["/models/llama"]["weights_bytes"] == 140 * GB
+    assert rows["/models/llama"]["model"]["weights_gb"] == 140
+
+
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [
+        ("part", "1 of 2 files are missing: b.safetensors, …"),
+        ("old", "its config.json has no num_hidden_layers"),
+        ("broken", "config.json is no JSON"),
+        ("adapter", "no weights that vLLM reads, as *.safetensors, lie beside it"),
+    ],
+)
+def test_what_cannot_be_served_is_listed_with_the_reason(
+    models: Models, folder: str, problem: str
+) -> None:
+    assert f"/models/{folder}\n  {problem}\n" in models(f"models/{folder}").stdout
+
+
+def test_a_bucket_of_somebody_else_is_named_by_s3s_own_name(models: Models, aws: FakeAws) -> None:
+    answer = models("s3://corp-models/llama")
+
+    assert "--model=s3://corp-models/llama" in answer.stdout
+    (asked,) = aws.parameters("s3:ListBucket")
+    assert (asked["Bucket"], asked["Prefix"]) == ("corp-models", "llama")
+
+
+def test_a_bucket_that_is_not_made_yet_is_told(models: Models, aws: FakeAws) -> None:
+    aws.answers = aws.answers | {  # type: ignore[operator]
+        "cloudformation:DescribeStacks": Refusal("ValidationError", "does not exist")
+    }
+
+    answer = models()
+
+    assert answer.returncode == 64
+    assert "BUCKET: models of the file does not exist yet" in answer.stderr
+
+
+def test_a_refused_list_names_the_right_that_is_missing(models: Models, aws: FakeAws) -> None:
+    aws.answers = {**aws.answers, "s3:ListBucket": Refusal("AccessDenied", status=403)}
+
+    answer = models()
+
+    assert answer.returncode == 1
+    assert "s3:ListBucket" in answer.stderr
+
+
+def test_a_prefix_without_models_ends_with_a_status_of_its_own(models: Models) -> None:
+    answer = models("models/logs")
+
+    assert (answer.returncode, answer.stdout) == (3, "")
+    assert "no folder with a config.json and weights in models/logs" in answer.stderr

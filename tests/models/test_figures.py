@@ -1,0 +1,181 @@
+"""Figures of published models by their own config.json, cut to what is read."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ultrascale.models.figures import Figures, UnreadableFiguresError, figures_of
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "torch_dtype": "bfloat16",
+    "hidden_size": 8192,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131_072,
+    "rope_scaling": {"rope_type": "llama3", "factor": 8.0},
+}
+OF_LLAMA = Figures(
+    dtype="bfloat16",
+    layers=80,
+    heads=64,
+    kv_heads=8,
+    head_width=128,
+    longest_context=131_072,
+)
+SHAPE = {"num_hidden_layers": 48, "num_attention_heads": 16, "hidden_size": 2048}
+OF_SHAPE = Figures(dtype="bfloat16", layers=48, heads=16, kv_heads=16, head_width=128)
+FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+W4A16 = {
+    "quant_method": "compressed-tensors",
+    "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        pytest.param(LLAMA, OF_LLAMA, id="Llama 3.1 70B"),
+        pytest.param(
+            {
+                "num_hidden_layers": 61,
+                "num_attention_heads": 128,
+                "num_key_value_heads": 128,
+                "hidden_size": 7168,
+                "kv_lora_rank": 512,
+                "qk_rope_head_dim": 64,
+                "max_position_embeddings": 163_840,
+                "quantization_config": FP8,
+                "torch_dtype": "bfloat16",
+            },
+            Figures(
+                dtype="fp8",
+                layers=61,
+                heads=128,
+                kv_heads=128,
+                head_width=56,
+                latent_width=576,
+                longest_context=163_840,
+            ),
+            id="DeepSeek-V3",
+        ),
+        pytest.param(
+            {
+                "num_hidden_layers": 36,
+                "num_attention_heads": 64,
+                "num_key_value_heads": 8,
+                "head_dim": 64,
+                "hidden_size": 2880,
+                "sliding_window": 128,
+                "layer_types": ["sliding_attention", "full_attention"] * 18,
+                "max_position_embeddings": 131_072,
+                "quantization_config": {"quant_method": "mxfp4"},
+            },
+            Figures(
+                dtype="mxfp4",
+                layers=36,
+                heads=64,
+                kv_heads=8,
+                head_width=64,
+                windowed_layers=18,
+                window=128,
+                longest_context=131_072,
+            ),
+            id="gpt-oss-120b",
+        ),
+        pytest.param(
+            {
+                "model_type": "gemma3",
+                "torch_dtype": "bfloat16",
+                "vision_config": {"num_hidden_layers": 27},
+                "text_config": {
+                    "num_hidden_layers": 62,
+                    "num_attention_heads": 32,
+                    "num_key_value_heads": 16,
+                    "head_dim": 128,
+                    "hidden_size": 5376,
+                    "sliding_window": 1024,
+                    "sliding_window_pattern": 6,
+                },
+            },
+            Figures(
+                dtype="bfloat16",
+                layers=62,
+                heads=32,
+                kv_heads=16,
+                head_width=128,
+                windowed_layers=52,
+                window=1024,
+            ),
+            id="Gemma 3 27B, with pictures",
+        ),
+        pytest.param(
+            {
+                **SHAPE,
+                "head_dim": 256,
+                "num_key_value_heads": 2,
+                "layer_types": ["linear_attention"] * 36 + ["full_attention"] * 12,
+            },
+            replace(OF_SHAPE, kv_heads=2, head_width=256, attention_layers=12),
+            id="Qwen3-Next, a state in most layers",
+        ),
+        pytest.param(
+            {
+                **SHAPE,
+                "sliding_window": 32_768,
+                "use_sliding_window": False,
+                "max_window_layers": 28,
+            },
+            OF_SHAPE,
+            id="Qwen2.5, whose window is off",
+        ),
+        pytest.param(
+            {**SHAPE, "sliding_window": 4096},
+            replace(OF_SHAPE, windowed_layers=48, window=4096),
+            id="Mistral 7B, a window in each layer",
+        ),
+        pytest.param(
+            {
+                **SHAPE,
+                "max_position_embeddings": 40_960,
+                "rope_scaling": {
+                    "rope_type": "yarn",
+                    "factor": 4.0,
+                    "original_max_position_embeddings": 32_768,
+                },
+            },
+            replace(OF_SHAPE, longest_context=131_072),
+            id="a context that YaRN stretches",
+        ),
+        pytest.param({**SHAPE, "quantization_config": W4A16}, replace(OF_SHAPE, dtype="int4")),
+        pytest.param(
+            {**SHAPE, "quantization_config": {"quant_method": "gptq", "bits": 8}},
+            replace(OF_SHAPE, dtype="int8"),
+        ),
+        pytest.param({**SHAPE, "torch_dtype": "float32"}, replace(OF_SHAPE, dtype="float32")),
+        pytest.param(
+            {"n_layer": 48, "n_head": 16, "n_embd": 2048, "multi_query": True},
+            replace(OF_SHAPE, kv_heads=1),
+            id="older names, one head of keys and values",
+        ),
+    ],
+)
+def test_the_figures_of_a_model_are_those_of_its_config(
+    document: dict[str, Any], expected: Figures
+) -> None:
+    assert figures_of(document) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ({"model_type": "t5"}, "its config.json has no num_hidden_layers"),
+        ({**SHAPE, "layer_types": ["mamba"] * 48}, "its layers keep no keys and values"),
+        ({"num_hidden_layers": True}, "its config.json has no num_hidden_layers"),
+    ],
+)
+def test_a_model_without_these_figures_says_so(document: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnreadableFiguresError, match=why):
+        figures_of(document)

@@ -1,0 +1,199 @@
+"""A model that does not fit is refused with the way out; one that fits tells when it answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import job_cluster, pod_spec, prepared, refusals
+from tests.support.pools import pool_document
+
+GPU = pool_document(
+    name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter", zones=None
+)
+TRN2 = pool_document(name="trn2", instance_types=["trn2.48xlarge"])
+LUSTRE = {
+    "name": "fast",
+    "zone": "us-west-2b",
+    "capacity_gib": 4800,
+    "throughput_mbps_per_tib": 250,
+    "claim": {"namespace": "serving", "name": "fast", "mount_path": "/fast"},
+}
+CLUSTER = job_cluster(
+    GPU,
+    TRN2,
+    storage={
+        "lustre": [LUSTRE],
+        "buckets": [
+            {"name": name, "claim": {"namespace": where, "name": name, "mount_path": f"/{name}"}}
+            for name, where in (("models", "serving"), ("data", "training"))
+        ],
+    },
+)
+NEURON = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx"
+SERVICE: dict[str, Any] = {
+    "name": "chat",
+    "kind": "service",
+    "pool": "gpu",
+    "namespace": "serving",
+    "image": "public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3",
+    "port": 8000,
+}
+LLAMA_70B = {"name": "Llama-3.1-70B", "weights_gb": 71, "dtype": "fp8"}
+
+
+def service(*args: str, path: str = "/models/chat", **keys: Any) -> dict[str, Any]:
+    return SERVICE | {"args": [f"--model={path}", *args], **keys}
+
+
+def notes(job: Mapping[str, Any]) -> str:
+    return "\n".join(prepared(CLUSTER, dict(job)).notes)
+
+
+FOUR = "--tensor-parallel-size=4"
+
+
+@pytest.mark.parametrize(
+    ("job", "line"),
+    [
+        pytest.param(
+            service(FOUR, model="Llama-3.1-405B"),
+            "model: 189.0 GiB of weights a device on 4 devices (NVIDIA L40S), and 41.1 GiB that "
+            "vLLM takes of each, got Llama-3.1-405B; use 32 devices (tensor x pipeline "
+            "parallelism, nodes), or a pool with more memory, or smaller weights",
+            id="weights",
+        ),
+        pytest.param(
+            service(model="Qwen3-8B", args=["--model=/models/q", "--max-model-len=200k"]),
+            "model: 15.3 GiB of weights a device and 27.5 GiB of KV cache for one sequence of "
+            "200,000 tokens on 1 device (NVIDIA L40S), and 41.1 GiB that vLLM takes of each, got "
+            "Qwen3-8B; use --max-model-len=40960, or a pool with more memory, or smaller weights",
+            id="KV cache",
+        ),
+        pytest.param(
+            service("--tensor-parallel-size=3", model="Llama-3.1-8B"),
+            "args: no even share of the model's 32 heads, got --tensor-parallel-size=3; "
+            "use 1, 2, 4, 8, 16 or 32",
+            id="heads",
+        ),
+        pytest.param(
+            service(
+                FOUR,
+                model={"weights_gb": 20, "layers": 8, "heads": 48, "kv_heads": 6, "head_width": 64},
+            ),
+            "args: no even share of the model's 6 heads of keys and values, got "
+            "--tensor-parallel-size=4; use 1, 2, 3 or 6, or a multiple of 6",
+            id="heads of keys and values",
+        ),
+        pytest.param(
+            service(path="/data/chat"),
+            "args: a path of claim data of namespace training, which no pod of namespace serving "
+            "mounts, got /data/chat; write namespace: training, or give a bucket of models a claim "
+            "in namespace serving",
+            id="a claim of another namespace",
+        ),
+    ],
+)
+def test_a_service_that_cannot_start_is_refused_with_the_way_out(
+    job: dict[str, Any], line: str
+) -> None:
+    assert refusals(CLUSTER, job) == [f"job: {line}"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(service(FOUR, model=LLAMA_70B), id="compressed weights"),
+        pytest.param(service(FOUR, "--quantization=fp8", model="Llama-3.1-70B"), id="compressing"),
+        pytest.param(
+            service(FOUR, "--kv-cache-dtype=fp8", "--max-model-len=256k", model=LLAMA_70B),
+            id="compressed cache",
+        ),
+        pytest.param(service("--max-model-len=auto", model="Qwen3-8B"), id="any length"),
+        pytest.param(service(FOUR, model="Llama-3.1-405B", server="other"), id="other server"),
+        pytest.param(service(path="/opt/model", model="Qwen3-8B"), id="in the image"),
+    ],
+)
+def test_a_service_that_may_start_is_not_refused(job: dict[str, Any]) -> None:
+    assert not refusals(CLUSTER, job)
+
+
+def test_a_user_reads_what_each_device_holds() -> None:
+    """A sequence takes 1 GiB: 32 layers, keys and values of 2 of 8 heads, 128 values of 16 bits."""
+    told = notes(service(FOUR, "--max-model-len=32768", model="Llama-3.1-8B"))
+
+    assert (
+        "Llama-3.1-8B (bfloat16) on 4 devices (NVIDIA L40S): 3.7 GiB of weights, about 2.7 of "
+        "activations and 34.7 of KV cache, of 41.1 GiB that vLLM takes of each; 34.7 "
+        "sequences of 32,768 tokens"
+    ) in told
+
+
+def test_a_model_that_leaves_little_room_is_called_tight() -> None:
+    told = notes(service(FOUR, "--max-model-len=90k", model="Llama-3.1-70B"))
+
+    assert "Llama-3.1-70B is tight there: vLLM starts only if activations take less" in told
+
+
+def test_on_trainium_the_share_of_the_kv_cache_is_told() -> None:
+    job = service(
+        "--tensor-parallel-size=4",
+        "--max-model-len=128k",
+        pool="trn2",
+        image=f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
+        resources={"neuron": 1},
+        model=LLAMA_70B,
+    )
+
+    (line,) = refusals(CLUSTER, job)
+
+    assert "of which vLLM Neuron gives 30% to the KV cache" in line
+    older = job | {"image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04"}
+    assert "of which vLLM Neuron" not in "".join(refusals(CLUSTER, older))
+    assert not refusals(CLUSTER, job | {"args": [*job["args"], "--max-model-len=8k"]})
+
+
+@pytest.mark.parametrize(
+    ("job", "place", "seconds"),
+    [
+        # 100 Gbit/s of the node.
+        pytest.param(service(FOUR, model=LLAMA_70B), "bucket models", 71 / 12.5, id="bucket"),
+        # 4800 GiB are 4.7 TiB, at 250 MB/s each.
+        pytest.param(
+            service(FOUR, path="/fast/llama", model=LLAMA_70B),
+            "Lustre fast",
+            71 / (4800 / 1024 * 0.25),
+            id="Lustre",
+        ),
+        pytest.param(
+            service(FOUR, model=LLAMA_70B | {"gb_per_second": 0.5}),
+            "bucket models",
+            142,
+            id="measured",
+        ),
+    ],
+)
+def test_the_time_to_load_a_model_follows_from_where_it_lies(
+    job: dict[str, Any], place: str, seconds: float
+) -> None:
+    assert f"from {place} in about {seconds:,.0f} s" in notes(job)
+    (container,) = pod_spec(prepared(CLUSTER, job))["containers"]
+    probe = container["startupProbe"]
+    # Twice that time, and ten minutes.
+    assert 0 <= probe["failureThreshold"] * probe["periodSeconds"] - 600 - 2 * seconds < 20
+
+
+def test_a_download_has_no_time_that_anybody_knows() -> None:
+    told = notes(service(path="Qwen/Qwen3-8B", model="Qwen3-8B"))
+
+    assert "The time to load Qwen3-8B is not known: Qwen/Qwen3-8B is downloaded" in told
+
+
+def test_files_of_a_bucket_are_read_ahead() -> None:
+    plain, ahead = (
+        notes(service(FOUR, *more, model=LLAMA_70B))
+        for more in ((), ("--safetensors-load-strategy=prefetch",))
+    )
+
+    assert "add --safetensors-load-strategy=prefetch" in plain
+    assert "add --safetensors-load-strategy=prefetch" not in ahead

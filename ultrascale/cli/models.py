@@ -1,0 +1,230 @@
+"""`ultrascale models`: models in a bucket, and the pools of a cluster file that they fit."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE
+
+from ultrascale.cli.output import say
+from ultrascale.cli.screen import Table, screen
+from ultrascale.errors import UsageError
+
+if TYPE_CHECKING:
+    from ultrascale.models.bucket import FoundModel
+    from ultrascale.models.places import Place
+    from ultrascale.plan.model import PoolPlan
+    from ultrascale.plan.model.models import ModelShape
+    from ultrascale.plan.models.fits import PoolFit
+
+NOTHING_FOUND = 3
+"""Exit status where no model lies in the buckets that were looked at."""
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A model in a bucket, and its pools."""
+
+    place: "Place"
+    found: "FoundModel"
+    fits: "tuple[PoolFit, ...]"
+
+    @property
+    def path(self) -> str:
+        return self.place.path_of(self.found.path)
+
+
+def models_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    place: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BUCKET/PREFIX",
+            help="A bucket of the file, or s3://NAME; by default those that services mount.",
+        ),
+    ] = None,
+    *,
+    context: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most tokens of a sequence; by default the model's own maximum."),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """List the models in a bucket with their sizes, and the pools that each fits.
+
+    Reads the sizes of objects, and of each model config.json and the index of its weights. Prints
+    the `model` section to paste into a service. Ends with status 3 where there is no model.
+    """
+    from ultrascale.account import connect
+    from ultrascale.jobs.preparation import read_cluster
+    from ultrascale.models.bucket import MOST_OBJECTS, find_models
+    from ultrascale.models.places import buckets_of_services, place_of
+
+    cluster = read_cluster(file)
+    asked = [place] if place is not None else [*buckets_of_services(cluster.cluster)]
+    if not asked:
+        raise UsageError(["BUCKET: no bucket of the file has a claim; name one, or s3://NAME"])
+    account = connect(cluster.cluster.region, profile)
+    rows: list[_Row] = []
+    for each in asked:
+        where = place_of(account, cluster.cluster, cluster.plan, each)
+        listing = find_models(account, where.s3_name, where.prefix)
+        if not listing.complete:
+            say(f"{each}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)
+        rows += (
+            _Row(place=where, found=found, fits=_fits(cluster.plan.all_pools, found, context))
+            for found in listing.models
+        )
+    if as_json:
+        typer.echo(json.dumps([_document(row) for row in rows], indent=2))
+    elif rows:
+        _print(rows)
+    if not rows:
+        say(f"no folder with a config.json and weights in {', '.join(asked)}", err=True)
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def _shape(found: "FoundModel") -> "ModelShape | None":
+    from ultrascale import config
+    from ultrascale.models.bucket import figures_as_keys
+    from ultrascale.plan.models.shape import of_stated
+
+    if found.figures is None or found.problem:
+        return None
+    return of_stated(config.ServedModel.model_validate(figures_as_keys(found)))
+
+
+def _fits(
+    pools: "Sequence[PoolPlan]", found: "FoundModel", context: int | None
+) -> "tuple[PoolFit, ...]":
+    from ultrascale.plan.models.fits import fits_of
+
+    shape = _shape(found)
+    return () if shape is None else fits_of(shape, pools, context=context)
+
+
+def _print(rows: Sequence[_Row]) -> None:
+    table = Table(
+        "model",
+        "GB",
+        "files",
+        "type",
+        "KV cache a token",
+        "longest context",
+        box=SIMPLE,
+    )
+    for row in rows:
+        figures = row.found.figures
+        table.add_row(
+            row.path,
+            f"{row.found.weights_bytes / 1e9:,.1f}",
+            f"{row.found.files:,}",
+            "" if figures is None else figures.dtype,
+            _of_token(row),
+            ""
+            if figures is None or not figures.longest_context
+            else f"{figures.longest_context:,}",
+        )
+    screen().print(table)
+    for row in rows:
+        say("")
+        for line in _lines(row):
+            say(line)
+
+
+def _of_token(row: _Row) -> str:
+    from ultrascale.plan.models.memory import whole_token_bytes
+
+    shape = _shape(row.found)
+    return "" if shape is None else f"{whole_token_bytes(shape) / 1000:,.1f} KB"
+
+
+def _lines(row: _Row) -> Iterator[str]:
+    from ultrascale.models.bucket import figures_as_keys
+
+    yield row.path
+    if row.found.problem:
+        yield f"  {row.found.problem}"
+    for fit in row.fits:
+        yield f"  {fit.pool} ({fit.instance_type}): {_verdict(fit)}"
+    if row.found.figures is None or row.found.problem:
+        return
+    best = next((fit for fit in row.fits if fit.nodes), None)
+    yield "  to paste into a service:"
+    if best is not None and best.division is not None:
+        yield f"    pool: {best.pool}"
+        if best.nodes > 1:
+            yield f"    nodes: {best.nodes}"
+        if row.place.namespace:
+            yield f"    namespace: {row.place.namespace}"
+        yield f"    args: [{', '.join(_args(row.path, best))}]"
+        if (part := _part(best)) is not None:
+            yield f"    resources: {{{part}}}"
+    yield "    model:"
+    for key, value in figures_as_keys(row.found).items():
+        yield f"      {key}: {value}"
+
+
+def _part(fit: "PoolFit") -> str | None:
+    """Return the devices of a pod that takes a part of a node; None where it takes all."""
+    from ultrascale import catalog
+
+    found = catalog.lookup(fit.instance_type).accelerator
+    if fit.division is None or fit.device is None or found is None or fit.nodes > 1:
+        return None
+    if found.kind == "nvidia":
+        return f"gpu: {fit.division.tensor}" if fit.division.tensor < fit.device.count else None
+    # Kubernetes gives out whole chips, one or all of them.
+    alone = fit.division.tensor <= fit.device.count // found.count and found.count > 1
+    return "neuron: 1" if alone else None
+
+
+def _args(path: str, fit: "PoolFit") -> Iterator[str]:
+    assert fit.division is not None
+    assert fit.memory is not None
+    yield f"--model={path}"
+    if fit.division.tensor > 1:
+        yield f"--tensor-parallel-size={fit.division.tensor}"
+    if fit.division.pipeline > 1:
+        yield f"--pipeline-parallel-size={fit.division.pipeline}"
+    if fit.division.context is not None:
+        yield f"--max-model-len={fit.division.context}"
+
+
+def _verdict(fit: "PoolFit") -> str:
+    if fit.division is None or fit.memory is None or fit.device is None:
+        return fit.reason
+    memory, division = fit.memory, fit.division
+    held = f"{memory.weights / _GIB:,.1f} GiB of weights"
+    length = "" if division.context is None else f" of {division.context:,} tokens"
+    if not fit.nodes:
+        shorter = f"; --context {memory.longest} would fit" if memory.longest else ""
+        return (
+            f"too large: {held} and {memory.sequence / _GIB:,.1f} GiB for a sequence{length}, of "
+            f"{memory.device / _GIB:,.1f} GiB of each {fit.device.name}{shorter}"
+        )
+    nodes = "" if fit.nodes == 1 else f" on {fit.nodes} nodes"
+    tight = ", tight" if memory.fit == "tight" else ""
+    count = f"{division.devices} x {fit.device.name}{nodes}"
+    return f"{count}{tight}: {held} each, {memory.sequences:,.1f} sequences{length} at a time"
+
+
+def _document(row: _Row) -> dict[str, object]:
+    from ultrascale.models.bucket import figures_as_keys
+
+    return {
+        "bucket": row.place.bucket,
+        "s3_name": row.place.s3_name,
+        **asdict(row.found),
+        "path": row.path,
+        "model": dict(figures_as_keys(row.found)),
+        "fits": [asdict(fit) for fit in row.fits],
+    }

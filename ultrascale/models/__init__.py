@@ -1,0 +1,1 @@
+"""Language models in buckets: their sizes, their figures, and the pools that they fit."""

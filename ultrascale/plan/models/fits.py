@@ -1,0 +1,137 @@
+"""Pools that a model fits, and the fewest devices of each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ultrascale import catalog
+from ultrascale.catalog import serving_memory, vllm
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.models import (
+    ModelShape,
+    ServingDevice,
+    ServingDivision,
+    ServingMemory,
+)
+from ultrascale.plan.models.memory import memory_of
+from ultrascale.plan.recipes.devices import device_of_type
+
+_NEURON = "AWS "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFit:
+    """A model on nodes of one type of a pool.
+
+    Attributes:
+        pool: The pool.
+        instance_type: The type.
+        device: A device of its nodes; None where no source states its memory.
+        nodes: Nodes of a replica; 0 where none of them holds it.
+        division: Division of the model; the closest where none fits, None without devices.
+        memory: Memory of a device in that division; None without devices.
+        reason: Why it is not judged; empty where it is.
+    """
+
+    pool: str
+    instance_type: str
+    device: ServingDevice | None
+    nodes: int
+    division: ServingDivision | None
+    memory: ServingMemory | None
+    reason: str = ""
+
+
+def fits_of(
+    shape: ModelShape, pools: Sequence[PoolPlan], *, context: int | None
+) -> tuple[PoolFit, ...]:
+    """Return how few devices of each pool with accelerators a model needs.
+
+    Args:
+        shape: The model.
+        pools: Plans of pools.
+        context: Most tokens of a sequence; None: the model's own.
+    """
+    seen: dict[tuple[str, str], PoolPlan] = {}
+    for pool in pools:
+        for name in pool.instance_types:
+            if catalog.lookup(name).accelerator is not None:
+                seen.setdefault((pool.pool, name), pool)
+    return tuple(
+        _fit(shape, pool, name, context=context or shape.longest_context)
+        for (_, name), pool in seen.items()
+    )
+
+
+def _fit(shape: ModelShape, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
+    found = device_of_type(catalog.lookup(name))
+    if found is None:
+        return PoolFit(
+            pool=pool.pool,
+            instance_type=name,
+            device=None,
+            nodes=0,
+            division=None,
+            memory=None,
+            reason="no source states the memory of its accelerators",
+        )
+    device = ServingDevice(
+        name=found.name,
+        count=found.count,
+        memory_bytes=found.memory_bytes,
+        # The closest to what today's images do.
+        kv_share=serving_memory.NEURON_KV_SHARE
+        if found.name.startswith(_NEURON) and found.name not in serving_memory.STATIC_CACHE
+        else None,
+    )
+    # A replica of several nodes has all devices of each: Neuron's plugin has no such replicas.
+    most = 1 if found.name.startswith(_NEURON) else max(1, pool.max_nodes)
+    base = ServingDivision(
+        tensor=1,
+        pipeline=1,
+        context=context,
+        tokens=serving_memory.batch_defaults(device.name, device.memory_bytes).tokens,
+        utilization=vllm.GPU_MEMORY_UTILIZATION,
+    )
+    tried = [
+        (nodes, replace(base, tensor=tensor, pipeline=nodes))
+        for nodes, tensor in _divisions(shape, device.count, most)
+    ]
+    judged = [(nodes, each, memory_of(shape, each, device)) for nodes, each in tried]
+    for wanted in ("fits", "tight"):
+        for nodes, division, memory in judged:
+            if memory.fit == wanted:
+                return PoolFit(
+                    pool=pool.pool,
+                    instance_type=name,
+                    device=device,
+                    nodes=nodes,
+                    division=division,
+                    memory=memory,
+                )
+    _, division, memory = judged[-1]
+    return PoolFit(
+        pool=pool.pool,
+        instance_type=name,
+        device=device,
+        nodes=0,
+        division=division,
+        memory=memory,
+    )
+
+
+def _divisions(shape: ModelShape, count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield nodes and tensor parallelism, the fewest devices first.
+
+    Tensor parallelism stays within a node; several nodes are stages one after another.
+    """
+    tensors = [each for each in range(1, count + 1) if count % each == 0 and _shares(shape, each)]
+    yield from ((1, each) for each in tensors)
+    for nodes in range(2, min(most, shape.layers) + 1):
+        yield nodes, tensors[-1]
+
+
+def _shares(shape: ModelShape, tensor: int) -> bool:
+    """Return whether the heads of a model divide among ``tensor`` devices."""
+    if shape.heads % tensor:
+        return False
+    return bool(shape.latent_width) or not (shape.kv_heads % tensor and tensor % shape.kv_heads)

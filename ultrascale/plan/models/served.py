@@ -1,0 +1,314 @@
+"""Model of a service: whether it fits the devices of its nodes, and the time to load it."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import image_references, serving_memory
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.recipes import smallest_device
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.vllm import VllmOptions, options_of
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.model.models import (
+    ModelShape,
+    ServedModelPlan,
+    ServingDevice,
+    ServingDivision,
+    ServingMemory,
+)
+from ultrascale.plan.models.load import place_of, plan_cold_start, plan_load
+from ultrascale.plan.models.memory import memory_of
+from ultrascale.plan.models.shape import of_stated
+
+Mistakes = Iterator[config.Mistake]
+
+_GIB = 2**30
+_KEY = "model"
+_NEURON_IMAGE = "vllm-neuronx"
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
+_MOUNTED = "bucket"
+_STARTUP_SECONDS = 600
+_READS_AHEAD = ("eager", "prefetch")
+
+
+def plan_served_model(
+    request: JobRequest, job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> ServedModelPlan | None:
+    """Return the model of a service on its nodes; None where it states none, or a wrong one.
+
+    Args:
+        request: The service.
+        job: The same.
+        share: What each of its pods has of a node.
+        pools: Pools that it may run on.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    shape = None if job.model is None else of_stated(job.model)
+    if job.model is None or shape is None:
+        return None
+    stated, options = config.served_model(job.model), options_of(job)
+    device = _device(job, share, pools)
+    division = _division(job, shape, options, device)
+    unknown = _why_unknown(job, options, device)
+    start = plan_cold_start(stated)
+    return ServedModelPlan(
+        name=stated.name or options.model or "",
+        shape=shape,
+        device=device,
+        division=division,
+        memory=None if unknown or device is None else memory_of(shape, division, device),
+        unknown=unknown,
+        load=plan_load(
+            request,
+            path=options.model,
+            weights_bytes=shape.weights_bytes,
+            measured=stated.gb_per_second,
+            nodes=job.nodes,
+        ),
+        start_seconds=start.seconds,
+        start_formula=start.formula,
+        start_sources=start.sources,
+    )
+
+
+def startup_seconds(job: config.ServiceJob, model: ServedModelPlan | None) -> int:
+    """Return the time in which a server has to start: twice what it reads its weights in."""
+    if job.startup_seconds is not None:
+        return job.startup_seconds
+    load = 0.0 if model is None or model.load.seconds is None else model.load.seconds
+    return _STARTUP_SECONDS + math.ceil(2 * load)
+
+
+def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+    """Yield a model that cannot be served as the job says: it does not divide, or does not fit.
+
+    Args:
+        request: The job.
+        share: What each of its pods has of a node.
+        pools: Pools that it may run on.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    job = request.job
+    if not isinstance(job, config.ServiceJob) or config.server_of(job) != "vllm":
+        return
+    planned = plan_served_model(request, job, share, pools)
+    if planned is None:
+        return
+    indivisible = [*_indivisible(planned.shape, planned.division)]
+    yield from indivisible
+    memory = planned.memory
+    if indivisible or memory is None or memory.fit != "too-large":
+        return
+    todo = _smaller(planned, memory)
+    yield config.refuse(_KEY, _why_too_large(planned, memory), todo, got=planned.name)
+
+
+def path_mistakes(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield the path of a model that a claim of another namespace holds."""
+    path = options_of(job).model if config.server_of(job) == "vllm" else None
+    if path is None or not path.startswith("/") or place_of(request, path) is not None:
+        return
+    for claim in request.claims:
+        elsewhere = claim.namespace != request.namespace
+        if elsewhere and f"{path}/".startswith(f"{claim.mount_path.rstrip('/')}/"):
+            wrong = (
+                f"a path of claim {claim.name} of namespace {claim.namespace}, which no pod of "
+                f"namespace {request.namespace} mounts"
+            )
+            todo = (
+                f"write namespace: {claim.namespace}, or give a bucket of models a claim in "
+                f"namespace {request.namespace}"
+            )
+            yield config.refuse("args", wrong, todo, got=path)
+            return
+
+
+def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[str]:
+    """Yield what the user of a model reads before its nodes are paid for, each a sentence."""
+    if planned is None:
+        return
+    if (memory := planned.memory) is None:
+        yield f"Whether {planned.name} fits is not known: {planned.unknown}."
+    else:
+        yield from _notes_of_memory(planned, memory)
+    load, cold = planned.load, planned.cold_start_seconds
+    if load.seconds is None or cold is None:
+        yield f"The time to load {planned.name} is not known: {load.formula}."
+        return
+    yield (
+        f"A replica reads its weights from {load.place} in about {load.seconds:,.0f} s "
+        f"({load.formula}), and answers about {cold:,.0f} s after its pod is made."
+    )
+    ahead = options.safetensors_load_strategy in _READS_AHEAD or options.load_format != "auto"
+    if load.place.startswith(_MOUNTED) and not ahead:
+        yield (
+            "vLLM maps files of a bucket into memory and reads them in small parts, far below that "
+            "rate: add --safetensors-load-strategy=prefetch to args."
+        )
+
+
+def _notes_of_memory(planned: ServedModelPlan, memory: ServingMemory) -> Iterator[str]:
+    division, used = planned.division, memory.device / _GIB
+    yield (
+        f"{planned.name} ({planned.shape.dtype}) on {_devices(planned)}: "
+        f"{memory.weights / _GIB:,.1f} GiB of weights, about {memory.overhead / _GIB:,.1f} of "
+        f"activations and {memory.room / _GIB:,.1f} of KV cache, of {used:,.1f} GiB that vLLM takes of each"
+        + (
+            f"; {memory.sequences:,.1f} sequences of {division.context:,} tokens at a time."
+            if division.context is not None and memory.sequence
+            else f"; sequences of up to {memory.longest:,} tokens."
+        )
+    )
+    if memory.fit == "tight":
+        yield (
+            f"{planned.name} is tight there: vLLM starts only if activations take less than that; "
+            f"--max-model-len={memory.longest} leaves room for them."
+            if memory.longest
+            else f"{planned.name} is tight there: the weights leave nothing for activations."
+        )
+
+
+def _device(
+    job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> ServingDevice | None:
+    found = smallest_device(share, pools)
+    if found is None:
+        return None
+    return ServingDevice(
+        name=found.name,
+        count=share.processes,
+        memory_bytes=found.memory_bytes,
+        kv_share=serving_memory.NEURON_KV_SHARE if _is_capped(job) else None,
+    )
+
+
+def _is_capped(job: config.ServiceJob) -> bool:
+    """Return whether vLLM Neuron bounds the KV cache, as it does unless it is told otherwise."""
+    reference = image_references.parse(job.image or "")
+    if reference is None or _NEURON_IMAGE not in reference.repository:
+        return False
+    release = _RELEASE.match(reference.tag or "")
+    new = release is not None and (
+        tuple(map(int, release.groups())) >= serving_memory.NEURON_PLUGIN_SINCE
+    )
+    told = serving_memory.NEURON_KV_VARIABLE in job.env or any(
+        "headroom" in word for word in (*job.command, *job.args)
+    )
+    return new and not told
+
+
+def _division(
+    job: config.ServiceJob, shape: ModelShape, options: VllmOptions, device: ServingDevice | None
+) -> ServingDivision:
+    computed = _computed_bytes(shape, options)
+    defaults = serving_memory.batch_defaults(
+        device.name if device is not None else "", device.memory_bytes if device is not None else 0
+    )
+    static = device is not None and device.name in serving_memory.STATIC_CACHE
+    return ServingDivision(
+        tensor=options.tensor_parallel,
+        pipeline=options.pipeline_parallel,
+        context=None if options.auto_length else options.max_model_len or shape.longest_context,
+        tokens=options.max_num_batched_tokens or defaults.tokens,
+        utilization=options.gpu_memory_utilization,
+        value_bytes=serving_memory.kv_value_bytes(options.kv_cache_dtype, computed),
+        loaded_share=_loaded_share(shape, options, computed),
+        has_windows="--disable-hybrid-kv-cache-manager" not in (*job.command, *job.args),
+        reserved_sequences=options.max_num_seqs or 1 if static else 1,
+    )
+
+
+def _computed_bytes(shape: ModelShape, options: VllmOptions) -> float:
+    """Return the bytes of a value that the model computes with; FP32 files become 16 bits."""
+    stated = serving_memory.VALUE_BYTES.get(options.dtype)
+    return serving_memory.VALUE_BYTES["bfloat16"] if stated is None else stated
+
+
+def _loaded_share(shape: ModelShape, options: VllmOptions, computed: float) -> float:
+    """Return the share of their size in files that weights take in memory."""
+    in_files = serving_memory.VALUE_BYTES.get(shape.dtype)
+    if in_files is None:
+        return 1  # compressed ones stay as they are
+    smaller = serving_memory.LOADED_SHARE.get(options.quantization or "", 1)
+    return computed / in_files * smaller
+
+
+def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDevice | None) -> str:
+    if config.server_of(job) != "vllm":
+        return "only vLLM's division of the memory is known"
+    if device is None:
+        return "its nodes have no accelerators whose memory is known"
+    if options.config is not None:
+        return f"options stand in {options.config} of the image"
+    if options.enable_expert_parallel and options.data_parallel > 1:
+        return "copies of the model share its experts"
+    return ""
+
+
+def _indivisible(shape: ModelShape, division: ServingDivision) -> Mistakes:
+    """Yield degrees that do not divide the model, which vLLM refuses.
+
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
+    """
+    tensor, pipeline = division.tensor, division.pipeline
+    if shape.heads % tensor:
+        wrong = f"no even share of the model's {shape.heads} heads"
+        todo = f"use {_divisors(shape.heads)}"
+        yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
+    elif not shape.latent_width and shape.kv_heads % tensor and tensor % shape.kv_heads:
+        wrong = f"no even share of the model's {shape.kv_heads} heads of keys and values"
+        todo = f"use {_divisors(shape.kv_heads)}, or a multiple of {shape.kv_heads}"
+        yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
+    if pipeline > shape.layers:
+        wrong = f"more than the model's {shape.layers} layers"
+        yield config.refuse("args", wrong, "use less", got=f"--pipeline-parallel-size={pipeline}")
+
+
+def _divisors(number: int) -> str:
+    found = [str(each) for each in range(1, min(number, 64) + 1) if number % each == 0]
+    return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else "1"
+
+
+def _why_too_large(planned: ServedModelPlan, memory: ServingMemory) -> str:
+    used, weights = memory.device / _GIB, memory.weights / _GIB
+    of_each = f"{used:,.1f} GiB that vLLM takes of each"
+    device, division = planned.device, planned.division
+    if memory.weights > memory.device:
+        return f"{weights:,.1f} GiB of weights a device on {_devices(planned)}, and {of_each}"
+    sequence = f"{memory.sequence / _GIB:,.1f} GiB of KV cache for one sequence"
+    length = f" of {division.context:,} tokens" if division.context is not None else ""
+    bound = ""
+    if device is not None and device.kv_share is not None:
+        bound = f", of which vLLM Neuron gives {device.kv_share:.0%} to the KV cache"
+    return (
+        f"{weights:,.1f} GiB of weights a device and {sequence}{length} on {_devices(planned)}, "
+        f"and {of_each}{bound}"
+    )
+
+
+def _smaller(planned: ServedModelPlan, memory: ServingMemory) -> str:
+    """Return the ways to serve the model all the same."""
+    ways: list[str] = []
+    if memory.longest > 0 and memory.sequence:
+        ways.append(f"--max-model-len={memory.longest}")
+    taken = memory.device - memory.overhead
+    if taken > 0:
+        weights = planned.shape.weights_bytes * planned.division.loaded_share
+        least = math.ceil(weights / taken)
+        degree = 1 << (least - 1).bit_length()
+        if degree > planned.division.devices:
+            ways.append(f"{degree} devices (tensor x pipeline parallelism, nodes)")
+    ways.append("a pool with more memory, or smaller weights")
+    return f"use {', '.join(ways[:-1])}{', or ' if len(ways) > 1 else ''}{ways[-1]}"
+
+
+def _devices(planned: ServedModelPlan) -> str:
+    division, name = planned.division, planned.device.name if planned.device is not None else ""
+    count = "1 device" if division.devices == 1 else f"{division.devices} devices"
+    return f"{count} ({name})" if name else count
