@@ -158,7 +158,8 @@ def _notes_of_memory(planned: ServedModelPlan, memory: ServingMemory) -> Iterato
     yield (
         f"{planned.name} ({planned.shape.dtype}) on {_devices(planned)}: "
         f"{memory.weights / _GIB:,.1f} GiB of weights, about {memory.overhead / _GIB:,.1f} of "
-        f"activations and {memory.room / _GIB:,.1f} of KV cache, of {used:,.1f} GiB that vLLM takes of each"
+        f"activations and {memory.room / _GIB:,.1f} of KV cache, of {used:,.1f} GiB that vLLM "
+        "takes of each"
         + (
             f"; {memory.sequences:,.1f} sequences of {division.context:,} tokens at a time."
             if division.context is not None and memory.sequence
