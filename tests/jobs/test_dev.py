@@ -129,6 +129,13 @@ def test_what_a_person_may_regret_is_said_before_the_node_is_paid_for(
     assert any(note in each for each in notes)
 
 
+def test_the_price_of_hours_that_nobody_uses_is_said() -> None:
+    notes = prepared(llm(), NOTEBOOK, pool="serving-large", idle_hours=2).notes
+
+    # On-Demand, p5.48xlarge in us-east-2: $55.04.
+    assert any("up to $55.04 an hour until it ends: $110.08" in each for each in notes), notes
+
+
 # --- queues
 
 

@@ -6,12 +6,15 @@ from functools import cache
 from importlib.resources import files
 
 from ultrascale import config
+from ultrascale.catalog.price_list import catalog_prices
+from ultrascale.plan import capacity
 from ultrascale.plan.jobs import command, nodes, queueing
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import JobPlan, RolePlan
+from ultrascale.plan.needs.pools import price_as_bought
 
 _CONTAINER = "main"
 _PROGRAM = "ultrascale.dev"
@@ -88,11 +91,26 @@ def _folder(request: JobRequest) -> str | None:
     return None
 
 
+def _cost(request: JobRequest, job: config.DevJob) -> Iterator[str]:
+    """Yield the price of the dearest node that may be launched for it."""
+    prices = catalog_prices()
+    launched = [pool for pool in request.nodes if pool.sized_by in capacity.SIZED_BY_PODS]
+    known = [price_as_bought(pool, request.cluster.region, prices) for pool in launched]
+    values = [price.value for price in known if price.value is not None]
+    if values:
+        hourly = max(values)
+        yield (
+            f"A node that is launched for it costs up to ${hourly:,.2f} an hour until it ends: "
+            f"${hourly * job.idle_hours:,.2f} for its idle time alone, unless other pods are there."
+        )
+
+
 def _notes(request: JobRequest, job: config.DevJob, share: NodeShare) -> Iterator[str]:
     yield (
         f"It ends after {job.idle_hours:g} hours without use: no kernel computes, no file is "
         "saved, nobody types, and CPUs and GPUs are idle."
     )
+    yield from _cost(request, job)
     if _folder(request) is None:
         yield (
             "It mounts no volume that it may write to: what is saved in it is lost when it ends; "
