@@ -16,6 +16,7 @@ from ultrascale.catalog import (
 )
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.namespaces import namespace_of
+from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import FleetMetricsPlan, MetricPlan, PoolPlan
 from ultrascale.plan.namespaces import plan_namespaces
 from ultrascale.plan.placement import topology_layers
@@ -281,8 +282,16 @@ def measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob
     return {
         f"{namespace_of(cluster, name, job)}/{name}": job
         for name, job in cluster.jobs.items()
-        if isinstance(job, config.ServiceJob) and config.server_of(job) == _SERVER
+        if isinstance(job, config.ServiceJob) and _tells_metrics(job)
     }
+
+
+def _tells_metrics(job: config.ServiceJob) -> bool:
+    if config.server_of(job) != _SERVER:
+        return False
+    options = options_of(job)
+    # The API server is asked to call pods by plain HTTP.
+    return not options.disable_log_stats and options.ssl_keyfile is None
 
 
 def _service_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
