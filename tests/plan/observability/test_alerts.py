@@ -186,7 +186,7 @@ def test_a_server_that_tells_no_metrics_is_not_taken_for_silent(word: str) -> No
     job = {"kind": "service", "pool": "train", "image": "docker.io/vllm/vllm-openai:v0.33.0"}
     cluster = make_cluster(jobs={"chat": job | {"args": ["--model=/m", word]}})
 
-    assert [*service_alarms(cluster, of(CLUSTERS["neuron"]).fleet_metrics)] == []
+    assert [*service_alarms(cluster, of(CLUSTERS["neuron"]).fleet_metrics, ())] == []
 
 
 def test_a_cluster_without_reserved_or_hyperpod_nodes_has_no_alarm_about_them() -> None:
