@@ -5,17 +5,14 @@ the dependencies; both run where the copies are made, which has a way out.
 """
 
 import os
-import shutil
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ultrascale import processes
 from ultrascale.errors import UltrascaleError
+from ultrascale.mirror import helm
 from ultrascale.mirror.contents import Copy
 from ultrascale.mirror.copying import Pusher
-from ultrascale.mirror.tools import is_local
 from ultrascale.plan.model import ClusterPlan, HyperPodChartPlan
 
 
@@ -39,32 +36,30 @@ def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[
 
 
 def _pack_and_push(chart: HyperPodChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
-    for program in ("git", "helm"):
-        if shutil.which(program) is None:
-            raise UltrascaleError(f"{program}: not on PATH, which packs {copy.source}; install it")
-    target, _, version = copy.target.rpartition(":")
+    helm.require(copy, "git", "helm")
+    version = copy.target.rpartition(":")[2]
     with TemporaryDirectory(prefix="ultrascale-") as name:
         root = Path(name, "source")
         _fetch(chart, root, environment)
         folder = root / chart.folder
-        _run(["helm", "dependency", "update", str(folder)], environment)
+        helm.run(["helm", "dependency", "update", str(folder)], environment)
         _refuse_other_archives(chart, folder)
         packed = ["helm", "package", str(folder), "--version", version, "--destination", name]
-        _run(packed, environment)
+        helm.run(packed, environment)
         (archive,) = Path(name).glob(f"*-{version}.tgz")
-        push = ["helm", "push", str(archive), target.rpartition("/")[0]]
-        local = is_local(target.removeprefix("oci://"))
-        _run([*push, *(["--plain-http"] if local else [])], environment)
+        helm.push(archive, copy, environment)
 
 
 def _fetch(chart: HyperPodChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
     """Fetch the commit: its id is a hash of its content, which Git computes anew."""
     git = ["git", "-C", str(folder)]
     folder.mkdir()
-    _run([*git, "init", "--quiet"], environment)
-    _run([*git, "config", "fetch.fsckObjects", "true"], environment)
-    _run([*git, "fetch", "--quiet", "--depth", "1", chart.repository, chart.commit], environment)
-    _run([*git, "checkout", "--quiet", "--detach", chart.commit], environment)
+    helm.run([*git, "init", "--quiet"], environment)
+    helm.run([*git, "config", "fetch.fsckObjects", "true"], environment)
+    helm.run(
+        [*git, "fetch", "--quiet", "--depth", "1", chart.repository, chart.commit], environment
+    )
+    helm.run([*git, "checkout", "--quiet", "--detach", chart.commit], environment)
 
 
 def _refuse_other_archives(chart: HyperPodChartPlan, folder: Path) -> None:
@@ -75,14 +70,7 @@ def _refuse_other_archives(chart: HyperPodChartPlan, folder: Path) -> None:
         archives = [file for name in names if (file := folder / "charts" / name).exists()]
         if not archives:
             raise UltrascaleError(f"{remote.name} {remote.version}: Helm fetched no archive of it")
-        found = sha256(archives[0].read_bytes()).hexdigest()
+        found = helm.digest(archives[0])
         if remote.sha256 not in (None, found):
             wrong = f"sha256 {found}, pinned is {remote.sha256}"
             raise UltrascaleError(f"{remote.name} {remote.version}: {wrong}")
-
-
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    answer = processes.run(command, environment=environment)
-    if answer.returncode:
-        printed = answer.stdout.strip() or f"status {answer.returncode}"
-        raise UltrascaleError(f"`{' '.join(command)}` failed: {printed}")

@@ -8,6 +8,7 @@ from ultrascale.mirror.contents import Copy, mirror_of
 from ultrascale.mirror.copying import Outcome, copy_all
 from ultrascale.mirror.ecr import ecr_mirror, logged_in
 from ultrascale.mirror.hyperpod_chart import chart_pushers
+from ultrascale.mirror.repository_charts import repository_pushers
 from ultrascale.mirror.tools import find_tool, untagged
 from ultrascale.mirror_lock import FILE, lock_text, read_mirror_lock
 from ultrascale.plan.model import ClusterPlan
@@ -48,7 +49,10 @@ def copy_into(
                 charts=map(_repository, (copy for copy in copies if copy.kind == "chart")),
                 key=plan.keys.registry,
             )
-        packed = chart_pushers(plan, environment)
+        packed = {
+            **chart_pushers(plan, environment),
+            **repository_pushers(plan, environment),
+        }
         try:
             for outcome in copy_all(copies, known, tool, renew=renew, packed=packed):
                 if outcome.digest is not None:

@@ -1,4 +1,4 @@
-"""AWS's HyperPod chart by way of a mirror: packed with its dependencies, installed from there."""
+"""Charts of no registry by way of a mirror: AWS's HyperPod chart with what it needs, and KEDA's."""
 
 import os
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
 from ultrascale.mirror import Copy, copy_all
 from ultrascale.mirror.hyperpod_chart import chart_pushers
+from ultrascale.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
 from ultrascale.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, RemoteChartPlan
@@ -125,3 +126,45 @@ def test_a_copy_with_another_digest_or_another_image_is_not_installed(
     assert f"{digest}, recorded is sha256:0000" in refused.output
     assert "an image that is not in the mirror: quay.io/other/image:1" in foreign.output
     assert not any(call.startswith("helm upgrade") for call in (*refused.calls, *foreign.calls))
+
+
+def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
+    upstream: Upstream, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KEDA's publisher has its chart in no registry."""
+    monkeypatch.setenv("PATH", f"{upstream.tools / 'helm'}:{os.environ['PATH']}")
+    version = f"v{REMOTE_VERSION}"
+    chart = RepositoryChart(
+        repository=upstream.url, name=REMOTE, version=version, sha256=upstream.archive_sha256
+    )
+    source, other = f"oci://charts.io/{REMOTE}:{version}", f"oci://other.io/{REMOTE}:{version}"
+    copies = [
+        Copy(source=each, target=f"oci://{host}/mirror/{each[6:]}", used_by=("it",))
+        for each in (source, other)
+    ]
+    moved = replace(chart, sha256="0" * 64)
+    environment = dict(os.environ)
+    pushers = {
+        source: pusher_of(chart, environment),
+        other: pusher_of(moved, environment),
+    }
+
+    first, refused = copy_all(copies, {}, find_tool({}), packed=pushers)
+    again, _ = copy_all(copies, {source: str(first.digest)}, find_tool({}), packed=pushers)
+
+    assert (first.state, again.state, first.why) == ("copied", "there", "")
+    assert first.digest == again.digest
+    assert refused.state == "failed"
+    assert f"pinned is {moved.sha256}" in refused.why
+
+
+def test_kedas_chart_comes_from_its_helm_repository() -> None:
+    cluster = make_cluster(serving={"controllers": ["keda"]}, images={"mirror": "r.io/mirror"})
+    plan = assemble(cluster)
+    assert plan.serving is not None
+    assert plan.serving.keda is not None
+
+    (source,) = repository_pushers(plan, {})
+
+    assert source == f"oci://kedacore.github.io/charts/keda:{plan.serving.keda.version}"
+    assert plan.serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"

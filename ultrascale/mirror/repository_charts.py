@@ -1,0 +1,81 @@
+"""Charts of Helm repositories as artefacts of a registry: their publishers have them in none.
+
+Helm fetches the archive where the copies are made, which has a way out, and pushes it as it is.
+
+Source: https://helm.sh/docs/topics/registries/
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ultrascale.catalog import keda
+from ultrascale.errors import UltrascaleError
+from ultrascale.mirror import helm
+from ultrascale.mirror.contents import Copy
+from ultrascale.mirror.copying import Pusher
+from ultrascale.plan.model import ClusterPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryChart:
+    """A chart of a Helm repository.
+
+    Attributes:
+        repository: URL of the repository.
+        name: Name of the chart.
+        version: Its version.
+        sha256: Hash of its archive.
+    """
+
+    repository: str
+    name: str
+    version: str
+    sha256: str
+
+
+def repository_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
+    """Return what fetches and pushes each chart of a Helm repository, by its source.
+
+    Args:
+        plan: The cluster.
+        environment: Environment variables of the programs beside those of this process.
+    """
+    return {
+        source: pusher_of(chart, {**os.environ, **environment}) for source, chart in _charts(plan)
+    }
+
+
+def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
+    """Return what fetches a chart and pushes it.
+
+    It raises `UltrascaleError` where Helm is missing or fails, or the archive is not as pinned.
+    """
+
+    def push(copy: Copy) -> None:
+        helm.require(copy, "helm")
+        with TemporaryDirectory(prefix="ultrascale-") as folder:
+            fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
+            helm.run([*fetch, "--version", chart.version, "--destination", folder], environment)
+            (archive,) = Path(folder).glob("*.tgz")
+            if (found := helm.digest(archive)) != chart.sha256:
+                wrong = f"sha256 {found}, pinned is {chart.sha256}"
+                raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
+            helm.push(archive, copy, environment)
+
+    return push
+
+
+def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
+    serving = plan.serving
+    if plan.mirror is None or serving is None or serving.keda is None:
+        return
+    chart = RepositoryChart(
+        repository=keda.INDEX,
+        name=keda.CHART.rpartition("/")[2],
+        version=serving.keda.version,
+        sha256=keda.SHA256,
+    )
+    yield f"{plan.mirror.published(serving.keda.chart)}:{chart.version}", chart
