@@ -146,3 +146,18 @@ def test_a_sample_stands_for_a_large_service_and_stays_the_same() -> None:
         assert measures.get("service_waiting", CHAT) == 400
     assert [*runs[0][1]] == [*runs[1][1]]
     assert len(runs[0][1]) == 5
+
+
+def test_services_share_the_pods_that_are_asked() -> None:
+    """Pods that hang take seconds each, and the function has a minute."""
+    others = [server(f"q{index}", {"ultrascale.dev/job": f"s{index}"}) for index in range(4)]
+    pods = [server(f"p{index}") for index in range(20)]
+    names = [each["metadata"]["name"] for each in (*pods, *others)]
+
+    measures, readings = measure(
+        *pods, *others, answers=dict.fromkeys(names, BUSY), services=replace(own(), most=10)
+    )
+
+    assert len(readings) == 4 + 2
+    assert measures.get("service_waiting", CHAT) == 400
+    assert measures.get("service_waiting", ("Service", "training/s3")) == 20

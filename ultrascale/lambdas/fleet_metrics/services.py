@@ -89,7 +89,8 @@ def measure_services(
 ) -> Readings:
     """Add the traffic of services, and return the readings for the next call's rates.
 
-    Of many pods a sample is asked, the same at each call; it stands for the others.
+    Of many pods a sample is asked, the same at each call; it stands for the others. Pods that do
+    not answer must not take the time of the other measures.
 
     Args:
         pods: The pods of services.
@@ -102,16 +103,18 @@ def measure_services(
     by_service: dict[str, list[ServicePod]] = {}
     for pod in pods:
         by_service.setdefault(pod.service, []).append(pod)
-    readings: Readings = {}
-    for service, own in by_service.items():
-        ready = [pod for pod in own if pod.path is not None]
-        asked = nsmallest(services.most, ready, key=_order)
-        ask = partial(_reading, services=services, fetch=fetch, now=now)
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            answers = zip(asked, pool.map(ask, asked), strict=True)
-            later = {pod.uid: found for pod, found in answers if found is not None}
-        readings |= later
-        _add(traffic(later, earlier), service, len(ready) / max(len(asked), 1), measures)
+    most = max(services.most // max(len(by_service), 1), 1)
+    ready = {name: [pod for pod in own if pod.path is not None] for name, own in by_service.items()}
+    asked = {name: nsmallest(most, own, key=_order) for name, own in ready.items()}
+    ask = partial(_reading, services=services, fetch=fetch, now=now)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        every = [pod for own in asked.values() for pod in own]
+        answers = zip(every, pool.map(ask, every), strict=True)
+        readings = {pod.uid: found for pod, found in answers if found is not None}
+    for name, own in asked.items():
+        later = {pod.uid: readings[pod.uid] for pod in own if pod.uid in readings}
+        weight = len(ready[name]) / max(len(own), 1)
+        _add(traffic(later, earlier), name, weight, measures)
     return readings
 
 

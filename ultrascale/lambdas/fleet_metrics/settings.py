@@ -43,7 +43,7 @@ class Services:
             pods that are a whole replica have none.
         port: Name of the port that they answer at.
         path: Path of the metrics.
-        most: The most pods of a service to ask; the sample stands for the rest.
+        most: The most pods to ask, over all services; the sample stands for the rest.
         names: Names of the metrics.
     """
 
