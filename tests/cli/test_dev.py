@@ -6,10 +6,11 @@ import re
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -138,6 +139,29 @@ def test_a_shell_runs_in_the_pod_and_its_status_is_the_commands(
         f"exec {OWN}-0-abcde --namespace=training --container=main --stdin -- sh -c exit 7"
         in (tmp_path / "kubectl.log").read_text()
     )
+
+
+def test_a_private_endpoint_is_reached_by_every_step(
+    ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection's kubeconfig alone leads there: of kubectl as well."""
+    lent = tmp_path / "lent"
+    (tmp_path / "kubeconfig").rename(lent)
+    closed: list[bool] = []
+
+    @contextmanager
+    def connection(file: Path, profile: str | None) -> Generator[Any]:
+        yield SimpleNamespace(kubeconfig=lent)
+        closed.append(True)
+
+    monkeypatch.setattr("ultrascale.cli.dev._connection", connection)
+    file = cluster_file(tmp_path, idle_hours=1)
+
+    answer = ultrascale("dev", file, "notebook", "--connect", "--", "sh", "-c", "exit 0")
+
+    assert answer.returncode == 0, answer.stderr
+    assert f"--kubeconfig={lent} exec {OWN}-0-abcde" in (tmp_path / "kubectl.log").read_text()
+    assert closed
 
 
 def test_a_pod_that_has_ended_is_started_again_and_says_why_it_ended(

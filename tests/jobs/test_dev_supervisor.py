@@ -6,12 +6,15 @@ Real processes: the program as a pod runs it, and a server with JupyterLab's com
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,9 +33,9 @@ class Pod:
     process: "subprocess.Popen[str]"
     folder: Path
 
-    def said(self) -> str:
+    def said(self, seconds: float = 20) -> str:
         """Return its log, once it has ended."""
-        return self.process.communicate(timeout=20)[0]
+        return self.process.communicate(timeout=seconds)[0]
 
     def state(self) -> dict[str, object]:
         return json.loads(self.wait("state/state.json").read_text())
@@ -71,6 +74,7 @@ def running(
         [sys.executable, "-S", "-c", program(), *chosen, *words],
         env={"PATH": str(programs), "HOME": str(folder), **variables},
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         cwd=folder,
     )
@@ -130,6 +134,45 @@ def test_a_kernel_that_computes_keeps_the_pod_and_takes_a_warning_back(tmp_path:
     lines = [line for line in said.splitlines() if line.startswith("ultrascale dev: ")]
     assert ["unless" in line for line in lines] == [True, False, True, False]
     assert "used again" in lines[1]
+
+
+@pytest.mark.jupyter
+def test_a_real_jupyterlab_tells_of_kernels_and_saved_files(tmp_path: Path) -> None:
+    port = free_port()
+    lab = shutil.which("jupyter-lab") or ""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "jupyter-lab").symlink_to(lab)
+    with running(tmp_path, f"--port={port}", idle=12.0) as pod:
+        token = str(pod.state()["token"])
+        url = f"http://127.0.0.1:{port}/api"
+
+        def ask(path: str, method: str = "GET", **body: str) -> int:
+            headers = {"Authorization": f"token {token}"}
+            data = json.dumps(body).encode() if method != "GET" else None
+            request = urllib.request.Request(f"{url}/{path}", data, headers, method=method)
+            with suppress(urllib.error.HTTPError), urllib.request.urlopen(request) as answer:
+                return answer.status
+            return 403
+
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            with suppress(OSError):
+                assert ask("kernels") == 200
+                break
+            time.sleep(0.2)
+        began = time.time()
+        assert ask("contents/a.txt", "PUT", type="file", format="text", content="saved") == 201
+        jupyter = supervisor.Jupyter(port, tmp_path / "state")
+        jupyter.token = token
+        assert began - 1 < jupyter.last_use(0) < time.time()
+        assert ask("kernels", "POST") == 201
+        assert jupyter.last_use(0) >= began
+        token = "wrong"
+        assert ask("kernels") == 403
+        said = pod.said(60)
+
+    assert pod.process.returncode == 0
+    assert "Shutting down 1 kernel" in said or "Kernel shutdown" in said
 
 
 def test_a_busy_cpu_is_use_and_an_open_tab_is_none(tmp_path: Path) -> None:

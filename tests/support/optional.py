@@ -1,12 +1,14 @@
 """Optional programs and libraries that tests need, by marker."""
 
 import importlib.util
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tests.support.no_torch import NO_TORCH
 
+NO_JUPYTER = "no JupyterLab here: `pip install jupyterlab` elsewhere, and its bin folder on PATH"
 NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
 
 
@@ -18,6 +20,10 @@ def _postgres() -> str | None:
     from tests.support.postgres_server import find_program
 
     return None if find_program("initdb") and find_program("postgres") else NO_POSTGRES
+
+
+def _jupyter() -> str | None:
+    return NO_JUPYTER if shutil.which("jupyter-lab") is None else None
 
 
 OPT_IN = {"wheel": "takes minutes and a package index: `make wheel-test` runs it"}
@@ -33,6 +39,7 @@ def _uv() -> str | None:
 CHECKS: dict[str, Callable[[], str | None]] = {
     "training": _torch,
     "postgres": _postgres,
+    "jupyter": _jupyter,
     "wheel": _uv,
 }
 
