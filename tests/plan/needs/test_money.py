@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,9 +19,10 @@ from tests.support.pools import (
 )
 from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
-from ultrascale.plan import load
+from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import MoneyItem, MoneyNeeds, PoolMoney
 from ultrascale.plan.model.backend import InstanceCapacity
+from ultrascale.plan.model.front import LoadBalancerPlan
 from ultrascale.plan.needs.report import plan_needs
 
 ZONE = "us-east-1a"
@@ -197,6 +198,34 @@ def test_what_stands_beside_nodes_is_priced_each_with_formula_day_and_source() -
     assert found.figures["usd_per_hour"].value == pytest.approx(
         P5 + 4 * 1.3056 + sum(each.usd_per_hour.value or 0 for each in standing)
     )
+
+
+@pytest.mark.parametrize(("scheme", "usd"), [("internal", 0.0225), ("internet-facing", 0.0325)])
+def test_the_load_balancer_of_the_front_stands_beside_nodes(
+    scheme: Literal["internal", "internet-facing"], usd: float
+) -> None:
+    """One on the internet has an address to pay for in each of the two zones."""
+    plan = planned(**EAST, karpenter=KARPENTER, serving={"front": {"exposure": "cluster"}})
+    assert plan.front is not None
+    balancer = LoadBalancerPlan(
+        scheme=scheme,
+        port=443,
+        certificate=None,
+        cidrs=(),
+        built_in=True,
+        chart="",
+        version="",
+        image="",
+        replicas=0,
+    )
+    behind = replace(plan, front=replace(plan.front, load_balancer=balancer))
+
+    def of_front(plan: ClusterPlan) -> list[float | None]:
+        items = plan_needs(plan).money.items
+        return [each.usd_per_hour.value for each in items if "of the front" in each.name]
+
+    assert of_front(plan) == []
+    assert sum(filter(None, of_front(behind))) == pytest.approx(usd)
 
 
 def test_usage_is_told_by_its_unit_price_and_is_in_no_sum_of_an_hour() -> None:
