@@ -228,6 +228,8 @@ def _container(role: RolePlan, env: Mapping[str, str]) -> Spec:
     }
     if pod.command:
         container["command"] = list(pod.command)
+    if pod.args:
+        container["args"] = list(pod.args)
     if mounts := [*_mounts(pod)]:
         container["volumeMounts"] = mounts
     return container

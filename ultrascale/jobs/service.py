@@ -58,7 +58,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
                 "type": "RollingUpdate",
                 "rollingUpdate": {
                     "maxSurge": 1 if serving.surge else 0,
-                    "maxUnavailable": 0 if serving.surge else serving.max_unavailable,
+                    "maxUnavailable": 0 if serving.surge else 1,
                 },
             },
             "progressDeadlineSeconds": _LAUNCH_SECONDS + serving.startup_seconds,
@@ -76,7 +76,7 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
             "startupProbe": {**_probe(serving), "failureThreshold": startup},
             "readinessProbe": _probe(serving),
             "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
-            "lifecycle": {"preStop": {"sleep": {"seconds": serving.drain_seconds}}},
+            "lifecycle": {"preStop": pre_stop(serving)},
         },
         spec={
             "topologySpreadConstraints": [
@@ -90,6 +90,13 @@ def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
             ]
         },
     )
+
+
+def pre_stop(serving: ServingPlan) -> dict[str, Json]:
+    """Return the hook that a pod runs before SIGTERM, within its grace period."""
+    if serving.drain:
+        return {"exec": {"command": list(serving.drain)}}
+    return {"sleep": {"seconds": serving.drain_seconds}}
 
 
 def _probe(serving: ServingPlan) -> dict[str, Json]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from ultrascale import config
 from ultrascale.catalog import hyperpod, object_keys, runtime_environment
 from ultrascale.plan import names
-from ultrascale.plan.jobs import command, nodes, tiers
+from ultrascale.plan.jobs import command, nodes, tiers, vllm
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.scratch import plan_scratch
@@ -33,9 +33,11 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
     """Return the pods of a job that run its command as it says it."""
     job = request.job
     requests = nodes.requests_of(job, share)
+    program, args = _program(job)
     return PodPlan(
         image=request.image,
-        command=command.plain(job),
+        command=program,
+        args=args,
         env=_environment(request, requests),
         fields={},
         requests=requests,
@@ -55,6 +57,15 @@ def plan_pod(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -
         init=tuple(command.literal(word) for word in job.init),
         security=_security(request),
     )
+
+
+def _program(job: config.AnyJob) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the command of a container, and the arguments of the image's own program."""
+    if not isinstance(job, config.ServiceJob):
+        return command.plain(job), ()
+    if config.server_of(job) == "vllm":
+        return tuple(command.literal(word) for word in vllm.serve_command(job)), ()
+    return (command.plain(job), ()) if job.command else ((), command.plain(job))
 
 
 def _security(request: JobRequest) -> SecurityPlan:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
+from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
 from ultrascale.plan.front import plan_route
-from ultrascale.plan.jobs import nodes, queueing
+from ultrascale.plan.jobs import drain, nodes, queueing
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
@@ -16,10 +17,7 @@ from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
 
-_MAX_UNAVAILABLE = 1
 _CONTAINER = "main"
-# Time for the proxies of all nodes to forget a pod that is about to stop.
-_DRAIN_SECONDS = 10
 
 
 def mistakes_of(job: config.ServiceJob) -> Iterator[config.Mistake]:
@@ -53,10 +51,11 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         replicas=job.least_replicas,
         nodes=job.nodes,
         port=job.port,
-        health_path=job.health_path,
+        health_path=_health_path(job),
         startup_seconds=served.startup_seconds(job, model),
-        drain_seconds=_drain_seconds(job),
-        max_unavailable=_MAX_UNAVAILABLE,
+        drain_seconds=drain.forget_seconds(job),
+        drain=drain.hook_of(job),
+        max_unavailable=drain.max_unavailable(job, pools),
         surge=_has_room(pools, share, job.most_replicas * job.nodes),
         # Where no policy closes the namespace, this one alone would close the service to it.
         allow_from=job.allow_from if request.policies_of_jobs else (),
@@ -101,9 +100,9 @@ def _autoscale(job: config.ServiceJob) -> AutoscalePlan | None:
     return AutoscalePlan(metric=said.metric, target=said.target, least=said.min, most=said.max)
 
 
-def _drain_seconds(job: config.ServiceJob) -> int:
-    """Return how long a pod still serves: it counts as grace period, which it may not exceed."""
-    return min(_DRAIN_SECONDS, max(1, job.grace_period_seconds // 2))
+def _health_path(job: config.ServiceJob) -> str | None:
+    known = vllm.HEALTH_PATH if config.server_of(job) == "vllm" else None
+    return job.health_path or known
 
 
 def _has_room(pools: Sequence[PoolPlan], share: NodeShare, pods: int) -> bool:

@@ -192,6 +192,7 @@ class PodPlan:
         image: Whole image reference.
         command: Program and its arguments.
         env: Environment variables.
+        args: Arguments of the image's own program, where there is no command.
         fields: Environment variables with a field of the pod as value.
         requests: Resources requested, as Kubernetes quantities.
         limits: Resources that it is held to.
@@ -229,6 +230,7 @@ class PodPlan:
     service_account: str | None
     annotations: Mapping[str, str]
     grace_period_seconds: int
+    args: tuple[str, ...] = ()
     settings: Mapping[str, ConfigKeyPlan] = field(default_factory=dict[str, ConfigKeyPlan])
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     scratch: ScratchPlan | None = None

@@ -35,7 +35,9 @@ class ServingPlan:
         health_path: Path that answers 200 once a pod serves; None: the port is open.
         startup_seconds: Time before a pod that does not serve is started anew.
         drain_seconds: Time that a pod serves on once it is to stop, while clients forget it.
-        max_unavailable: Replicas that a drain may take away at the same time.
+        drain: Command that holds a pod that is to stop until its requests are answered; empty: it
+            pauses for that time alone.
+        max_unavailable: Replicas that a drain of nodes may take away at the same time.
         surge: Whether an update starts a new replica before it takes an old one away: scarce
             nodes have no room for both.
         allow_from: Other namespaces whose pods may reach it.
@@ -53,6 +55,7 @@ class ServingPlan:
     health_path: str | None
     startup_seconds: int
     drain_seconds: int
+    drain: tuple[str, ...]
     max_unavailable: int
     surge: bool
     allow_from: tuple[str, ...]

@@ -1,0 +1,76 @@
+"""Drain of services: a pod that is to stop answers first what it has begun.
+
+A pod that is deleted leaves the endpoints of its Service at once, but clients learn of it later.
+The kubelet runs the `preStop` hook first, then sends SIGTERM, and SIGKILL at the end of the grace
+period, which counts from the hook's start.
+
+vLLM aborts its requests at SIGTERM unless `--shutdown-timeout` is stated, which its older releases
+lack: the hook waits for them.
+
+Sources:
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-flow
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/entrypoints/launchers/launcher.py
+"""
+
+import ast
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from ultrascale import config
+from ultrascale.plan.jobs import vllm
+from ultrascale.plan.model import PoolPlan
+
+# Time for the proxies of all nodes to forget a pod that is about to stop.
+_FORGET_SECONDS = 10
+# Time that is left after the hook for the server to end by itself.
+_END_SECONDS = 5
+# An update or a drain of nodes takes one replica after the other.
+_MAX_UNAVAILABLE = 1
+
+
+def forget_seconds(job: config.ServiceJob) -> int:
+    """Return how long a pod serves on while clients forget it; part of its grace period."""
+    return min(_FORGET_SECONDS, max(1, job.grace_period_seconds // 2))
+
+
+def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
+    """Return the command of the `preStop` hook of ``job``; empty where it only pauses.
+
+    The hook asks the metrics of the server: of another server, or one that counts nothing, it
+    cannot know which requests are left.
+    """
+    if config.server_of(job) != "vllm":
+        return ()
+    options = vllm.options_of(job)
+    if options.disable_log_stats:
+        return ()
+    forget = forget_seconds(job)
+    most = max(forget, job.grace_period_seconds - _END_SECONDS)
+    scheme = "http" if options.ssl_keyfile is None else "https"
+    python = ("python3", "-c", program(), scheme, str(job.port), str(forget), str(most))
+    # A failed hook ends at once, and the server's requests with it.
+    return ("sh", "-c", f'"$@" || sleep {forget}', "drain", *python)
+
+
+@cache
+def program() -> str:
+    """Return the program of the hook, without its comments and docstrings."""
+    tree = ast.parse((files("ultrascale.plan.jobs") / "until_idle.py").read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node):
+            node.body = node.body[1:]
+    return ast.unparse(tree)
+
+
+def max_unavailable(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> int:
+    """Return how many replicas an eviction may take away at the same time.
+
+    EC2 takes a Spot node two minutes after its notice. Karpenter and managed node groups evict its
+    pods by the API, which waits for disruption budgets: a second replica on nodes that go would
+    stay until the first is replaced, and be killed in the middle of its requests.
+
+    Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/controllers/interruption/utils.go
+    """
+    spot = any(pool.purchase == "spot" for pool in pools)
+    return job.most_replicas if spot else _MAX_UNAVAILABLE
