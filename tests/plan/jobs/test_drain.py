@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,7 +24,7 @@ VLLM = SERVICE | {"pool": "gpu", "server": "vllm", "command": [], "args": ["--mo
 
 
 @contextmanager
-def server(*texts: str) -> Iterator[tuple[str, list[str]]]:
+def server(*texts: str) -> Generator[tuple[str, list[str]]]:
     """Serve ``texts`` one after the other as metrics, the last for good; yield URL and answers."""
     answered: list[str] = []
 
@@ -50,7 +50,10 @@ def server(*texts: str) -> Iterator[tuple[str, list[str]]]:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(until_idle.time, "sleep", lambda _: None)
+    def pause(seconds: float) -> None:
+        assert seconds <= 1
+
+    monkeypatch.setattr(until_idle.time, "sleep", pause)
 
 
 @pytest.mark.usefixtures("no_pause")
