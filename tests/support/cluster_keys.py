@@ -51,6 +51,7 @@ OTHER_VALUES: dict[Keys, object] = {
     ("jobs",): {"train": {"pool": "nowhere"}},
     ("rendezvous", "replicas"): 3,
     ("pools", 3, "zones"): ["us-east-1a"],
+    ("idle_hours",): 8,
     ("resources", "gpu"): 4,
     ("node_recovery",): "none",
     ("teams", 0, "lend"): False,
