@@ -49,6 +49,21 @@ def test_each_host_has_a_way_or_needs_none(uses: Sequence[HostUse], estate: Asse
     assert unreached(uses, estate.plan) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gateway.envoyproxy.io/gatewayclass-controller",
+        "gateway.networking.k8s.io/v1",
+        "keda.sh/v1alpha1",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+    ],
+)
+def test_names_of_the_controllers_of_services_are_no_hosts(name: str, estate: Assembly) -> None:
+    document = {"spec": {"controllerName": name}}
+
+    assert unreached([*read_document(document, "it", estate.plan.region)], estate.plan) == []
+
+
 def test_every_image_comes_from_the_mirror_or_from_eks(
     uses: Sequence[HostUse], estate: Assembly
 ) -> None:

@@ -237,12 +237,14 @@ SERVING: Document = {
 OF_SERVICES = (
     ("leaderworkerset.x-k8s.io", "leaderworkersets"),
     ("keda.sh", "scaledobjects"),
+    ("gateway.networking.k8s.io", "httproutes"),
 )
 
 
 @pytest.mark.parametrize(("group", "resource"), OF_SERVICES)
 def test_levels_of_access_cover_the_kinds_of_services(group: str, resource: str) -> None:
-    document = job_cluster(scheduling=KUEUE, jobs=SERVING)
+    front = {"front": {"exposure": "cluster"}}
+    document = job_cluster(scheduling=KUEUE, jobs=SERVING, serving=front)
     viewer, editor = (person(document, level, **HERE) for level in ("view", "edit"))
 
     for verb in ("get", "list", "watch"):

@@ -35,6 +35,8 @@ def kinds_of_services(cluster: config.Cluster) -> Iterator[Resource]:
         yield "leaderworkerset.x-k8s.io", "leaderworkersets"
     if "keda" in controllers:
         yield "keda.sh", "scaledobjects"
+    if cluster.serving.front is not None:
+        yield "gateway.networking.k8s.io", "httproutes"
 
 
 def has_kueue(cluster: config.Cluster) -> bool:
