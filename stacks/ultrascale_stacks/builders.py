@@ -184,7 +184,7 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
             return SchedulingStack(
                 app, name, plan=plan, cluster=cluster.context, charts=charts.scheduling
             )
-        case "front":
+        case "serving-front":
             from ultrascale_stacks.front import FrontStack
 
             return FrontStack(app, name, plan=plan, cluster=cluster.context, charts=charts.front)

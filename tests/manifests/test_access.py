@@ -52,6 +52,11 @@ SENT: dict[str, tuple[Document, Document, set[str]]] = {
         SERVICE,
         {"Deployment", "Service", "PodDisruptionBudget"},
     ),
+    "service behind the front": (
+        job_cluster(serving={"front": {"exposure": "cluster"}}),
+        SERVICE | {"model_names": ["chat"]},
+        {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HTTPRoute"},
+    ),
     "JobSet": (job_cluster(scheduling=KUEUE), JOB, {"JobSet"}),
     "Job in a queue of Kueue": (job_cluster(scheduling=KUEUE), BATCH, {"Job"}),
     "Indexed Job": (job_cluster(FIXED, scheduling=None), JOB, {"Job", "Service"}),

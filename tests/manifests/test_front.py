@@ -91,12 +91,17 @@ def test_authentication_is_asked_for_where_the_file_says_so() -> None:
 def test_routes_count_in_namespaces_of_services_alone() -> None:
     (listener,) = objects()["Gateway"]["spec"]["listeners"]
     (names,) = listener["allowedRoutes"]["namespaces"]["selector"]["matchExpressions"]
-    assert names["values"] == ["envoy-gateway-system", "serving", "training"]
+    assert names["values"] == [
+        "envoy-gateway-system",
+        "development",
+        "serving",
+        "training",
+    ]
 
 
 def test_a_mirror_has_the_proxies_too() -> None:
     document = yaml.safe_load((ROOT / "clusters" / "serving.yaml").read_text())
-    document["images"] = {"mirror": "registry.example.com/mirror"}
+    document["images"]["mirror"] = "registry.example.com/mirror"
     plan = planned_file(document)
     (chart,) = define_charts(plan).front
     (proxy,) = (each for each in chart.manifests if each["kind"] == "EnvoyProxy")

@@ -26,7 +26,7 @@ IN_THE_FILES = {
         ADMINS,
         *(f"pools.{number}.purchase.reservation" for number in (1, 3, 4, 5)),
     ],
-    "serving": [ADMINS],
+    "serving": [ADMINS, "observability.alarms.email"],
     "trainium-bert": ["kubernetes.endpoint.public_cidrs.0", ADMINS],
     "ultra-100k": [ADMINS],
 }

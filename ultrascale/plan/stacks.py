@@ -27,7 +27,7 @@ LayerId = Literal[
     "platform",
     "serving-controllers",
     "scheduling",
-    "front",
+    "serving-front",
     "karpenter",
     "node-pools",
     "observability",
@@ -214,7 +214,7 @@ LAYERS: Mapping[LayerId, Layer] = {
         after_if={"serving-controllers": lambda plan: plan.serving is not None},
     ),
     # Its proxies run on system nodes, in a namespace and behind policies of the platform.
-    "front": Layer(
+    "serving-front": Layer(
         exists=lambda plan: plan.front is not None,
         after=("network", "cluster", "platform"),
     ),

@@ -113,8 +113,8 @@ def _notes(request: JobRequest, job: config.DevJob, share: NodeShare) -> Iterato
     yield from _cost(request, job)
     if _folder(request) is None:
         yield (
-            "It mounts no volume that it may write to: what is saved in it is lost when it ends; "
-            "a claim under storage, or volumes, keeps it."
+            "It mounts no file system that it may write to: what editors save in it is lost when "
+            "it ends; a claim under storage.lustre, or volumes, keeps it."
         )
     if share.whole and share.accelerators > 1:
         yield (
