@@ -15,7 +15,7 @@ from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, job_cluster, 
 from tests.support.pools import as_text, loads_own, pool_document
 from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
-from ultrascale.cluster_api.kinds import HYPERPOD_JOB, LOCAL_QUEUE
+from ultrascale.cluster_api.kinds import HTTP_ROUTE, HYPERPOD_JOB, LOCAL_QUEUE
 from ultrascale.cluster_api.objects import name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -97,6 +97,8 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
         for path in paths
     }
     stub.groups -= gone
+    if any(each["kind"] == "HTTPRoute" for each in job.objects):
+        stub.groups.add(HTTP_ROUTE.group_path)
     if "hyperpod" in cluster:
         stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}
         if cluster["hyperpod"]["training_operator"]:
@@ -301,3 +303,17 @@ def test_eks_policies_leave_out_what_our_roles_bring() -> None:
         }
         assert granted
         assert not granted & of_eks
+
+
+def test_a_job_is_cancelled_where_another_gateways_routes_are_hidden(tmp_path: Path) -> None:
+    document = job_cluster()
+    job = prepared(document, SERVICE)
+    stub = server(person(document, "edit", **scope_of(document)), document, job)
+    stub.groups.add(HTTP_ROUTE.group_path)
+
+    with serve(stub):
+        cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
+        send(cluster, job)
+        cancel(cluster, job.namespace, objects_of(cluster, job.namespace, job.name))
+
+    assert not any(f"/{job.name}" in path for path in stub.paths())
