@@ -49,8 +49,8 @@ def whole(name: str, job: str | None) -> object:
 @for_each({f"{name}:{'.'.join(map(str, path))}": (name, path) for name, path in CASES})
 def test_a_key_that_is_taken_away_or_changed_is_missed(name: str, path: Keys) -> None:
     document = DOCUMENTS[name]
-    is_sent = path[0] == "jobs" and len(path) > 1 and path[-1] not in PLANNED
-    job = str(path[1]) if is_sent else None
+    is_sent = path[0] == "jobs" and path[-1] not in PLANNED
+    job = str(path[1]) if is_sent and len(path) > 1 else None
     given = whole(name, job)
     assert not isinstance(given, tuple)
 
