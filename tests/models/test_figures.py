@@ -140,14 +140,20 @@ W4A16 = {
             {
                 **SHAPE,
                 "max_position_embeddings": 40_960,
-                "rope_scaling": {
-                    "rope_type": "yarn",
-                    "factor": 4.0,
-                    "original_max_position_embeddings": 32_768,
-                },
+                "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
             },
-            replace(OF_SHAPE, longest_context=131_072),
-            id="a context that YaRN stretches",
+            # As vLLM 0.32.0 takes it.
+            replace(OF_SHAPE, longest_context=40_960),
+            id="YaRN, which is in the figure already",
+        ),
+        pytest.param(
+            {
+                **SHAPE,
+                "max_position_embeddings": 4096,
+                "rope_scaling": {"type": "linear", "factor": 2.0},
+            },
+            replace(OF_SHAPE, longest_context=8192),
+            id="a context that is stretched",
         ),
         pytest.param({**SHAPE, "quantization_config": W4A16}, replace(OF_SHAPE, dtype="int4")),
         pytest.param(

@@ -27,6 +27,9 @@ _WINDOWED = ("sliding_attention", "chunked_attention", "local_attention")
 _ATTENTION = ("full_attention", "attention", "global_attention", "hybrid", *_WINDOWED)
 # Types whose layers take turns without a list of them in older files.
 _EVERY_SECOND = frozenset({"gemma2", "cohere2"})
+_SCALED_ALREADY = frozenset(
+    {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"}
+)
 _TYPES = {
     "float32": "float32",
     "bfloat16": "bfloat16",
@@ -148,13 +151,17 @@ def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:
 
 
 def _context(decoder: Mapping[str, Json]) -> int | None:
+    """Return the longest sequence, as vLLM derives it: some scalings are in the figure already.
+
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
+    """
     stated = _whole(decoder, _CONTEXT)
     scaling = mapping(decoder.get("rope_scaling")) or mapping(decoder.get("rope_parameters"))
-    kind = scaling.get("rope_type", scaling.get("type"))
-    factor, original = scaling.get("factor"), scaling.get("original_max_position_embeddings")
-    if kind == "yarn" and isinstance(factor, int | float) and isinstance(original, int):
-        return int(factor * original)
-    return stated
+    kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
+    within = kind in _SCALED_ALREADY or "gemma3" in str(decoder.get("model_type"))
+    if stated is None or within or not isinstance(factor, int | float):
+        return stated
+    return int(stated * factor)
 
 
 def _dtype(document: Mapping[str, Json], decoder: Mapping[str, Json]) -> str:

@@ -94,6 +94,25 @@ def test_layers_with_a_window_keep_the_window_and_a_step() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "of_vllm"),
+    [
+        pytest.param(
+            replace(GPT_OSS, attention_layers=1, windowed_layers=0), 268_435_456, id="full"
+        ),
+        pytest.param(
+            replace(GPT_OSS, attention_layers=1, windowed_layers=1), 4_489_216, id="window"
+        ),
+        pytest.param(replace(DEEPSEEK_V3, attention_layers=1), 150_994_944, id="latent"),
+    ],
+)
+def test_a_layer_takes_what_vllms_own_classes_answer(shape: ModelShape, of_vllm: int) -> None:
+    """Recorded of vLLM 0.32.0: `max_memory_usage_bytes` of 131,072 tokens, 2,048 of a step."""
+    division = replace(ONE, context=131_072, tokens=2048)
+
+    assert kv_bytes(shape, division, 131_072) == of_vllm
+
+
+@pytest.mark.parametrize(
     ("division", "fit"),
     [
         pytest.param(replace(ONE, tensor=8, pipeline=2), "fits", id="16 devices"),
