@@ -1,6 +1,7 @@
 """The rules that the plan adds to those of the cluster file."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, regions
@@ -15,6 +16,7 @@ from ultrascale.plan.front import (
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.models.served import mistakes_in
 from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.demand import demands
 from ultrascale.plan.network.endpoints import endpoint_mistakes
@@ -57,6 +59,10 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
 def mistakes_of_plan(plan: ClusterPlan) -> Mistakes:
     """Yield what is wrong with a cluster that only its whole plan shows."""
     yield from endpoint_mistakes(plan)
+    for service in plan.services:
+        if service.model is not None and service.server == "vllm":
+            for mistake in mistakes_in(service.model):
+                yield replace(mistake, at=("jobs", service.name, *mistake.at))
 
 
 def _without_moot(mistakes: list[config.Mistake]) -> list[config.Mistake]:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.jobs import job_cluster, pod_spec, prepared, refusals
-from tests.support.pools import pool_document
+from tests.support.pools import as_json, loads_own, pool_document
+from ultrascale.errors import ConfigError
+from ultrascale.plan import plan_cluster
 
 GPU = pool_document(
     name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter", zones=None
@@ -98,6 +100,17 @@ def test_a_service_that_cannot_start_is_refused_with_the_way_out(
     job: dict[str, Any], line: str
 ) -> None:
     assert refusals(CLUSTER, job) == [f"job: {line}"]
+
+
+def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> None:
+    template = {key: value for key, value in SERVICE.items() if key != "name"}
+    jobs = {"chat": template | {"args": ["--model=/models/chat", FOUR], "model": "Llama-3.1-405B"}}
+
+    with pytest.raises(ConfigError) as refusal:
+        plan_cluster(loads_own(as_json(CLUSTER | {"jobs": jobs})))
+
+    (line,) = refusal.value.diagnostics
+    assert line.keyed.startswith("jobs.chat.model: 189.0 GiB of weights a device on 4 devices")
 
 
 @pytest.mark.parametrize(

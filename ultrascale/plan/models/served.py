@@ -98,8 +98,12 @@ def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
     if not isinstance(job, config.ServiceJob) or config.server_of(job) != "vllm":
         return
     planned = plan_served_model(request, job, share, pools)
-    if planned is None:
-        return
+    if planned is not None:
+        yield from mistakes_in(planned)
+
+
+def mistakes_in(planned: ServedModelPlan) -> Mistakes:
+    """Yield why vLLM would not start with a model; nothing where it may."""
     indivisible = [*_indivisible(planned.shape, planned.division)]
     yield from indivisible
     memory = planned.memory
