@@ -3,6 +3,8 @@
 import getpass
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -24,7 +26,7 @@ from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
 from ultrascale.jobs import logs
 from ultrascale.operate import dev_pod
-from ultrascale.operate.tunnel import free_port
+from ultrascale.operate.tunnel import free_port, is_open
 
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
 ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
@@ -121,6 +123,30 @@ def test_a_notebook_opens_at_a_local_port_until_nobody_uses_it(
     assert "it stops at" in answer.stderr
     assert f"{OWN}: stopped after" in answer.stderr
     assert kubelet.ended.is_set()
+
+
+def test_the_end_of_the_command_closes_the_port_and_leaves_the_pod(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    """SIGTERM is what an editor or a closed terminal sends."""
+    install(tmp_path / "image", "jupyter-lab", LAB)
+    local = free_port()
+    words = ["dev", str(cluster_file(tmp_path, idle_hours=1)), "notebook", f"--port={local}"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ultrascale", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline().startswith(f"http://127.0.0.1:{local}/lab?token=")
+        command.terminate()
+        _, said = command.communicate(timeout=20)
+
+    assert command.returncode == 0, said
+    assert f"{OWN} stays" in said
+    assert JOB in stub.paths()
+    assert not is_open(local)
 
 
 def test_a_shell_runs_in_the_pod_and_its_status_is_the_commands(

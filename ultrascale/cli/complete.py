@@ -86,6 +86,12 @@ def jobs(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     return _beginning(incomplete, mapping(_document(ctx), "jobs"))
 
 
+def people_pods(ctx: typer.Context, incomplete: str) -> Sequence[str]:
+    """Return the jobs of the cluster file that are people's pods."""
+    stated = mapping(_document(ctx), "jobs")
+    return _beginning(incomplete, (name for name in stated if text(stated, name, "kind") == "dev"))
+
+
 def queues(ctx: typer.Context, incomplete: str) -> Sequence[str]:
     """Return the queues of the cluster file."""
     found = objects(_document(ctx), "scheduling", "queues")

@@ -24,7 +24,9 @@ def dev(
     job: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", autocompletion=complete.jobs, help="A job of the file, of kind dev."
+            metavar="NAME",
+            autocompletion=complete.people_pods,
+            help="A job of the file, of kind dev.",
         ),
     ],
     command: Annotated[

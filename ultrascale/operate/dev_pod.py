@@ -38,7 +38,7 @@ from ultrascale.jobs.status import JobStatus, find_job
 from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
-from ultrascale.operate.signals import command_takes_ctrl_c
+from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
 from ultrascale.plan.jobs import namespaces
 
 _INSTALL = "https://kubernetes.io/docs/tasks/tools/#kubectl"
@@ -210,7 +210,7 @@ class DevPod:
             f"--namespace={self.namespace}",
             "--address=127.0.0.1",
         )
-        with tempfile.TemporaryFile() as said:
+        with ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
             # A session of its own, so that Ctrl-C does not reach it first.
             process = subprocess.Popen(
                 words,
