@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from tests.support.fleet import node, pod, pool
-from tests.support.observability_plans import HYBRID_PLAN, of
+from tests.support.model_servers import BUSY, IDLE, metrics_path, server
+from tests.support.observability_plans import HYBRID_PLAN, of, serving
 from tests.support.stub_api_http import serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.lambdas.cluster import ApiServer
@@ -226,3 +227,44 @@ def test_groups_of_nodes_without_a_lower_label_are_none_of_volcanos(
     handler.on_event(AWARE)
 
     assert of_cluster(events(capsys))["HyperNodesMissing"] == 0
+
+
+def test_services_are_asked_behind_the_api_server_and_have_rates_from_the_second_call_on(
+    cluster: StubApiServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
+    cluster.proxied[metrics_path("chat-0")] = [IDLE, BUSY]
+    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
+    monkeypatch.setattr(handler, "_earlier", {})
+
+    handler.on_event(event)
+    (first,) = (each for each in events(capsys) if "Service" in each)
+    handler.on_event(event)
+    (second,) = (each for each in events(capsys) if "Service" in each)
+
+    assert first["Service"] == "training/chat"
+    assert first["ServiceReplicas"] == 1
+    assert "ServiceGeneratedTokens" not in first
+    assert second["ServiceRequestsWaiting"] == 20
+    assert second["ServiceGeneratedTokens"] > 0
+    (directive,) = second["_aws"]["CloudWatchMetrics"]
+    assert directive["Dimensions"] == [["Cluster", "Service"]]
+    units = {each["Name"]: each["Unit"] for each in directive["Metrics"]}
+    assert units["ServiceGeneratedTokens"] == "Count/Second"
+    assert units["ServiceFirstTokenP95"] == "Seconds"
+
+
+def test_pods_whose_metrics_are_refused_hold_nothing_up(
+    cluster: StubApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.put("/api/v1/namespaces/training/pods/chat-0", server("chat-0"))
+    cluster.refuse("GET", "/proxy/metrics", Refusal(403, "pods/proxy is forbidden"))
+    event: Any = json.loads(json.dumps({**of(serving()).fleet_metrics.input, "Exporters": None}))
+
+    handler.on_event(event)
+
+    out = capsys.readouterr().out
+    assert "pods/proxy is forbidden" in out
+    found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    (service,) = (each for each in found if "Service" in each)
+    assert service["ServiceReplicas"] == 0
