@@ -23,6 +23,7 @@ CLUSTER = job_cluster(
     NEURON_POOL | {"labels": {"example.com/team": "ml"}},
     pool_document(name="gpu", instance_types=["g6e.12xlarge"]),
     storage=LUSTRE,
+    serving={"front": {"exposure": "cluster"}},
     scheduling=VOLCANO
     | {
         "priority_classes": {"high": 1000},
@@ -92,6 +93,7 @@ SERVING: dict[str, Any] = {
     "startup_seconds": 60,
     "model": {"name": "Llama-3.1-8B", "gb_per_second": 0.1},
     "allow_from": ["backend"],
+    "model_names": ["chat"],
 }
 PERSONAL: dict[str, Any] = {"idle_hours": 1, "port": 9999, "queue": "b"}
 # They change what `plan` says and no object: tests of the plan hold their effect.
