@@ -1,6 +1,8 @@
 """Scheduled Lambda functions that call the API server."""
 
-from aws_cdk import Duration, Stack
+import json
+
+from aws_cdk import Duration
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -90,7 +92,8 @@ class ScheduledFunction(Construct):
                 arn=function.function_arn,
                 role_arn=role.role_arn,
                 # Too long for environment variables, which hold 4 kB together.
-                input=Stack.of(self).to_json_string(plan.input),
+                # The CDK's own JSON would lose each key whose value is null.
+                input=json.dumps(plan.input, separators=(",", ":")),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_event_age_in_seconds=60, maximum_retry_attempts=0
                 ),
