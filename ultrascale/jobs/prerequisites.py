@@ -13,6 +13,7 @@ from ultrascale.cluster_api.kinds import (
     HYPERPOD_JOB,
     INDEXED_JOB,
     JOBSET,
+    LEADER_WORKER_SET,
     LOCAL_QUEUE,
     NAMESPACE,
     PRIORITY_CLASS,
@@ -41,6 +42,10 @@ _INSTALLED_BY = {
     ),
     JOBSET: (
         "JobSet is not installed; deploy the cluster file's stacks with scheduling.queueing: kueue"
+    ),
+    LEADER_WORKER_SET: (
+        "LeaderWorkerSet is not installed; deploy the cluster file's stacks with "
+        "serving.controllers: [leader-worker-set], or with the service in its jobs"
     ),
     HYPERPOD_JOB: (
         "HyperPod's training operator is not installed; deploy the cluster file's stacks with "

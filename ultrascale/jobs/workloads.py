@@ -1,4 +1,4 @@
-"""State of workloads: Volcano Jobs, JobSets, PyTorchJobs, Indexed Jobs and Deployments."""
+"""State of workloads: the jobs of each engine, Deployments and LeaderWorkerSets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from ultrascale.cluster_api.kinds import (
     HYPERPOD_JOB,
     INDEXED_JOB,
     JOBSET,
+    LEADER_WORKER_SET,
     PYTORCH_JOB,
     VOLCANO_JOB,
     Kind,
@@ -19,7 +20,15 @@ from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
 
 # Kinds that create pods, and so have a state of their own.
-WORKLOADS = (VOLCANO_JOB, JOBSET, HYPERPOD_JOB, PYTORCH_JOB, INDEXED_JOB, DEPLOYMENT)
+WORKLOADS = (
+    VOLCANO_JOB,
+    JOBSET,
+    HYPERPOD_JOB,
+    PYTORCH_JOB,
+    INDEXED_JOB,
+    DEPLOYMENT,
+    LEADER_WORKER_SET,
+)
 
 Result = Literal["succeeded", "failed"]
 
@@ -281,6 +290,35 @@ def _deployment(manifest: Object) -> WorkloadState:
     )
 
 
+def _leader_worker_set(manifest: Object) -> WorkloadState:
+    """Return the state of a LeaderWorkerSet, whose status counts replicas and not their pods.
+
+    Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/controllers/leaderworkerset_controller.go
+    """
+    replicas = number(manifest, "spec", "replicas", default=1)
+    size = number(manifest, "spec", "leaderWorkerTemplate", "size", default=1)
+    seen = number(manifest, "status", "observedGeneration") >= number(
+        manifest, "metadata", "generation"
+    )
+    ready = min(
+        number(manifest, "status", "updatedReplicas"), number(manifest, "status", "readyReplicas")
+    )
+    # Replicas of an update stand beside the others.
+    up = seen and ready >= replicas and number(manifest, "status", "replicas") == replicas
+    queue = label(manifest, QUEUE_LABEL)
+    waits = f"Kueue admits each of its replicas from queue {queue}" if queue and not up else ""
+    return WorkloadState(
+        phase="Running" if up else "Progressing",
+        result=None,
+        up=up,
+        wanted=replicas * size,
+        least=replicas * size,
+        retries=0,
+        most_retries=None,
+        reason=waits,
+    )
+
+
 def _held_back(manifest: Object) -> str:
     """Return why a suspended workload waits. Kueue keeps more about it in an object of its own."""
     queue = label(manifest, QUEUE_LABEL)
@@ -299,4 +337,5 @@ _READERS = {
     HYPERPOD_JOB: _hyperpod,
     INDEXED_JOB: _indexed,
     DEPLOYMENT: _deployment,
+    LEADER_WORKER_SET: _leader_worker_set,
 }

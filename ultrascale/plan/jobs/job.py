@@ -21,6 +21,7 @@ from ultrascale.plan.jobs import (
     queueing,
     recipes,
     rendezvous,
+    replicas,
     scratch,
     service,
     tiers,
@@ -157,6 +158,8 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
                 yield from mistakes.fewer_nodes_can_end(request)
             case _:
                 pass
+    if isinstance(job, config.ServiceJob):
+        yield from replicas.mistakes_on(request, job, share)
     requests = nodes.requests_of(job, share)
     if request.role is None:
         yield from mistakes.queue_holds(request, [(requests, _least_pods(job))])

@@ -96,7 +96,7 @@ def mistakes_on(
     """
     if request.kueue is None:
         return
-    if isinstance(request.job, config.ServiceJob):
+    if isinstance(request.job, config.ServiceJob) and request.job.queue is None:
         yield from _beside_queues(request, request.kueue, pools, requests)
     if (queue := request.cluster_queue) is None:
         return
@@ -111,21 +111,20 @@ def _beside_queues(
     pools: Sequence[PoolPlan],
     requests: Mapping[str, str],
 ) -> Mistakes:
-    """Yield a service whose pods are refused, or take nodes that queues count.
-
-    A service would hold quota for good, so it is in no queue.
-    """
+    """Yield a service without a queue whose pods are refused, or take nodes that queues count."""
     gated = sorted({*kueue.gated_resources} & requests.keys())
     if gated and request.namespace in kueue.namespaces:
         wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, where only "
         wrong += "jobs of queues get accelerators"
-        todo = "name a namespace whose jobs are all services; a claim under storage makes one"
+        todo = "name a namespace whose jobs are all services, which a claim under storage makes, "
+        todo += "or a queue"
         yield config.refuse("namespace", wrong, todo, got="")
     counted = {flavor.pool for flavor in kueue.flavors if flavor.resource in requests}
     for name in sorted({pool.pool for pool in pools} & counted):
         owners = ", ".join(queue.name for queue in kueue.queues if name in queue.pools)
         wrong = f"a service on nodes of pool {name}, all of which count for jobs of {owners}"
-        todo = "give services a pool that no queue prefers"
+        todo = "name one of these queues, whose quota it then holds, or give services a pool that "
+        todo += "no queue prefers"
         yield config.refuse("pool", wrong, todo, got="")
 
 
@@ -178,6 +177,8 @@ def _beyond(
 ) -> Mistakes:
     """Yield pods that no flavor of the queue can hold together, whatever else runs."""
     pods = request.admitted_pods
+    if isinstance(request.job, config.ServiceJob):
+        pods *= request.job.least_replicas
     needed = {
         flavor.pool: (pods * amount(requests[flavor.resource]), _most(queue, flavor))
         for flavor in _flavors(kueue, queue, pools)
@@ -193,6 +194,9 @@ def _beyond(
         f"pool ({limits})"
     )
     fitting = max(int(pods * most // asked) for asked, most in needed.values())
+    if isinstance(request.job, config.ServiceJob):
+        yield config.refuse("queue", wrong, "ask for less, or use another queue")
+        return
     if fitting and pods != request.pods:
         todo = f"write at most {fitting}: the others wait for these"
         yield config.refuse("array.parallelism", wrong, todo, got=str(pods))
@@ -279,6 +283,25 @@ def _flavors(
     own = {quota.flavor for group in queue.groups for quota in group.quotas}
     by_pool = {flavor.pool: flavor for flavor in kueue.flavors if flavor.name in own}
     yield from (by_pool[name] for name in queue.pools if name in by_pool and name in fitting)
+
+
+def starts_in_time(request: JobRequest, startup_seconds: int) -> Mistakes:
+    """Yield a service whose replicas Kueue would evict while they load their model, again and again.
+
+    Args:
+        request: The service.
+        startup_seconds: Time that its program may take before it is ready.
+    """
+    if request.kueue is None or request.cluster_queue is None:
+        return
+    most = request.kueue.readiness.timeout_seconds
+    if startup_seconds >= most:
+        wrong = (
+            f"a service that may take {startup_seconds} seconds to start, in a queue of Kueue, "
+            f"which evicts pods that are not ready after {most}, the launch of nodes included"
+        )
+        todo = "lower startup_seconds, or leave queue out and use a pool of no queue"
+        yield config.refuse("queue", wrong, todo)
 
 
 def notes_of_init(request: JobRequest) -> Iterator[str]:

@@ -104,10 +104,10 @@ class JobRequest:
 
     @property
     def pods(self) -> int:
-        """Pods that must start together."""
+        """Pods that must start together: of a service those of a replica."""
         if roles := self.roles:
             return sum(role.pods for role in roles)
-        return self.job.nodes if isinstance(self.job, config.TrainingJob) else 1
+        return self.job.nodes if isinstance(self.job, config.TrainingJob | config.ServiceJob) else 1
 
     @property
     def admitted_pods(self) -> int:
@@ -154,9 +154,11 @@ class JobRequest:
 
     @property
     def kueue_queue(self) -> str | None:
-        """The queue of Kueue that it waits in: the one it names, or the only one."""
-        if isinstance(self.job, config.ServiceJob) or self.engine != "kueue":
+        """The queue of Kueue that it waits in: the one it names, or of a job the only one."""
+        if self.engine != "kueue":
             return None
+        if isinstance(self.job, config.ServiceJob):
+            return self.job.queue
         if self.is_beside_queues:
             return None
         queues = [queue.name for queue in self.kueue.queues] if self.kueue is not None else []

@@ -197,6 +197,11 @@ def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
     return _served(words, job.port)
 
 
+def starts_vllm(words: Sequence[str]) -> bool:
+    """Return whether ``words`` start vLLM themselves, and not by a shell."""
+    return _start(words) > 0
+
+
 def _served(words: Sequence[str], port: int) -> tuple[str, ...]:
     """Return ``words`` behind `vllm serve`, the model as first of them, and the stated port."""
     options = read_options(words)

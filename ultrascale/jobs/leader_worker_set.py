@@ -1,0 +1,61 @@
+"""LeaderWorkerSets: services whose replicas are groups of pods, of which the first takes requests.
+
+Sources:
+    https://github.com/kubernetes-sigs/lws/blob/v0.10.0/api/leaderworkerset/v1/leaderworkerset_types.go
+    https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/controllers/pod_controller.go
+"""
+
+from collections.abc import Mapping
+
+from ultrascale.catalog import leaderworkerset
+from ultrascale.documents import Json
+from ultrascale.jobs.pod_template import pod_template, workload_metadata
+from ultrascale.plan.model import JobPlan, ServingPlan
+
+API_VERSION = "leaderworkerset.x-k8s.io/v1"
+KIND = "LeaderWorkerSet"
+
+
+def leader_worker_set(
+    plan: JobPlan, serving: ServingPlan, leader: Mapping[str, Json], spread: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return the LeaderWorkerSet of a service.
+
+    Args:
+        plan: The service.
+        serving: Its replicas.
+        leader: Fields of the container that takes requests: its port, probes and hook.
+        spread: Fields of the pods' spec by which replicas spread over zones.
+    """
+    workers = {name: leader[name] for name in ("lifecycle",) if name in leader}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": workload_metadata(plan),
+        "spec": {
+            "replicas": serving.replicas,
+            "rolloutStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdateConfiguration": {
+                    "partition": 0,
+                    "maxSurge": 1 if serving.surge else 0,
+                    "maxUnavailable": 0 if serving.surge else 1,
+                },
+            },
+            "startupPolicy": "LeaderCreated",
+            # Its own Service of the shared kind would have the name of the one for clients.
+            "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
+            "leaderWorkerTemplate": {
+                "size": serving.nodes,
+                # No vLLM goes on without one of its nodes.
+                "restartPolicy": "RecreateGroupOnPodRestart",
+                "leaderTemplate": pod_template(plan, container=leader, spec=spread),
+                "workerTemplate": pod_template(plan, container=workers),
+            },
+        },
+    }
+
+
+def of_leaders() -> dict[str, str]:
+    """Return the label by which the pods that take requests are told from the others."""
+    return {leaderworkerset.WORKER_LABEL: "0"}
