@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.kubernetes_schemas import MINORS, validate_core
+from ultrascale.catalog import leaderworkerset
 from ultrascale.jobs import JobManifests
 from ultrascale_k8s.volcano.crds import crd
 
@@ -145,6 +146,13 @@ def _jobset() -> CrdSet | None:
     return CrdSet.from_folder(folder) if folder.is_dir() else None
 
 
+@cache
+def _leader_worker_set() -> CrdSet | None:
+    """Return upstream's CRD, where the facts lie beside the checkout."""
+    folder = CRD_FOLDERS / f"lws-v{leaderworkerset.VERSION}"
+    return CrdSet.from_folder(folder) if folder.is_dir() else None
+
+
 def findings(manifests: JobManifests, *minors: str) -> list[str]:
     """Return all that a cluster of ``minors`` would have against a job's objects."""
     return [line for each in manifests.objects for line in _findings(dict(each), minors or MINORS)]
@@ -159,6 +167,9 @@ def pod_templates(manifests: JobManifests) -> Iterator[Any]:
             yield from (task["template"] for task in tasks)
         if each["kind"] == "JobSet":
             yield from (role["template"]["spec"]["template"] for role in spec["replicatedJobs"])
+        if each["kind"] == "LeaderWorkerSet":
+            templates = spec["leaderWorkerTemplate"]
+            yield from (templates["leaderTemplate"], templates["workerTemplate"])
         if each["kind"] == "PyTorchJob":
             yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
         if each["kind"] == "HyperPodPyTorchJob":
@@ -189,6 +200,7 @@ def _findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
     judges = {
         "batch.volcano.sh/v1alpha1": _volcano_findings,
         "jobset.x-k8s.io/v1alpha2": _jobset_findings,
+        "leaderworkerset.x-k8s.io/v1": _leader_worker_set_findings,
         "kubeflow.org/v1": _pytorch_findings,
         "sagemaker.amazonaws.com/v1": _hyperpod_findings,
     }
@@ -232,6 +244,25 @@ def _volcano_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:
             template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
             yield from validate_core({**template, "template": task["template"]}, minor)
         yield from _pod_findings(task["template"])
+
+
+def _leader_worker_set_findings(document: Document, minors: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the CRD and its webhook have against a LeaderWorkerSet.
+
+    Source: https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/webhooks/leaderworkerset_webhook.go
+    """
+    if (schemas := _leader_worker_set()) is not None:
+        yield from schemas.validate(document)
+    spec = document["spec"]
+    rolling = spec["rolloutStrategy"]["rollingUpdateConfiguration"]
+    if not rolling["maxSurge"] and not rolling["maxUnavailable"]:
+        yield "maxSurge and maxUnavailable are 0"
+    templates = spec["leaderWorkerTemplate"]
+    for template in (templates["leaderTemplate"], templates["workerTemplate"]):
+        for minor in minors:
+            pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
+            yield from validate_core({**pod, "template": template}, minor)
+        yield from _pod_findings(template)
 
 
 def _pytorch_findings(job: Document, minors: tuple[str, ...]) -> Iterator[str]:

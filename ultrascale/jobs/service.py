@@ -1,4 +1,4 @@
-"""Services: a Deployment, its address, its disruption budget, network policy and route.
+"""Services: their pods, address, disruption budget, network policy and route.
 
 Sources:
     https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ultrascale.documents import Json
 from ultrascale.jobs.front_route import route_object
+from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders
 from ultrascale.jobs.pod_template import metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, ServingPlan
@@ -22,14 +23,14 @@ _NAMESPACE = "kubernetes.io/metadata.name"
 
 
 def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield the objects of a service, which are applied: the Deployment comes last."""
+    """Yield the objects of a service, which are applied: what makes its pods comes last."""
     yield {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(plan),
         "spec": {
             "type": "ClusterIP",
-            "selector": _selector(plan),
+            "selector": _servers(plan),
             "ports": [{"name": _PORT_NAME, "port": serving.port, "targetPort": _PORT_NAME}],
         },
     }
@@ -38,7 +39,7 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
         "kind": "PodDisruptionBudget",
         "metadata": metadata(plan),
         "spec": {
-            "maxUnavailable": serving.max_unavailable,
+            "maxUnavailable": _unavailable_pods(serving),
             "selector": {"matchLabels": _selector(plan)},
             # A pod that does not serve keeps no node from being drained.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -47,7 +48,15 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
     yield from _network_policy(plan, serving)
     if serving.front is not None:
         yield route_object(plan, serving, serving.front)
-    yield {
+    if plan.controller == "leaderworkerset":
+        container = _container(serving)
+        yield leader_worker_set(plan, serving, container, _spread(plan))
+    else:
+        yield _deployment(plan, serving)
+
+
+def _deployment(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
+    return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(plan),
@@ -62,34 +71,43 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
                 },
             },
             "progressDeadlineSeconds": _LAUNCH_SECONDS + serving.startup_seconds,
-            "template": _template(plan, serving),
+            "template": pod_template(plan, container=_container(serving), spec=_spread(plan)),
         },
     }
 
 
-def _template(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
-    startup = -(-serving.startup_seconds // _PROBE_SECONDS)
-    return pod_template(
-        plan,
-        container={
-            "ports": [{"name": _PORT_NAME, "containerPort": serving.port}],
-            "startupProbe": {**_probe(serving), "failureThreshold": startup},
-            "readinessProbe": _probe(serving),
-            "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
-            "lifecycle": {"preStop": pre_stop(serving)},
-        },
-        spec={
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": names.ZONE_LABEL,
-                    # A zone that is down must not keep a pod from starting elsewhere.
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": _selector(plan)},
-                }
-            ]
-        },
-    )
+def _container(serving: ServingPlan) -> dict[str, Json]:
+    """Return the fields of the container that takes requests."""
+    # The first pod of a replica starts its program, and waits for the nodes of the others.
+    launch = _LAUNCH_SECONDS if serving.nodes > 1 else 0
+    startup = -(-(launch + serving.startup_seconds) // _PROBE_SECONDS)
+    return {
+        "ports": [{"name": _PORT_NAME, "containerPort": serving.port}],
+        "startupProbe": {**_probe(serving), "failureThreshold": startup},
+        "readinessProbe": _probe(serving),
+        "livenessProbe": {**_probe(serving), "failureThreshold": _FAILURES_BEFORE_RESTART},
+        "lifecycle": {"preStop": pre_stop(serving)},
+    }
+
+
+def _spread(plan: JobPlan) -> dict[str, Json]:
+    constraint: dict[str, Json] = {
+        "maxSkew": 1,
+        "topologyKey": names.ZONE_LABEL,
+        # A zone that is down must not keep a pod from starting elsewhere.
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": _servers(plan)},
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def _unavailable_pods(serving: ServingPlan) -> int:
+    """Return how many pods a drain may take away at the same time.
+
+    With the first pod of a replica all others of it are gone, which the budget counts too.
+    """
+    replicas = serving.max_unavailable
+    return replicas if replicas == 1 else replicas * serving.nodes
 
 
 def pre_stop(serving: ServingPlan) -> dict[str, Json]:
@@ -144,6 +162,12 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
         }
     for each in serving.measured_from:
         yield {"ipBlock": {"cidr": each}}
+
+
+def _servers(plan: JobPlan) -> dict[str, str]:
+    """Return the labels of the pods that take requests."""
+    leaders = of_leaders() if plan.controller == "leaderworkerset" else {}
+    return {**_selector(plan), **leaders}
 
 
 def _selector(plan: JobPlan) -> dict[str, str]:

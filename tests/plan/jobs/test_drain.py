@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.jobs import SERVICE, job_cluster, objects, pod_spec, prepared
 from tests.support.pools import SPOT, pool_document
-from ultrascale.plan.jobs import drain, until_idle
+from ultrascale.plan.jobs import until_idle
+from ultrascale.plan.jobs.programs import program
 
 BUSY = Path("tests/data/vllm/metrics-busy.txt").read_text()
 IDLE = Path("tests/data/vllm/metrics-idle.txt").read_text()
@@ -117,12 +118,12 @@ def test_a_server_without_known_metrics_only_pauses(keys: dict[str, object]) -> 
 
 
 def test_the_program_of_the_hook_runs_on_any_python_of_an_image() -> None:
-    program = drain.program()
+    text = program("until_idle")
 
-    assert '"""' not in program
-    assert "ultrascale" not in program
+    assert '"""' not in text
+    assert "ultrascale" not in text
     compiled = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", text], capture_output=True, text=True, check=False
     )
     assert "not enough values to unpack" in compiled.stderr
 

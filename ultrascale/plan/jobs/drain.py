@@ -12,13 +12,11 @@ Sources:
     https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/entrypoints/launchers/launcher.py
 """
 
-import ast
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 
 from ultrascale import config
 from ultrascale.plan.jobs import vllm
+from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.model import PoolPlan
 
 # Time for the proxies of all nodes to forget a pod that is about to stop.
@@ -48,19 +46,9 @@ def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
     forget = forget_seconds(job)
     most = max(forget, job.grace_period_seconds - _END_SECONDS)
     scheme = "http" if options.ssl_keyfile is None else "https"
-    python = ("python3", "-c", program(), scheme, str(job.port), str(forget), str(most))
+    python = ("python3", "-c", program("until_idle"), scheme, str(job.port), str(forget), str(most))
     # A failed hook ends at once, and the server's requests with it.
     return ("sh", "-c", f'"$@" || sleep {forget}', "drain", *python)
-
-
-@cache
-def program() -> str:
-    """Return the program of the hook, without its comments and docstrings."""
-    tree = ast.parse((files("ultrascale.plan.jobs") / "until_idle.py").read_text("utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.FunctionDef) and ast.get_docstring(node):
-            node.body = node.body[1:]
-    return ast.unparse(tree)
 
 
 def max_unavailable(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> int:

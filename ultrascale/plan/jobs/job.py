@@ -21,7 +21,6 @@ from ultrascale.plan.jobs import (
     queueing,
     recipes,
     rendezvous,
-    replicas,
     scratch,
     service,
     tiers,
@@ -86,7 +85,7 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
         yield from output.mistakes_of(request)
     yield from mistakes.queue_is_named(request)
     if isinstance(job, config.ServiceJob):
-        yield from service.mistakes_of(job)
+        yield from service.mistakes_of(request, job)
         yield from served.path_mistakes(request, job)
     if isinstance(job, config.TrainingJob):
         if not request.operated:
@@ -144,26 +143,34 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
             yield from mistakes.nodes_are_there(job, share, pools)
         yield from governance.quota_holds(request, pools, share)
     if isinstance(job, config.TrainingJob):
-        yield from recipes.mistakes_of(request, share, pools, wrong)
-        gang, governed = request.engine != "none", bool(request.teams)
-        yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
-        if request.cluster_queue is None:
-            yield from mistakes.efa_stays_in_its_pool(job, share, pools)
-        match _controller(request, pools):
-            case "pytorch":
-                yield from mistakes.pytorch_job_is_plain(job)
-            case "hyperpod":
-                yield from mistakes.operated_job_is_plain(request, job)
-            case "indexed":
-                yield from mistakes.fewer_nodes_can_end(request)
-            case _:
-                pass
+        yield from _of_training(request, job, share, wrong)
     if isinstance(job, config.ServiceJob):
-        yield from replicas.mistakes_on(request, job, share)
+        yield from service.mistakes_on(request, job, share)
     requests = nodes.requests_of(job, share)
     if request.role is None:
         yield from mistakes.queue_holds(request, [(requests, _least_pods(job))])
     yield from queueing.mistakes_on(request, pools, requests)
+
+
+def _of_training(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, wrong: Collection[str]
+) -> Iterator[config.Mistake]:
+    """Yield what is wrong with pods that start together on the nodes that they are to run on."""
+    pools = request.nodes
+    yield from recipes.mistakes_of(request, share, pools, wrong)
+    gang, governed = request.engine != "none", bool(request.teams)
+    yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
+    if request.cluster_queue is None:
+        yield from mistakes.efa_stays_in_its_pool(job, share, pools)
+    match _controller(request, pools):
+        case "pytorch":
+            yield from mistakes.pytorch_job_is_plain(job)
+        case "hyperpod":
+            yield from mistakes.operated_job_is_plain(request, job)
+        case "indexed":
+            yield from mistakes.fewer_nodes_can_end(request)
+        case _:
+            pass
 
 
 def plan_job(request: JobRequest) -> JobPlan:

@@ -286,7 +286,7 @@ def _flavors(
 
 
 def starts_in_time(request: JobRequest, startup_seconds: int) -> Mistakes:
-    """Yield a service whose replicas Kueue would evict while they load their model, again and again.
+    """Yield a service whose replicas Kueue would evict while they load their model.
 
     Args:
         request: The service.

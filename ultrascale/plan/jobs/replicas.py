@@ -5,15 +5,15 @@ Sources:
     https://github.com/kubernetes-sigs/lws/blob/v0.10.0/pkg/utils/pod/pod_utils.go
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ultrascale import config
+from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import command, vllm
-from ultrascale.plan.jobs.nodes import NodeShare, efa_of
 from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.model import PodPlan
+from ultrascale.plan.model import PodPlan, PoolPlan
 
 Mistakes = Iterator[config.Mistake]
 
@@ -53,11 +53,19 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
 
 
-def mistakes_on(request: JobRequest, job: config.ServiceJob, share: NodeShare) -> Mistakes:
-    """Yield zones between which the pods of a replica could not talk by EFA.
+def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:
+    """Yield what the nodes of a replica cost while one of them is missing."""
+    growing = sorted({pool.pool for pool in pools if pool.sized_by in capacity.SIZED_BY_PODS})
+    if job.nodes > 1 and growing and job.queue is None:
+        yield (
+            f"A replica serves once all of its {job.nodes} nodes of {' and '.join(growing)} are "
+            "there, which are launched one by one: where EC2 has fewer, those that came are paid "
+            "for meanwhile."
+        )
 
-    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
-    """
+
+def mistakes_on(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield nodes in several pools or zones for one replica, whose every token passes them all."""
     if job.nodes == 1:
         return
     named = sorted({pool.pool for pool in request.nodes})
@@ -66,10 +74,7 @@ def mistakes_on(request: JobRequest, job: config.ServiceJob, share: NodeShare) -
         yield config.refuse("pool", wrong, "name one of them", got="")
         return
     zones = sorted({zone for pool in request.nodes for zone in pool.zones})
-    if len(zones) > 1 and efa_of(job, share):
-        wrong = (
-            f"a replica of several nodes in zones {', '.join(zones)}, between which no EFA "
-            "traffic passes"
-        )
-        todo = "use a pool of one zone, or write resources: {efa: 0}"
+    if len(zones) > 1 and names.ZONE_LABEL not in job.node_selector:
+        wrong = f"a replica of several nodes, which may land in several zones: {', '.join(zones)}"
+        todo = f"use a pool of one zone, or write node_selector: {{{names.ZONE_LABEL}: {zones[0]}}}"
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))

@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
 from ultrascale.plan.front import plan_route
-from ultrascale.plan.jobs import drain, nodes, queueing
+from ultrascale.plan.jobs import drain, nodes, queueing, replicas
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
@@ -20,17 +20,21 @@ from ultrascale.plan.network.policies import control_plane_ranges
 _CONTAINER = "main"
 
 
-def mistakes_of(job: config.ServiceJob) -> Iterator[config.Mistake]:
-    """Yield keys of a service that no object is rendered of yet."""
-    if job.nodes > 1:
-        wrong = "a replica of several nodes, which is not rendered yet"
-        yield config.refuse("nodes", wrong, "leave it out", got=str(job.nodes))
-    if job.queue is not None:
-        wrong = "a service in a queue, which is not rendered yet"
-        yield config.refuse("queue", wrong, "leave it out", got=job.queue)
+def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a service wherever its nodes are."""
+    yield from replicas.mistakes_of(job)
     if job.autoscale is not None:
         wrong = "replicas that follow the load, which are not rendered yet"
         yield config.refuse("autoscale", wrong, "write replicas", got="")
+
+
+def mistakes_on(
+    request: JobRequest, job: config.ServiceJob, share: NodeShare
+) -> Iterator[config.Mistake]:
+    """Yield what is wrong with a service on the nodes that it is to run on."""
+    yield from replicas.mistakes_on(request, job)
+    model = served.plan_served_model(request, job, share, request.nodes)
+    yield from queueing.starts_in_time(request, served.startup_seconds(job, model))
 
 
 def controller_of(job: config.ServiceJob) -> Controller:
@@ -56,7 +60,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         drain_seconds=drain.forget_seconds(job),
         drain=drain.hook_of(job),
         max_unavailable=drain.max_unavailable(job, pools),
-        surge=_has_room(pools, share, job.most_replicas * job.nodes),
+        surge=job.queue is None and _has_room(pools, share, job),
         # Where no policy closes the namespace, this one alone would close the service to it.
         allow_from=job.allow_from if request.policies_of_jobs else (),
         measured_from=_measured_from(request, job),
@@ -75,7 +79,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
                 name=_CONTAINER,
                 pods=job.least_replicas * job.nodes,
                 container=_CONTAINER,
-                pod=plan_pod(request, pools, share),
+                pod=replicas.with_start(plan_pod(request, pools, share), job),
             ),
         ),
         queue=request.queue,
@@ -84,6 +88,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         notes=(
             *notes_of(request, pools, share, controller),
             *served.notes_of(model, options_of(job)),
+            *replicas.notes_of(job, pools),
         ),
     )
 
@@ -105,11 +110,12 @@ def _health_path(job: config.ServiceJob) -> str | None:
     return job.health_path or known
 
 
-def _has_room(pools: Sequence[PoolPlan], share: NodeShare, pods: int) -> bool:
-    """Return whether a pod too many gets a node. Reserved nodes are all taken, or soon will be."""
+def _has_room(pools: Sequence[PoolPlan], share: NodeShare, job: config.ServiceJob) -> bool:
+    """Return whether a replica too many gets nodes; reserved ones are taken, or soon will be."""
     if not share.accelerators:
         return True
     grows = any(
         pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
     )
-    return grows and pods < nodes.most_pods(pools, share)
+    pods = (job.most_replicas + 1) * job.nodes
+    return grows and pods <= nodes.most_pods(pools, share)

@@ -1,0 +1,337 @@
+"""Services whose replicas span nodes, or wait in a queue: LeaderWorkerSets."""
+
+import os
+import socket
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.jobs.test_jobset_examples import fields
+from tests.support.cases import for_each
+from tests.support.folders import DATA, ROOT
+from tests.support.job_rules import findings
+from tests.support.jobs import SERVICE, job_cluster, objects, prepared, refusals
+from tests.support.pools import SPOT, pool_document
+from tests.support.queued_pools import queued_document
+from ultrascale.cluster_api.kinds import LEADER_WORKER_SET
+from ultrascale.jobs import JobManifests
+from ultrascale.jobs.workloads import read_workload
+from ultrascale.plan.jobs import start_together
+
+EXAMPLE, EXAMPLE_SERVICE = yaml.safe_load_all((DATA / "lws_examples.yaml").read_text())
+LLM = ROOT / "clusters" / "llm-kueue.yaml"
+LARGE = pool_document(
+    name="large",
+    role="burst",
+    instance_types=["p5.48xlarge"],
+    provisioner="karpenter",
+    zones=["us-west-2b"],
+    nodes={"max": 6},
+)
+CLUSTER = job_cluster(LARGE)
+PARALLEL = ["--model=/models/large", "--tensor-parallel-size=8", "--pipeline-parallel-size=2"]
+TWO_NODES: dict[str, Any] = SERVICE | {
+    "name": "large",
+    "pool": "large",
+    "image": "public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3",
+    "args": PARALLEL,
+    "port": 8000,
+    "nodes": 2,
+    "replicas": 2,
+    "command": None,
+}
+
+
+@pytest.fixture(scope="module")
+def sent() -> JobManifests:
+    return prepared(CLUSTER, TWO_NODES)
+
+
+def only(manifests: JobManifests, kind: str) -> Any:
+    (found,) = objects(manifests, kind)
+    return found
+
+
+def templates(manifests: JobManifests) -> tuple[Any, Any]:
+    """Return specification and container of the pods of each kind of a replica."""
+    template = only(manifests, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+    return template["leaderTemplate"], template["workerTemplate"]
+
+
+def containers(manifests: JobManifests) -> tuple[Any, Any]:
+    leader, worker = (each["spec"]["containers"][0] for each in templates(manifests))
+    return leader, worker
+
+
+def test_each_object_is_what_the_api_server_takes(sent: JobManifests) -> None:
+    assert [each["kind"] for each in sent.objects][-1] == "LeaderWorkerSet"
+    assert "Deployment" not in {each["kind"] for each in sent.objects}
+    assert findings(sent) == []
+    assert sent.pods == 4
+
+
+def test_all_pods_start_one_vllm_that_meets_at_the_first(sent: JobManifests) -> None:
+    leader, worker = containers(sent)
+
+    assert leader["command"] == worker["command"]
+    assert leader["command"][3:] == [
+        *("vllm", "serve", "/models/large"),
+        *PARALLEL[1:],
+        "--distributed-executor-backend=mp",
+    ]
+    (address,) = (each for each in leader["env"] if each["name"] == "VLLM_HOST_IP")
+    assert address["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+
+
+def test_clients_and_probes_reach_the_first_pod_alone(sent: JobManifests) -> None:
+    leader, worker = containers(sent)
+    selector = only(sent, "Service")["spec"]["selector"]
+
+    assert selector["leaderworkerset.sigs.k8s.io/worker-index"] == "0"
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= leader.keys()
+    # It has no HTTP server.
+    assert not {"startupProbe", "readinessProbe", "livenessProbe", "ports"} & worker.keys()
+    assert leader["lifecycle"] == worker["lifecycle"]
+
+
+def test_the_first_pod_is_given_the_time_in_which_the_others_get_their_nodes(
+    sent: JobManifests,
+) -> None:
+    probe = containers(sent)[0]["startupProbe"]
+    alone = only(prepared(CLUSTER, TWO_NODES | {"nodes": 1}), "Deployment")
+    own = alone["spec"]["template"]["spec"]["containers"][0]["startupProbe"]
+
+    waits = (probe["failureThreshold"] - own["failureThreshold"]) * probe["periodSeconds"]
+    assert waits >= 1200
+
+
+def test_the_service_of_names_has_another_name_than_that_of_clients(sent: JobManifests) -> None:
+    spec = only(sent, "LeaderWorkerSet")["spec"]
+
+    assert only(sent, "Service")["metadata"]["name"] == "large"
+    assert spec["networkConfig"]["subdomainPolicy"] == "UniquePerReplica"
+
+
+@for_each(
+    {
+        "room for another": (LARGE, {"maxSurge": 1, "maxUnavailable": 0}),
+        "nodes for half of another": (
+            LARGE | {"nodes": {"max": 5}},
+            {"maxSurge": 0, "maxUnavailable": 1},
+        ),
+    }
+)
+def test_an_update_keeps_capacity_where_a_whole_replica_has_room(
+    pool: dict[str, Any], rolling: dict[str, int]
+) -> None:
+    job = prepared(job_cluster(pool), TWO_NODES)
+    strategy = only(job, "LeaderWorkerSet")["spec"]["rolloutStrategy"]
+
+    assert strategy["rollingUpdateConfiguration"] == {"partition": 0, **rolling}
+
+
+@for_each({"on demand": (None, 1), "spot": (SPOT, 4)})
+def test_a_drain_takes_one_replica_and_on_spot_none_waits(purchase: Any, pods: int) -> None:
+    pool = LARGE if purchase is None else LARGE | {"purchase": purchase}
+    budget = only(prepared(job_cluster(pool), TWO_NODES), "PodDisruptionBudget")
+
+    assert budget["spec"]["maxUnavailable"] == pods
+
+
+def test_pods_of_a_replica_have_what_training_has(sent: JobManifests) -> None:
+    for container in containers(sent):
+        limits = container["resources"]["limits"]
+        assert limits["nvidia.com/gpu"] == "8"
+        assert limits["vpc.amazonaws.com/efa"] == "32"
+        assert "hugepages-2Mi" in limits
+
+
+class ReplacedError(Exception):
+    """The program became another."""
+
+
+@pytest.mark.parametrize(("index", "added"), [(0, []), (1, ["--headless"])])
+def test_a_pod_waits_for_the_names_of_all_before_vllm_starts(
+    index: int, added: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LWS_LEADER_ADDRESS", "large-1.large-1.serving")
+    monkeypatch.setenv("LWS_GROUP_SIZE", "3")
+    monkeypatch.setenv("LWS_WORKER_INDEX", str(index))
+    asked: list[str] = []
+
+    def getaddrinfo(name: str, _: object) -> list[object]:
+        asked.append(name)
+        if asked.count(name) < 3:
+            raise socket.gaierror
+        return [name]
+
+    def execvp(program: str, words: list[str]) -> None:
+        assert all(asked.count(name) == 3 for name in asked)
+        raise ReplacedError(program, words)
+
+    monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr(os, "execvp", execvp)
+    monkeypatch.setattr("sys.argv", ["-c", "vllm", "serve", "/models/large"])
+
+    with pytest.raises(ReplacedError) as replaced:
+        start_together.main()
+
+    program, words = replaced.value.args
+    assert program == "vllm"
+    assert words == [
+        *("vllm", "serve", "/models/large", "--nnodes=3", f"--node-rank={index}"),
+        *("--master-addr=large-1.large-1.serving", *added),
+    ]
+    assert {*asked} == {f"large-1{each}.large-1.serving" for each in ("", "-1", "-2")}
+
+
+@for_each(
+    {
+        "a line of a shell": {"command": ["bash", "-c", "./serve"], "args": []},
+        "options of nodes": {"command": ["vllm", "serve", "m", "--nnodes=2"], "args": []},
+        "another server": {"server": "other", "command": ["./serve"], "args": ["--all"]},
+    }
+)
+def test_a_program_that_is_not_known_starts_as_it_says(changes: dict[str, Any]) -> None:
+    leader, worker = containers(prepared(CLUSTER, TWO_NODES | changes))
+
+    assert leader["command"] == worker["command"] == [*changes["command"], *changes["args"]]
+
+
+REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "a server that nobody can start over nodes": (
+        LARGE,
+        {"server": "other"},
+        "job: nodes: a replica of several nodes, of a program that nothing tells the others' "
+        "addresses, got 2; write server: vllm where it is vLLM, or a command that reads "
+        "LWS_LEADER_ADDRESS, LWS_GROUP_SIZE and LWS_WORKER_INDEX",
+    ),
+    "zones apart": (
+        LARGE | {"zones": ["us-west-2a", "us-west-2b"], "efa": "none"},
+        {},
+        "job: nodes: a replica of several nodes, which may land in several zones: us-west-2a, "
+        "us-west-2b, got 2; use a pool of one zone, or write "
+        "node_selector: {topology.kubernetes.io/zone: us-west-2a}",
+    ),
+}
+
+
+@for_each(REFUSED)
+def test_nodes_that_could_not_serve_together_are_refused(
+    pool: dict[str, Any], changes: dict[str, Any], line: str
+) -> None:
+    assert line in refusals(job_cluster(pool), TWO_NODES | changes)
+
+
+class TestQueue:
+    """A service in a queue of Kueue holds quota of it."""
+
+    CLUSTER = queued_document({"name": "research", "prefer": ["reserved", "burst"]})
+    JOB = TWO_NODES | {"pool": "reserved", "queue": "research", "nodes": 1, "port": 8080}
+
+    @pytest.fixture
+    def queued(self) -> JobManifests:
+        return prepared(self.CLUSTER, self.JOB | {"args": [], "image": SERVICE["image"]})
+
+    def test_it_waits_there_as_groups_even_of_one_pod(self, queued: JobManifests) -> None:
+        found = only(queued, "LeaderWorkerSet")
+
+        assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
+        assert found["spec"]["leaderWorkerTemplate"]["size"] == 1
+        assert queued.local_queue == "research"
+        assert findings(queued) == []
+
+    def test_an_update_asks_for_no_quota_beside_its_own(self, queued: JobManifests) -> None:
+        strategy = only(queued, "LeaderWorkerSet")["spec"]["rolloutStrategy"]
+
+        assert strategy["rollingUpdateConfiguration"]["maxSurge"] == 0
+
+    def test_without_a_queue_it_may_not_have_nodes_that_queues_count(self) -> None:
+        lines = refusals(self.CLUSTER, self.JOB | {"queue": None})
+
+        assert any(
+            line.startswith("job: pool: a service on nodes of pool reserved, all of which count")
+            and "name one of these queues" in line
+            for line in lines
+        )
+
+    def test_a_start_that_kueue_would_not_wait_for_is_refused(self) -> None:
+        lines = refusals(self.CLUSTER, self.JOB | {"startup_seconds": 3600})
+
+        assert any("queue: a service that may take 3600 seconds" in line for line in lines)
+
+    def test_more_than_the_queue_ever_has_is_refused(self) -> None:
+        lines = refusals(self.CLUSTER, self.JOB | {"replicas": 40})
+
+        assert any("which queue research never has in one pool" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("counts", "up"),
+    [
+        ({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2}, True),
+        # One starts.
+        ({"replicas": 2, "readyReplicas": 1, "updatedReplicas": 2}, False),
+        # An update has begun, and then stands beside the others.
+        ({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 1}, False),
+        ({"replicas": 3, "readyReplicas": 3, "updatedReplicas": 2}, False),
+    ],
+)
+def test_a_service_is_up_once_each_replica_of_this_revision_serves(
+    counts: dict[str, int], up: bool, sent: JobManifests
+) -> None:
+    manifest = only(sent, "LeaderWorkerSet")
+    state = read_workload(LEADER_WORKER_SET, {**manifest, "status": counts})
+
+    assert (state.up, state.wanted) == (up, 4)
+
+
+# Of a field that upstream's example has and we write otherwise, or not at all.
+POD = "spec.leaderWorkerTemplate.{}Template.spec"
+OTHERWISE = {
+    "metadata.name": "the user's",
+    "spec.leaderWorkerTemplate.leaderTemplate.metadata.labels": "the worker's index says the same",
+    **{
+        f"{POD.format(kind)}.{field}": why
+        for kind in ("leader", "worker")
+        for field, why in {
+            "containers[].name": "the user's",
+            "containers[].image": "the user's",
+            "containers[].env[].name": "the user's",
+            "containers[].env[].value": "the user's",
+            "containers[].resources.limits.memory": "a share of the node",
+            "containers[].resources.limits.ephemeral-storage": "images and models have disks",
+            "containers[].resources.requests.ephemeral-storage": "images and models have disks",
+            "containers[].resources.requests.cpu": "a share of the node",
+            "containers[].volumeMounts[].name": "ours",
+            "volumes[].name": "ours",
+            "volumes[].emptyDir.sizeLimit": "a share of the memory",
+        }.items()
+    },
+    f"{POD.format('leader')}.containers[].ports[].containerPort": "the user's",
+    f"{POD.format('leader')}.containers[].readinessProbe.tcpSocket.port": "vLLM tells its health",
+    f"{POD.format('leader')}.containers[].readinessProbe.initialDelaySeconds": (
+        "the start-up probe comes before"
+    ),
+}
+
+
+def test_what_upstream_writes_we_write_or_say_why_not(sent: JobManifests) -> None:
+    ours: dict[str, set[str]] = {}
+    for path, value in fields(only(sent, "LeaderWorkerSet")):
+        ours.setdefault(path, set()).add(str(value))
+
+    differing = {path for path, value in fields(EXAMPLE) if str(value) not in ours.get(path, set())}
+
+    assert differing == {*OTHERWISE}
+    assert only(sent, "Service")["spec"]["type"] == EXAMPLE_SERVICE["spec"]["type"]
+
+
+def test_the_large_model_of_the_example_is_one_replica_of_two_nodes() -> None:
+    job = prepared(LLM, "chat-large")
+    template = only(job, "LeaderWorkerSet")["spec"]["leaderWorkerTemplate"]
+
+    assert template["size"] == 2
+    assert findings(job) == []
