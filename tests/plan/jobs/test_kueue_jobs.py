@@ -136,7 +136,8 @@ def test_a_job_that_wants_no_efa_takes_pools_with_and_without() -> None:
             {"pool": "burst"},
             [
                 "job: pool: a service on nodes of pool burst, all of which count for jobs of "
-                "foundation; give services a pool that no queue prefers"
+                "foundation; name one of these queues, whose quota it then holds, or give services "
+                "a pool that no queue prefers"
             ],
         ),
         (
