@@ -66,7 +66,7 @@ def containers(manifests: JobManifests) -> tuple[Any, Any]:
 
 def test_each_object_is_what_the_api_server_takes(sent: JobManifests) -> None:
     assert [each["kind"] for each in sent.objects][-1] == "LeaderWorkerSet"
-    assert "Deployment" not in {each["kind"] for each in sent.objects}
+    assert objects(sent, "Deployment") == []
     assert findings(sent) == []
     assert sent.pods == 4
 
@@ -171,7 +171,7 @@ def test_a_pod_waits_for_the_names_of_all_before_vllm_starts(
         raise ReplacedError(program, words)
 
     monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("time.sleep", abs)
     monkeypatch.setattr(os, "execvp", execvp)
     monkeypatch.setattr("sys.argv", ["-c", "vllm", "serve", "/models/large"])
 

@@ -145,7 +145,7 @@ def test_a_job_that_wants_no_efa_takes_pools_with_and_without() -> None:
             [
                 "job: namespace: a service that asks for nvidia.com/gpu in namespace training, "
                 "where only jobs of queues get accelerators; name a namespace whose jobs are all "
-                "services; a claim under storage makes one"
+                "services, which a claim under storage makes, or a queue"
             ],
         ),
         ({"namespace": "training", "resources": {"gpu": 0, "cpu": "1", "memory": "1Gi"}}, []),
