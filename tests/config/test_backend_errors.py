@@ -44,6 +44,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "backend.submits_to[1]: a service, which has no end to wait for, got 'chat'; "
         "name templates of jobs that end",
     ),
+    "a person's pod among the jobs": (
+        backend(document={"jobs": JOBS | {"notes": {"kind": "dev"}}}, submits_to=["tune", "notes"]),
+        "backend.submits_to[1]: a person's pod, which no application starts, got 'notes'; "
+        "name templates of jobs that end",
+    ),
     "a job that is not there": (
         backend(submits_to=["tunes"]),
         "backend.submits_to[0]: not one of jobs, got 'tunes'; did you mean tune?",

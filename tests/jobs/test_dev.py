@@ -1,5 +1,6 @@
 """A person's pod as it is sent: it ends by itself, and waits where its pool is in a queue."""
 
+import ast
 from typing import Any
 
 import pytest
@@ -64,6 +65,10 @@ def test_a_persons_pod_is_a_job_of_one_pod_on_a_part_of_a_node(engine: str) -> N
     annotations = job["spec"]["template"]["metadata"]["annotations"]
     assert annotations["karpenter.sh/do-not-disrupt"] == "true"
     assert findings(manifests) == []
+
+
+def test_the_first_process_runs_in_images_with_an_older_python() -> None:
+    ast.parse(program(), feature_version=(3, 9))
 
 
 def test_it_tells_half_an_hour_and_five_minutes_before_it_ends() -> None:

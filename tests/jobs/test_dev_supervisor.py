@@ -8,8 +8,10 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -228,6 +230,27 @@ def test_a_saved_file_is_use(tmp_path: Path) -> None:
     (tmp_path / "saves").write_text("saved")
     os.utime(tmp_path / "saves", (0, 1_700_000_000))
     assert jupyter.last_use(0) == 1_700_000_000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["HTTP/1.0 200 OK\r\n\r\n{}", "HTTP/1.0 200 OK\r\n\r\n[{}]", "SSH-2.0\r\n", ""],
+    ids=["another program", "a kernel that says nothing", "no HTTP", "silence"],
+)
+def test_an_answer_that_is_none_of_jupyters_ends_no_pod(tmp_path: Path, answer: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def reply() -> None:
+            with server.accept()[0] as client:
+                client.recv(65_536)
+                client.sendall(answer.encode())
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        jupyter = supervisor.Jupyter(server.getsockname()[1], tmp_path)
+
+        assert jupyter.last_use(0) == 0
+        thread.join()
 
 
 def test_terminals_show_when_the_pod_ends(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ Sources:
 from __future__ import annotations
 
 import argparse
+import http.client
 import importlib.util
 import json
 import os
@@ -77,10 +78,12 @@ class Jupyter:
         for kernel in self._kernels():
             if kernel.get("execution_state") == "busy":
                 return now
-            # It ends in Z, which Python 3.9 does not read.
-            active = str(kernel.get("last_activity", "")).replace("Z", "+00:00")
-            if active:
+            try:
+                # It ends in Z, which Python 3.9 does not read.
+                active = str(kernel.get("last_activity")).replace("Z", "+00:00")
                 used = max(used, datetime.fromisoformat(active).timestamp())
+            except ValueError:
+                continue
         return used
 
     def _kernels(self) -> list[dict[str, object]]:
@@ -90,9 +93,11 @@ class Jupyter:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-                return json.load(answer)
-        except (OSError, ValueError):
+                found = json.load(answer)
+        except (OSError, ValueError, http.client.HTTPException):
             return []  # It starts, or has no time to answer: then it keeps a CPU busy.
+        # Another program may have taken the port.
+        return found if isinstance(found, list) else []
 
 
 class Processors:
