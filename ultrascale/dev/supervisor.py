@@ -30,6 +30,7 @@ import urllib.request
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 TOLD = "ultrascale dev: "
 """Beginning of each line of the log that is for the person."""
@@ -93,11 +94,12 @@ class Jupyter:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-                found = json.load(answer)
+                found: object = json.load(answer)
         except (OSError, ValueError, http.client.HTTPException):
             return []  # It starts, or has no time to answer: then it keeps a CPU busy.
         # Another program may have taken the port.
-        return found if isinstance(found, list) else []
+        items = cast("list[object]", found) if isinstance(found, list) else []
+        return [cast("dict[str, object]", each) for each in items if isinstance(each, dict)]
 
 
 class Processors:
