@@ -155,6 +155,26 @@ W4A16 = {
             replace(OF_SHAPE, longest_context=8192),
             id="a context that is stretched",
         ),
+        pytest.param(
+            {**SHAPE, "hybrid_override_pattern": "M-M*" * 12},
+            replace(OF_SHAPE, attention_layers=12),
+            id="Nemotron-H, a letter for each layer",
+        ),
+        pytest.param(
+            {**SHAPE, "attn_type_list": [0, 0, 0, 0, 0, 0, 0, 1] * 6},
+            replace(OF_SHAPE, attention_layers=6),
+            id="MiniMax, a number for each layer",
+        ),
+        pytest.param(
+            {**SHAPE, "linear_attn_config": {"full_attn_layers": [4, 8, 12]}},
+            replace(OF_SHAPE, attention_layers=3),
+            id="Kimi Linear, a list of some layers",
+        ),
+        pytest.param(
+            {**SHAPE, "attn_layer_period": 8},
+            replace(OF_SHAPE, attention_layers=6),
+            id="Jamba, every eighth layer",
+        ),
         pytest.param({**SHAPE, "quantization_config": W4A16}, replace(OF_SHAPE, dtype="int4")),
         pytest.param(
             {**SHAPE, "quantization_config": {"quant_method": "gptq", "bits": 8}},

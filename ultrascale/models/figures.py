@@ -127,11 +127,8 @@ def _kinds(decoder: Mapping[str, Json], layers: int) -> tuple[int, int, int | No
             raise UnreadableFiguresError("its layers keep no keys and values")
         windowed = sum(kind in _WINDOWED for kind in attention) if window else 0
         return windowed, len(attention), window
-    pattern = decoder.get("hybrid_override_pattern")
-    if isinstance(pattern, str):
-        return 0, pattern.count("*"), None
-    if every := _whole(decoder, ("full_attention_interval", "attn_layer_period")):
-        return 0, layers // every, None
+    if (some := _some_layers(decoder, layers)) is not None:
+        return 0, some, None
     if window is None or decoder.get("use_sliding_window") is False:
         return 0, layers, None
     if every := _whole(decoder, ("sliding_window_pattern",)):
@@ -140,6 +137,22 @@ def _kinds(decoder: Mapping[str, Json], layers: int) -> tuple[int, int, int | No
         return layers - layers // 2, layers, window
     first = _whole(decoder, ("max_window_layers",)) if "use_sliding_window" in decoder else 0
     return max(0, layers - (first or 0)), layers, window
+
+
+def _some_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
+    """Return the layers with attention of a model in which others keep a state; None: all."""
+    pattern = decoder.get("hybrid_override_pattern")
+    if isinstance(pattern, str):
+        return pattern.count("*")
+    kinds = decoder.get("attn_type_list")
+    if isinstance(kinds, list):
+        return sum(kind == 1 for kind in kinds)
+    linear = mapping(decoder.get("linear_attn_config"))
+    for found in (decoder.get("attn_layer_indices"), linear.get("full_attn_layers")):
+        if isinstance(found, list) and found:
+            return len(found)
+    every = _whole(decoder, ("full_attention_interval", "attn_layer_period"))
+    return None if every is None else layers // every
 
 
 def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:

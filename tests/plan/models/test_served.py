@@ -94,6 +94,13 @@ FOUR = "--tensor-parallel-size=4"
             "in namespace serving",
             id="a claim of another namespace",
         ),
+        pytest.param(
+            service(volumes=[{"claim": "data", "mount_path": "/models"}]),
+            "volumes[0].claim: a claim of namespace training, and pods of serving mount none, got "
+            "'data'; write namespace: training, or give its storage a claim in serving; for a "
+            "claim of your own write existing: true",
+            id="a volume of another namespace",
+        ),
     ],
 )
 def test_a_service_that_cannot_start_is_refused_with_the_way_out(

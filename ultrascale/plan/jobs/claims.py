@@ -32,5 +32,12 @@ def _unknown(job: config.AnyJob, namespace: str, claims: Collection[ClaimPlan]) 
         if not volume.existing and volume.claim not in here:
             wrong = f"no claim that the cluster file makes in namespace {namespace}"
             todo = config.near(volume.claim, here)
+            elsewhere = sorted(each.namespace for each in claims if each.name == volume.claim)
+            if elsewhere and isinstance(job, config.ServiceJob):
+                # Those of teams and their queues choose no namespace.
+                wrong = f"a claim of namespace {elsewhere[0]}, and pods of {namespace} mount none"
+                todo = (
+                    f"write namespace: {elsewhere[0]}, or give its storage a claim in {namespace}"
+                )
             todo += "; for a claim of your own write existing: true"
             yield config.refuse(f"volumes.{number}.claim", wrong, todo)
