@@ -15,7 +15,7 @@ from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, job_cluster, 
 from tests.support.pools import as_text, loads_own, pool_document
 from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
-from ultrascale.cluster_api.kinds import HTTP_ROUTE, HYPERPOD_JOB, LOCAL_QUEUE
+from ultrascale.cluster_api.kinds import HTTP_ROUTE, HYPERPOD_JOB, LEADER_WORKER_SET, LOCAL_QUEUE
 from ultrascale.cluster_api.objects import name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -42,6 +42,7 @@ def hyperpod(*, operated: bool = False) -> Document:
 
 FIXED = pool_document(nodes={"static": 2})
 GOVERNED = JOB | {"pool": "hyperpod", "team": "production", "priority": "critical"}
+GROUPS: Document = {"controllers": ["leader-worker-set"]}
 # By what is sent: the cluster, the job, and the kinds of its objects.
 SENT: dict[str, tuple[Document, Document, set[str]]] = {
     "Volcano Job": (job_cluster(), JOB, {"Job"}),
@@ -56,6 +57,16 @@ SENT: dict[str, tuple[Document, Document, set[str]]] = {
         job_cluster(serving={"front": {"exposure": "cluster"}}),
         SERVICE | {"model_names": ["chat"]},
         {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HTTPRoute"},
+    ),
+    "service of several nodes": (
+        job_cluster(serving=GROUPS),
+        SERVICE | {"nodes": 2},
+        {"LeaderWorkerSet", "Service", "PodDisruptionBudget"},
+    ),
+    "service in a queue": (
+        job_cluster(scheduling=KUEUE, serving=GROUPS),
+        SERVICE | {"queue": "research"},
+        {"LeaderWorkerSet", "Service", "PodDisruptionBudget"},
     ),
     "JobSet": (job_cluster(scheduling=KUEUE), JOB, {"JobSet"}),
     "Job in a queue of Kueue": (job_cluster(scheduling=KUEUE), BATCH, {"Job"}),
@@ -99,6 +110,8 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     stub.groups -= gone
     if any(each["kind"] == "HTTPRoute" for each in job.objects):
         stub.groups.add(HTTP_ROUTE.group_path)
+    if cluster.get("serving") == GROUPS:
+        stub.groups.add(LEADER_WORKER_SET.group_path)
     if "hyperpod" in cluster:
         stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}
         if cluster["hyperpod"]["training_operator"]:
@@ -236,11 +249,10 @@ SCALED: Document = {
     "autoscale": {"metric": "cpu", "target": 70, "max": 3},
     **{key: value for key, value in SERVICE.items() if key != "name"},
 }
-GROUPS: Document = {"nodes": 2, "replicas": 1, **SCALED, "autoscale": None}
-SERVING: Document = {
-    "chat": SCALED,
-    "large": {key: value for key, value in GROUPS.items() if value is not None},
+OF_TWO_NODES: Document = {"nodes": 2} | {
+    key: value for key, value in SCALED.items() if key != "autoscale"
 }
+SERVING: Document = {"chat": SCALED, "large": OF_TWO_NODES}
 OF_SERVICES = (
     ("leaderworkerset.x-k8s.io", "leaderworkersets"),
     ("keda.sh", "scaledobjects"),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.admission import Policy
 from tests.support.cases import for_each
-from tests.support.jobs import BATCH, JOB, job_cluster, prepared
+from tests.support.jobs import BATCH, JOB, SERVICE, job_cluster, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.pools import as_text, loads_own
 from ultrascale.plan.cluster import assemble
@@ -28,7 +28,10 @@ def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
     free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
     scheduling = {"queueing": engine, "queues": QUEUES}
-    return job_cluster(kubernetes={"access": [bound, free, *more]}, scheduling=scheduling)
+    serving = {"controllers": ["leader-worker-set"]} if engine == "kueue" else {}
+    return job_cluster(
+        kubernetes={"access": [bound, free, *more]}, scheduling=scheduling, serving=serving
+    )
 
 
 @cache
@@ -91,6 +94,7 @@ JOBS: dict[str, tuple[str, str, str, Mapping[str, Any]]] = {
     "array under Volcano": ("volcano", "batch", "jobs", ARRAY),
     "JobSet": ("kueue", "jobset.x-k8s.io", "jobsets", JOB),
     "Job under Kueue": ("kueue", "batch", "jobs", BATCH),
+    "service": ("kueue", "leaderworkerset.x-k8s.io", "leaderworkersets", SERVICE),
 }
 
 
