@@ -14,8 +14,11 @@ from tests.support.job_rules import findings
 from tests.support.jobs import SERVICE, job_cluster, objects, prepared, refusals
 from tests.support.pools import SPOT, pool_document
 from tests.support.queued_pools import queued_document
+from ultrascale.catalog.leaderworkerset import GROUP_LABEL, WORKER_LABEL
 from ultrascale.cluster_api.kinds import LEADER_WORKER_SET
 from ultrascale.jobs import JobManifests
+from ultrascale.jobs.pods import by_rank, read_pod
+from ultrascale.jobs.room import pod_kinds
 from ultrascale.jobs.workloads import read_workload
 from ultrascale.plan.jobs import start_together
 
@@ -286,6 +289,21 @@ def test_a_service_is_up_once_each_replica_of_this_revision_serves(
     state = read_workload(LEADER_WORKER_SET, {**manifest, "status": counts})
 
     assert (state.up, state.wanted) == (up, 4)
+
+
+def test_room_is_looked_for_for_every_pod_of_a_replica(sent: JobManifests) -> None:
+    counts = [count for _, count in pod_kinds(only(sent, "LeaderWorkerSet"))]
+
+    assert counts == [2, 2]
+
+
+def test_pods_that_take_requests_come_first() -> None:
+    pods = [
+        read_pod({"metadata": {"name": name, "labels": {WORKER_LABEL: index, GROUP_LABEL: group}}})
+        for name, group, index in (("l-0-1", "0", "1"), ("l-1", "1", "0"), ("l-0", "0", "0"))
+    ]
+
+    assert [pod.name for pod in by_rank(pods, [])] == ["l-0", "l-1", "l-0-1"]
 
 
 # Of a field that upstream's example has and we write otherwise, or not at all.

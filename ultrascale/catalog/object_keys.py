@@ -48,6 +48,7 @@ KINDS_OF_JOBS = (
     "HyperPodPyTorchJob",
     "Job",
     "JobSet",
+    "LeaderWorkerSet",
     "NetworkPolicy",
     "PodDisruptionBudget",
     "PyTorchJob",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ultrascale.catalog import jobset, kubeflow, training_operator
+from ultrascale.catalog import jobset, kubeflow, leaderworkerset, training_operator
 from ultrascale.cluster_api.kinds import (
     HYPERPOD_JOB,
     INDEXED_JOB,
@@ -55,8 +55,9 @@ class Pod:
         owner: The Volcano, PyTorch or Indexed Job, or the JobSet, that it is of; empty for other
             pods.
         owner_uid: UID of that job; empty for other pods.
-        task: Task of a Volcano job, or role of a JobSet; empty for others.
-        index: Its number within the task or the job; None where it has none.
+        task: Task of a Volcano job, role of a JobSet, or number of a service's replica; empty for
+            others.
+        index: Its number within the task, replica or job; None where it has none.
         state: State.
         container: Its first container.
         node: Node that it runs on; empty before it is bound.
@@ -89,7 +90,10 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
         manifest: The Pod.
         container: The container that counts; the first if empty.
     """
-    index = _first_label(manifest, (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX))
+    index = _first_label(
+        manifest,
+        (_TASK_INDEX, kubeflow.REPLICA_INDEX, _COMPLETION_INDEX, leaderworkerset.WORKER_LABEL),
+    )
     if label(manifest, training_operator.JOB_NAME):
         # It labels no index: it is the end of the name.
         index = name(manifest).rpartition("-")[2]
@@ -110,7 +114,7 @@ def read_pod(manifest: Object, *, container: str = "") -> Pod:
                 _INDEXED_JOB,
             ),
         ),
-        task=_first_label(manifest, (_TASK, jobset.ROLE_LABEL)),
+        task=_first_label(manifest, (_TASK, jobset.ROLE_LABEL, leaderworkerset.GROUP_LABEL)),
         index=int(index) if index.isdecimal() else None,
         state=state,
         container=first,

@@ -179,12 +179,23 @@ def _holder(pod: Object) -> str:
     return f"job {job}" if job else f"pod {text(pod, 'metadata', 'namespace')}/{name(pod)}"
 
 
+def _pods_of_replicas(spec: Object) -> Iterator[tuple[Object, int]]:
+    """Yield the pods of a LeaderWorkerSet: the first of each replica, and the others."""
+    template = mapping(spec, "leaderWorkerTemplate")
+    replicas = number(spec, "replicas", default=1)
+    size = number(template, "size", default=1)
+    for key, count in (("leaderTemplate", 1), ("workerTemplate", size - 1)):
+        if count and (pod := mapping(template, key, "spec")):
+            yield pod, replicas * count
+
+
 def pod_kinds(manifest: Object) -> Iterator[tuple[Object, int]]:
     """Yield the spec of each kind of pods that a workload makes, and how many it makes of it."""
     spec = mapping(manifest, "spec")
     jobs = (mapping(role, "template", "spec") for role in objects(spec, "replicatedJobs"))
     worker = mapping(spec, "pytorchReplicaSpecs", "Worker")
     replicas = objects(spec, "replicaSpecs")
+    yield from _pods_of_replicas(spec)
     for place in (spec, *objects(spec, "tasks"), *jobs, *replicas, worker):
         if pod := mapping(place, "template", "spec"):
             count = number(place, "parallelism", default=number(place, "replicas", default=1))
