@@ -299,6 +299,7 @@ class TestBuckets:
         [
             pytest.param(["service"], {}, "read", id="services alone"),
             pytest.param(["service"], {"read_only": False}, "write", id="stated otherwise"),
+            pytest.param(["service", "dev"], {}, "read", id="beside a person's pod"),
             pytest.param(["service", "batch"], {}, "write", id="beside a batch job"),
         ],
     )

@@ -201,7 +201,8 @@ class Bucket(Model):
     read_only: bool | None = None
     """Let pods that mount it read only.
 
-    Default: true where all of `jobs` in the claim's namespace are services, else false.
+    Default: true where all of `jobs` in the claim's namespace are services, or people's pods beside
+    them; else false.
     """
 
     claim: Claim | None = None

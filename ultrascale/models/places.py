@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError, UsageError
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.plan.namespaces import service_namespaces
+from ultrascale.plan.namespaces import serving_namespaces
 from ultrascale.plan.stacks import stacks_of
 
 _REMOTE = "s3://"
@@ -41,7 +41,7 @@ class Place:
 
 def buckets_of_services(cluster: config.Cluster) -> tuple[str, ...]:
     """Return the buckets with a claim in a namespace of services, else all buckets with one."""
-    claims, services = cluster.storage.bucket_claims, service_namespaces(cluster)
+    claims, services = cluster.storage.bucket_claims, serving_namespaces(cluster)
     served = tuple(name for name, claim in claims.items() if claim.namespace in services)
     return served or tuple(claims)
 

@@ -88,10 +88,19 @@ def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
 
     One with a service that names a queue is none of them.
     """
+    queued = {
+        job.namespace
+        for job in cluster.jobs.values()
+        if isinstance(job, config.ServiceJob) and job.queue is not None
+    }
+    return serving_namespaces(cluster) - queued
+
+
+def serving_namespaces(cluster: config.Cluster) -> frozenset[str]:
+    """Return the namespaces whose templates are services, queued ones too, and people's pods."""
     kinds: dict[str, set[str]] = {}
     for job in cluster.jobs.values():
-        is_queued = isinstance(job, config.ServiceJob) and job.queue is not None
-        kinds.setdefault(job.namespace, set()).add("queued" if is_queued else job.kind)
+        kinds.setdefault(job.namespace, set()).add(job.kind)
     return frozenset(
         name for name, each in kinds.items() if "service" in each <= {"service", "dev"}
     )

@@ -8,7 +8,7 @@ from ultrascale.catalog import checkpoint_bandwidth, mountpoint
 from ultrascale.plan import names
 from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
 from ultrascale.plan.namespaces import (
-    service_namespaces,
+    serving_namespaces,
     team_namespaces,
     training_namespaces,
 )
@@ -130,7 +130,7 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 file_system=lustre.name,
             )
             yield _Claimed(claim=claim, lustre=lustre, own=True)
-    services = service_namespaces(cluster)
+    services = serving_namespaces(cluster)
     for bucket, stated in cluster.storage.bucket_claims.items():
         served = stated.namespace in services and bucket not in cluster.storage.writable_buckets
         claim = ClaimPlan(

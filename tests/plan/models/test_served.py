@@ -130,6 +130,16 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
             id="compressed cache",
         ),
         pytest.param(service("--max-model-len=auto", model="Qwen3-8B"), id="any length"),
+        pytest.param(
+            service(
+                FOUR,
+                "--pipeline-parallel-size=2",
+                nodes=2,
+                node_selector={"topology.kubernetes.io/zone": "us-west-2a"},
+                model="Llama-3.1-70B",
+            ),
+            id="two nodes",
+        ),
         pytest.param(service(FOUR, model="Llama-3.1-405B", server="other"), id="other server"),
         pytest.param(service(path="/opt/model", model="Qwen3-8B"), id="in the image"),
     ],
