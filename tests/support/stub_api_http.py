@@ -3,7 +3,7 @@
 import itertools
 import json
 import ssl
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.status == 0:
             self.close_connection = True
         elif reply.lines is not None:
-            self._send_lines(reply.lines)
+            self._send_lines(reply.lines, reply.headers)
         else:
             # A client that was killed meanwhile reads no answer.
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -52,8 +52,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
-    def _send_lines(self, lines: Iterator[bytes]) -> None:
+    def _send_lines(self, lines: Iterator[bytes], headers: Mapping[str, str]) -> None:
         self.send_response(200)
+        for key, value in headers.items():
+            self.send_header(key, value)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         try:

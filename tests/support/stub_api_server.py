@@ -5,6 +5,7 @@ the top level, server-side apply, merge and JSON patches, foreground deletion an
 followed. Tests write what controllers would write.
 """
 
+import gzip
 import itertools
 import json
 import re
@@ -226,6 +227,14 @@ class StubApiServer:
         refusal = self._refusal(request)
         try:
             if refusal is None:
+                if (answers := self.proxied.get(request.path)) is not None:
+                    self._authenticate(request)
+                    text = (answers.pop(0) if len(answers) > 1 else answers[0]).encode()
+                    # As Prometheus' client for Python answers whoever takes it.
+                    zipped = "gzip" in request.headers.get("accept-encoding", "")
+                    headers = {"Content-Encoding": "gzip"} if zipped else {}
+                    parts = iter([gzip.compress(text) if zipped else text])
+                    return Reply(200, headers=headers, lines=parts)
                 lines = self._stream(request)
                 return Reply(200, lines=lines) if lines else Reply(*self._answer(request))
             if refusal.after:
@@ -268,9 +277,6 @@ class StubApiServer:
 
     def _stream(self, request: Request) -> Iterator[bytes] | None:
         """Return the lines of an answer that goes on; None for one that does not."""
-        if (answers := self.proxied.get(request.path)) is not None:
-            self._authenticate(request)
-            return iter([(answers.pop(0) if len(answers) > 1 else answers[0]).encode()])
         log = _LOG.fullmatch(request.path)
         if log is None and request.query.get("watch") != "true":
             return None

@@ -48,7 +48,7 @@ class Stream:
         """
         rest = b""
         try:
-            for chunk in self._response.stream(None):
+            for chunk in self._response.stream(None, decode_content=True):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from whole
         except urllib3.exceptions.HTTPError as error:
