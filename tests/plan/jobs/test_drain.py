@@ -21,7 +21,12 @@ GPUS = pool_document(name="gpu", instance_types=["g6e.12xlarge"], provisioner="k
 SPOT_GPUS = pool_document(
     name="spot", instance_types=["g6e.12xlarge"], provisioner="karpenter", purchase=SPOT, zones=None
 )
-VLLM = SERVICE | {"pool": "gpu", "server": "vllm", "command": [], "args": ["--model=/models/m"]}
+VLLM = SERVICE | {
+    "pool": "gpu",
+    "server": "vllm",
+    "command": [],
+    "args": ["--model=/models/m", "-tp=4"],
+}
 
 
 @contextmanager
@@ -109,7 +114,7 @@ def test_a_hook_leaves_the_server_time_to_end(grace: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"server": "other"}, {"args": ["--model=/models/m", "--disable-log-stats"]}]
+    "keys", [{"server": "other"}, {"args": ["--model=/models/m", "-tp=4", "--disable-log-stats"]}]
 )
 def test_a_server_without_known_metrics_only_pauses(keys: dict[str, object]) -> None:
     job = prepared(job_cluster(GPUS), VLLM | keys)

@@ -6,7 +6,7 @@ from ultrascale import config
 from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
 from ultrascale.plan.front import plan_route
-from ultrascale.plan.jobs import drain, nodes, queueing, replicas
+from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
@@ -23,6 +23,7 @@ _CONTAINER = "main"
 def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.Mistake]:
     """Yield what is wrong with a service wherever its nodes are."""
     yield from replicas.mistakes_of(job)
+    yield from vllm_rules.mistakes_of(job)
     if job.autoscale is not None:
         wrong = "replicas that follow the load, which are not rendered yet"
         yield config.refuse("autoscale", wrong, "write replicas", got="")
@@ -33,6 +34,7 @@ def mistakes_on(
 ) -> Iterator[config.Mistake]:
     """Yield what is wrong with a service on the nodes that it is to run on."""
     yield from replicas.mistakes_on(request, job)
+    yield from vllm_rules.mistakes_on(job, share)
     model = served.plan_served_model(request, job, share, request.nodes)
     yield from queueing.starts_in_time(request, served.startup_seconds(job, model))
 
@@ -89,6 +91,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
             *notes_of(request, pools, share, controller),
             *served.notes_of(model, options_of(job)),
             *replicas.notes_of(job, pools),
+            *vllm_rules.notes_of(job, share),
         ),
     )
 

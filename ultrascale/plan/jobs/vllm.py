@@ -124,6 +124,9 @@ class VllmOptions:
 
 def options_of(job: config.ServiceJob) -> VllmOptions:
     """Return the options of vLLM in the command and arguments of ``job``."""
+    if job.command and not starts_vllm(job.command):
+        # A program around vLLM, which passes on its arguments.
+        return read_options(job.args)
     return read_options((*job.command, *job.args))
 
 

@@ -1,0 +1,126 @@
+"""Options of vLLM that contradict their service are refused before a pod starts."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.jobs import SERVICE, job_cluster, prepared, refusals
+from tests.support.pools import pool_document
+
+# Four GPUs, two Inferentia2 devices of two NeuronCores each, and eight GPUs.
+GPUS = pool_document(name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter")
+LARGE = pool_document(name="large", instance_types=["p5.48xlarge"], provisioner="karpenter")
+NEURON = pool_document(name="neuron", instance_types=["inf2.24xlarge"], provisioner="karpenter")
+CLUSTER = job_cluster(GPUS, LARGE, NEURON)
+
+
+def service(*args: str, pool: str = "gpu", **keys: Any) -> dict[str, Any]:
+    stated = {"pool": pool, "server": "vllm", "command": [], "args": ["m", *args], "port": 8000}
+    return SERVICE | stated | keys
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        service("-tp=4"),
+        service("-tp=2", "--pipeline-parallel-size", "2"),
+        service("-tp=2", resources={"gpu": 2}),
+        service("-dp=4"),
+        service("-tp=8", "-pp=2", pool="large", nodes=2),
+        service("-tp=12", pool="neuron"),
+        service("--config=/models/vllm.yaml"),
+        service(command=["serve.sh"]),
+        service(server="other"),
+    ],
+)
+def test_sizes_that_take_all_devices_of_a_replica_are_right(job: dict[str, Any]) -> None:
+    assert not refusals(CLUSTER, job)
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (
+            service("-tp=3"),
+            "tensor 3 x pipeline 1 takes 3 GPUs, where a replica has 4; write "
+            "--tensor-parallel-size=4",
+        ),
+        (
+            service("-tp=8", "-dp=2"),
+            "tensor 8 x pipeline 1 x data 2 takes 16 GPUs, where a replica has 4; write "
+            "--tensor-parallel-size=4",
+        ),
+        (
+            service("-tp=1", pool="large", nodes=2),
+            "tensor 1 x pipeline 1 takes 1 GPUs, where a replica has 16; write "
+            "--tensor-parallel-size=8 and --pipeline-parallel-size=2",
+        ),
+        (
+            service("-tp=8", pool="neuron"),
+            "tensor 8 x pipeline 1 takes 8 logical NeuronCores, where a replica has 12; write "
+            "--tensor-parallel-size=12",
+        ),
+    ],
+)
+def test_sizes_that_do_not_divide_the_devices_are_refused(job: dict[str, Any], told: str) -> None:
+    (refused,) = [each for each in refusals(CLUSTER, job) if "where a replica has" in each]
+    assert refused == f"job: args: {told}"
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (
+            service(),
+            "vLLM takes 1 of the 4 GPUs of a replica, by tensor 1 x pipeline 1: write "
+            "--tensor-parallel-size=4, or resources: {gpu: 1}.",
+        ),
+        (
+            service("-tp=2", pool="neuron"),
+            "vLLM takes 2 of the 12 logical NeuronCores of a replica, by tensor 2 x pipeline 1: "
+            "write --tensor-parallel-size=12, or resources: {neuron: 1}.",
+        ),
+        (service("-tp=4"), None),
+    ],
+)
+def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str | None) -> None:
+    notes = [each for each in prepared(CLUSTER, job).plan.notes if each.startswith("vLLM takes")]
+    assert notes == ([] if told is None else [told])
+
+
+@pytest.mark.parametrize(
+    ("job", "told"),
+    [
+        (
+            service("-tp=4", "--port=9000"),
+            "job: port: not that of --port, 9000, got 8000; write port: 9000, or leave --port out",
+        ),
+        (
+            service("-tp=4", "--host=localhost"),
+            "job: args: --host is an address that nobody outside of the pod reaches, got "
+            "localhost; write --host=0.0.0.0",
+        ),
+        (
+            service("-tp=4", "--max-model-len=4.5K"),
+            "job: args: --max-model-len is no number of tokens, such as 32768, 32K or auto, got "
+            "4.5K; write it as `vllm serve --help=all` says",
+        ),
+        (
+            service("-tp=4", "--ssl-keyfile=/tls/key"),
+            "job: args: --ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to "
+            "pods; leave it out: serving.front ends TLS at the address of the cluster",
+        ),
+        (
+            service("-tp=4", "--headless"),
+            "job: args: --headless: no pod of the service would answer; leave it out: with nodes "
+            "each pod but the first of a replica is headless",
+        ),
+        (
+            service("-tp=8", "-pp=2", "--distributed-executor-backend=ray", pool="large", nodes=2),
+            "job: args: --distributed-executor-backend: nodes of a replica meet by mp, "
+            "without Ray, got ray; leave it out",
+        ),
+    ],
+)
+def test_a_server_that_nobody_would_reach_is_refused(job: dict[str, Any], told: str) -> None:
+    assert told in refusals(CLUSTER, job)

@@ -1,0 +1,112 @@
+"""Options of vLLM that contradict the service that states them, or that vLLM refuses."""
+
+from collections.abc import Iterator
+
+from ultrascale import config
+from ultrascale.catalog import vllm as facts
+from ultrascale.plan import names
+from ultrascale.plan.jobs import vllm
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.vllm import VllmOptions
+
+Mistakes = Iterator[config.Mistake]
+
+
+def mistakes_of(job: config.ServiceJob) -> Mistakes:
+    """Yield what is wrong with the options of ``job``, wherever its nodes are."""
+    if config.server_of(job) != "vllm":
+        return
+    options = vllm.options_of(job)
+    for each in options.wrong:
+        words = "command" if each.place < len(job.command) else "args"
+        todo = "write it as `vllm serve --help=all` says"
+        yield config.refuse(words, f"{each.option} is {each.wrong}", todo, got=each.value)
+    yield from _is_reached(job, options)
+    if options.headless:
+        wrong = "--headless: no pod of the service would answer"
+        todo = "leave it out: with nodes each pod but the first of a replica is headless"
+        yield config.refuse(_place(job), wrong, todo, got="")
+    if job.nodes > 1 and options.executor not in (None, "mp"):
+        wrong = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
+        yield config.refuse(_place(job), wrong, "leave it out", got=options.executor)
+
+
+def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
+    """Yield parallel sizes that do not divide the devices of a replica.
+
+    Source: https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html
+    """
+    if (options := _sized(job, share)) is None:
+        return
+    taken, devices = options.accelerators, share.processes * job.nodes
+    if devices % taken or taken % job.nodes:
+        wrong = f"{_sizes(options)} takes {taken} {_noun(share)}, where a replica has {devices}"
+        yield config.refuse(_place(job), wrong, _all_of(job, share), got="")
+
+
+def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
+    """Yield the devices of a replica that its parallel sizes leave idle."""
+    if (options := _sized(job, share)) is None:
+        return
+    taken, devices = options.accelerators, share.processes * job.nodes
+    if devices % taken == 0 and taken < devices:
+        yield (
+            f"vLLM takes {taken} of the {devices} {_noun(share)} of a replica, by "
+            f"{_sizes(options)}: {_all_of(job, share)}{_fewer(job, taken, share)}."
+        )
+
+
+def _sized(job: config.ServiceJob, share: NodeShare) -> VllmOptions | None:
+    """Return the options that decide on the devices of ``job``; None where others may."""
+    if config.server_of(job) != "vllm" or not share.accelerators:
+        return None
+    options = vllm.options_of(job)
+    # A file in the image may state the sizes, and so may a program around vLLM.
+    unknown = options.config is not None or (job.command and not vllm.starts_vllm(job.command))
+    return None if unknown else options
+
+
+def _noun(share: NodeShare) -> str:
+    return "logical NeuronCores" if share.accelerator == names.NEURON_DEVICE else "GPUs"
+
+
+def _sizes(options: VllmOptions) -> str:
+    """Return the parallel sizes in words; those that few services have, where they are stated."""
+    sizes = f"tensor {options.tensor_parallel} x pipeline {options.pipeline_parallel}"
+    if options.data_parallel > 1:
+        sizes += f" x data {options.data_parallel}"
+    if options.prefill_context_parallel > 1:
+        sizes += f" x prefill context {options.prefill_context_parallel}"
+    return sizes
+
+
+def _all_of(job: config.ServiceJob, share: NodeShare) -> str:
+    """Return what to write for all devices of a replica."""
+    spans = f" and --pipeline-parallel-size={job.nodes}" if job.nodes > 1 else ""
+    return f"write --tensor-parallel-size={share.processes}{spans}"
+
+
+def _fewer(job: config.ServiceJob, taken: int, share: NodeShare) -> str:
+    """Return what to write for pods that ask for no more devices than are taken."""
+    key = "neuron" if share.accelerator == names.NEURON_DEVICE else "gpu"
+    devices, rest = divmod(taken, share.processes // share.accelerators)
+    return "" if rest or job.nodes > 1 else f", or resources: {{{key}: {devices}}}"
+
+
+def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+    """Yield an address at which neither probes nor clients reach the server."""
+    if options.port is not None and options.port != job.port:
+        todo = f"write port: {options.port}, or leave --port out"
+        yield config.refuse("port", f"not that of --port, {options.port}", todo)
+    if options.host in facts.LOCAL_HOSTS:
+        wrong = "--host is an address that nobody outside of the pod reaches"
+        yield config.refuse(_place(job), wrong, "write --host=0.0.0.0", got=options.host)
+    if options.ssl_keyfile is not None:
+        wrong = "--ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to pods"
+        todo = "leave it out: serving.front ends TLS at the address of the cluster"
+        yield config.refuse(_place(job), wrong, todo, got="")
+
+
+def _place(job: config.ServiceJob) -> str:
+    """Return the key that holds the options of ``job``."""
+    return "args" if job.args else "command"
