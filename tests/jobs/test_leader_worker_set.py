@@ -102,7 +102,7 @@ def test_the_first_pod_is_given_the_time_in_which_the_others_get_their_nodes(
     sent: JobManifests,
 ) -> None:
     probe = containers(sent)[0]["startupProbe"]
-    alone = only(prepared(CLUSTER, TWO_NODES | {"nodes": 1}), "Deployment")
+    alone = only(prepared(CLUSTER, TWO_NODES | {"nodes": 1, "args": ["m", "-tp=8"]}), "Deployment")
     own = alone["spec"]["template"]["spec"]["containers"][0]["startupProbe"]
 
     waits = (probe["failureThreshold"] - own["failureThreshold"]) * probe["periodSeconds"]
@@ -193,7 +193,7 @@ def test_a_pod_waits_for_the_names_of_all_before_vllm_starts(
 @for_each(
     {
         "a line of a shell": {"command": ["bash", "-c", "./serve"], "args": []},
-        "options of nodes": {"command": ["vllm", "serve", "m", "--nnodes=2"], "args": []},
+        "options of nodes": {"command": ["vllm", "serve", "m", "--nnodes=2"], "args": PARALLEL},
         "another server": {"server": "other", "command": ["./serve"], "args": ["--all"]},
     }
 )

@@ -84,7 +84,7 @@ def test_sizes_that_do_not_divide_the_devices_are_refused(job: dict[str, Any], t
     ],
 )
 def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str | None) -> None:
-    notes = [each for each in prepared(CLUSTER, job).plan.notes if each.startswith("vLLM takes")]
+    notes = [each for each in prepared(CLUSTER, job).notes if each.startswith("vLLM takes")]
     assert notes == ([] if told is None else [told])
 
 

@@ -73,9 +73,12 @@ FOUR = "--tensor-parallel-size=4"
             id="KV cache",
         ),
         pytest.param(
-            service("--tensor-parallel-size=3", model="Llama-3.1-8B"),
-            "args: no even share of the model's 32 heads, got --tensor-parallel-size=3; "
-            "use 1, 2, 4, 8, 16 or 32",
+            service(
+                FOUR,
+                model={"weights_gb": 20, "layers": 8, "heads": 30, "kv_heads": 2, "head_width": 64},
+            ),
+            "args: no even share of the model's 30 heads, got --tensor-parallel-size=4; "
+            "use 1, 2, 3, 5, 6, 10, 15 or 30",
             id="heads",
         ),
         pytest.param(
