@@ -430,7 +430,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "patch of a kind that no job has": (
         with_job(patch={"Pod": {}}),
         "jobs.tune.patch.Pod: no kind of which a job consists, got {}; one of Deployment, "
-        "HyperPodPyTorchJob, Job, JobSet, NetworkPolicy, PodDisruptionBudget, PyTorchJob, Service",
+        "HyperPodPyTorchJob, Job, JobSet, LeaderWorkerSet, NetworkPolicy, PodDisruptionBudget, "
+        "PyTorchJob, Service",
     ),
     "patch of a name": (
         with_job(patch={"Job": {"metadata": {"name": "x"}}}),

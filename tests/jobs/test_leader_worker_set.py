@@ -10,7 +10,7 @@ import yaml
 from tests.jobs.test_jobset_examples import fields
 from tests.support.cases import for_each
 from tests.support.folders import DATA, ROOT
-from tests.support.job_rules import findings
+from tests.support.job_rules import findings, pod_templates
 from tests.support.jobs import SERVICE, job_cluster, objects, prepared, refusals
 from tests.support.pools import SPOT, pool_document
 from tests.support.queued_pools import queued_document
@@ -243,6 +243,10 @@ class TestQueue:
 
         assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "research"
         assert found["spec"]["leaderWorkerTemplate"]["size"] == 1
+        # Workers of which there are none would be a kind of pods of its own to Kueue.
+        (template,) = pod_templates(queued)
+        assert "readinessProbe" in template["spec"]["containers"][0]
+        assert [count for _, count in pod_kinds(found)] == [2]
         assert queued.local_queue == "research"
         assert findings(queued) == []
 
@@ -265,10 +269,35 @@ class TestQueue:
 
         assert any("queue: a service that may take 3600 seconds" in line for line in lines)
 
+    @pytest.mark.parametrize(("replicas", "most"), [(10, 39), (11, 38)])
+    def test_a_name_that_kueue_could_not_write_on_its_pods_is_refused(
+        self, replicas: int, most: int
+    ) -> None:
+        scaled = self.JOB | {"nodes": 1, "replicas": replicas}
+
+        lines = refusals(self.CLUSTER, scaled | {"name": "n" * (most + 1)})
+
+        assert any("name: too long a name for a service in a queue" in line for line in lines)
+        assert any(f"use at most {most} characters" in line for line in lines)
+        assert not any(
+            "too long" in each for each in refusals(self.CLUSTER, scaled | {"name": "n" * most})
+        )
+
     def test_more_than_the_queue_ever_has_is_refused(self) -> None:
         lines = refusals(self.CLUSTER, self.JOB | {"replicas": 40})
 
         assert any("which queue research never has in one pool" in line for line in lines)
+
+
+def test_the_nodes_of_a_replica_are_close_where_its_queue_knows_the_network() -> None:
+    cluster = queued_document({"name": "research", "prefer": ["reserved"], "topology": True})
+    job = TWO_NODES | {"pool": "reserved", "queue": "research"}
+
+    for template in templates(prepared(cluster, job)):
+        annotations = template["metadata"]["annotations"]
+        layer = annotations["kueue.x-k8s.io/podset-preferred-topology"]
+        assert layer.startswith("topology.k8s.aws/network-node-layer-")
+        assert annotations["kueue.x-k8s.io/podset-group-name"] == "large"
 
 
 @pytest.mark.parametrize(

@@ -168,12 +168,17 @@ def pod_templates(manifests: JobManifests) -> Iterator[Any]:
         if each["kind"] == "JobSet":
             yield from (role["template"]["spec"]["template"] for role in spec["replicatedJobs"])
         if each["kind"] == "LeaderWorkerSet":
-            templates = spec["leaderWorkerTemplate"]
-            yield from (templates["leaderTemplate"], templates["workerTemplate"])
+            yield from _templates_of_replica(spec)
         if each["kind"] == "PyTorchJob":
             yield spec["pytorchReplicaSpecs"]["Worker"]["template"]
         if each["kind"] == "HyperPodPyTorchJob":
             yield from (replicas["template"] for replicas in spec["replicaSpecs"])
+
+
+def _templates_of_replica(spec: Document) -> list[Any]:
+    """Return the templates of a LeaderWorkerSet; one of a single pod has no leader's."""
+    found = spec["leaderWorkerTemplate"]
+    return [found[kind] for kind in ("leaderTemplate", "workerTemplate") if kind in found]
 
 
 def volcano_jobs(manifests: JobManifests) -> list[Any]:
@@ -257,8 +262,7 @@ def _leader_worker_set_findings(document: Document, minors: tuple[str, ...]) -> 
     rolling = spec["rolloutStrategy"]["rollingUpdateConfiguration"]
     if not rolling["maxSurge"] and not rolling["maxUnavailable"]:
         yield "maxSurge and maxUnavailable are 0"
-    templates = spec["leaderWorkerTemplate"]
-    for template in (templates["leaderTemplate"], templates["workerTemplate"]):
+    for template in _templates_of_replica(spec):
         for minor in minors:
             pod = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "x"}}
             yield from validate_core({**pod, "template": template}, minor)

@@ -33,6 +33,19 @@ Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/con
 # Source: https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+# Kinds of pods with the same value are placed in one domain.
+TOPOLOGY_GROUP = "kueue.x-k8s.io/podset-group-name"
+
+GROUP_NAME_CHARACTERS = 63
+GROUP_NAME_PREFIX = "leaderworkerset-"
+GROUP_NAME_HASH_CHARACTERS = 5
+"""Length of the label that names a replica's Workload on its pods, and what stands around the
+replica's own name in it.
+
+Sources:
+    https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#long-leaderworkerset-names
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobframework/workload_names.go
+"""
 
 DEFAULT_LOCAL_QUEUE = "default"
 """Name of the LocalQueue that takes the jobs of its namespace which name none.

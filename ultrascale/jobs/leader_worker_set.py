@@ -7,7 +7,7 @@ Sources:
 
 from collections.abc import Mapping
 
-from ultrascale.catalog import leaderworkerset
+from ultrascale.catalog import kueue, leaderworkerset
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import pod_template, workload_metadata
 from ultrascale.plan.model import JobPlan, ServingPlan
@@ -27,7 +27,6 @@ def leader_worker_set(
         leader: Fields of the container that takes requests: its port, probes and hook.
         spread: Fields of the pods' spec by which replicas spread over zones.
     """
-    workers = {name: leader[name] for name in ("lifecycle",) if name in leader}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -49,10 +48,32 @@ def leader_worker_set(
                 "size": serving.nodes,
                 # No vLLM goes on without one of its nodes.
                 "restartPolicy": "RecreateGroupOnPodRestart",
-                "leaderTemplate": pod_template(plan, container=leader, spec=spread),
-                "workerTemplate": pod_template(plan, container=workers),
+                **_templates(plan, serving, leader, spread),
             },
         },
+    }
+
+
+def _templates(
+    plan: JobPlan, serving: ServingPlan, leader: Mapping[str, Json], spread: Mapping[str, Json]
+) -> dict[str, Json]:
+    """Return the templates of the pods of a replica.
+
+    Kueue takes each template for a kind of pods with a flavor of its own, and places both in one
+    domain if they name the same group.
+
+    Source: https://kueue.sigs.k8s.io/docs/tasks/run/leaderworkerset/#configure-topology-aware-scheduling
+    """
+    first = pod_template(plan, container=leader, spec=spread)
+    if serving.nodes == 1:
+        return {"workerTemplate": first}
+    group = {} if plan.topology is None else {kueue.TOPOLOGY_GROUP: plan.name}
+    workers = {name: leader[name] for name in ("lifecycle",) if name in leader}
+    return {
+        "leaderTemplate": pod_template(
+            plan, container=leader, spec=spread, extra_annotations=group
+        ),
+        "workerTemplate": pod_template(plan, container=workers, extra_annotations=group),
     }
 
 

@@ -94,6 +94,7 @@ def pod_template(
     *,
     env: Mapping[str, str] | None = None,
     extra_labels: Mapping[str, str] | None = None,
+    extra_annotations: Mapping[str, str] | None = None,
     container: JsonObject | None = None,
     spec: JsonObject | None = None,
 ) -> Spec:
@@ -104,12 +105,17 @@ def pod_template(
         role: One of its roles; None: the first, which most jobs have alone.
         env: Variables beside those of the plan.
         extra_labels: Labels beside those of the job.
+        extra_annotations: Annotations beside those of the plan.
         container: Fields of the container beside those of the plan.
         spec: Fields of the pod's spec beside those of the plan.
     """
     role = role or plan.roles[0]
     pod = role.pod
-    annotations = {**pod.annotations, **topology_annotations(plan)}
+    annotations = {
+        **pod.annotations,
+        **topology_annotations(plan),
+        **(extra_annotations or {}),
+    }
     return {
         "metadata": {
             "labels": {**labels(plan), **_queue(plan), **(extra_labels or {})},

@@ -183,10 +183,12 @@ def _pods_of_replicas(spec: Object) -> Iterator[tuple[Object, int]]:
     """Yield the pods of a LeaderWorkerSet: the first of each replica, and the others."""
     template = mapping(spec, "leaderWorkerTemplate")
     replicas = number(spec, "replicas", default=1)
-    size = number(template, "size", default=1)
-    for key, count in (("leaderTemplate", 1), ("workerTemplate", size - 1)):
-        if count and (pod := mapping(template, key, "spec")):
-            yield pod, replicas * count
+    others = number(template, "size", default=1)
+    if leader := mapping(template, "leaderTemplate", "spec"):
+        others -= 1
+        yield leader, replicas
+    if others and (pod := mapping(template, "workerTemplate", "spec")):
+        yield pod, replicas * others
 
 
 def pod_kinds(manifest: Object) -> Iterator[tuple[Object, int]]:

@@ -297,12 +297,15 @@ def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPl
             yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
     if isinstance(job, config.ServiceJob) and share.accelerators:
         most = most_pods(pools, share)
-        if job.replicas > most:
+        if job.most_replicas * job.nodes > most:
             wrong = (
                 f"more than the {most} pods of {share.accelerators} accelerators that fit {where}"
             )
-            todo = f"ask for at most {most}, or raise nodes in pool {where}"
-            yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
+            fitting = most // job.nodes
+            todo = f"ask for at most {fitting}" if fitting else f"write nodes: {most} or less"
+            key = "replicas" if job.autoscale is None else "autoscale.max"
+            todo += f", or raise nodes in pool {where}"
+            yield config.refuse(key, wrong, todo, got=str(job.most_replicas))
 
 
 def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:

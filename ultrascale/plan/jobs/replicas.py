@@ -9,8 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ultrascale import config
+from ultrascale.catalog import kueue
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import command, vllm
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PodPlan, PoolPlan
@@ -42,8 +44,9 @@ def is_started(job: config.ServiceJob) -> bool:
     return not job.command or vllm.starts_vllm(job.command)
 
 
-def mistakes_of(job: config.ServiceJob) -> Mistakes:
+def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
+    yield from _group_name_fits(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a replica of several nodes, of a program that nothing tells the others' addresses"
         todo = (
@@ -51,6 +54,18 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
             "LWS_GROUP_SIZE and LWS_WORKER_INDEX"
         )
         yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
+
+
+def _group_name_fits(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield a name with which Kueue could not label the pods of a replica."""
+    if request.kueue_queue is None:
+        return
+    digits = len(str(job.most_replicas - 1))
+    around = len(kueue.GROUP_NAME_PREFIX) + len("-") + kueue.GROUP_NAME_HASH_CHARACTERS
+    most = kueue.GROUP_NAME_CHARACTERS - around - len("-") - digits
+    if len(request.name) > most:
+        wrong = "too long a name for a service in a queue, whose replicas Kueue names after it"
+        yield config.refuse("name", wrong, f"use at most {most} characters", got=request.name)
 
 
 def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:
@@ -64,10 +79,17 @@ def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]
         )
 
 
-def mistakes_on(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+def mistakes_on(request: JobRequest, job: config.ServiceJob, share: NodeShare) -> Mistakes:
     """Yield nodes in several pools or zones for one replica, whose every token passes them all."""
     if job.nodes == 1:
         return
+    if not share.whole:
+        wrong = "a part of each of several nodes, which other jobs would share with it"
+        yield config.refuse("nodes", wrong, "leave resources out, or use one node")
+    if share.accelerator == names.NEURON_DEVICE and is_started(job):
+        wrong = "a vLLM over several nodes of Neuron devices, which AWS's plugin does not document"
+        todo = "use one node, or a larger instance type"
+        yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
     named = sorted({pool.pool for pool in request.nodes})
     if len(named) > 1:
         wrong = f"several pools, {', '.join(named)}, for the nodes of one replica"

@@ -11,6 +11,7 @@ from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import AutoscalePlan, JobPlan, PoolPlan, RolePlan, ServingPlan
 from ultrascale.plan.model.jobs import Controller
@@ -22,7 +23,7 @@ _CONTAINER = "main"
 
 def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.Mistake]:
     """Yield what is wrong with a service wherever its nodes are."""
-    yield from replicas.mistakes_of(job)
+    yield from replicas.mistakes_of(request, job)
     yield from vllm_rules.mistakes_of(job)
     if job.autoscale is not None:
         wrong = "replicas that follow the load, which are not rendered yet"
@@ -33,7 +34,7 @@ def mistakes_on(
     request: JobRequest, job: config.ServiceJob, share: NodeShare
 ) -> Iterator[config.Mistake]:
     """Yield what is wrong with a service on the nodes that it is to run on."""
-    yield from replicas.mistakes_on(request, job)
+    yield from replicas.mistakes_on(request, job, share)
     yield from vllm_rules.mistakes_on(job, share)
     model = served.plan_served_model(request, job, share, request.nodes)
     yield from queueing.starts_in_time(request, served.startup_seconds(job, model))
@@ -86,6 +87,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         ),
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
+        topology=topology_of(request, pools),
         serving=serving,
         notes=(
             *notes_of(request, pools, share, controller),

@@ -38,6 +38,8 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
         pools: The pools that it may run on.
     """
     job = request.job
+    if isinstance(job, config.ServiceJob):
+        return _of_replicas(request, job, pools)
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.topology == "any":
         return None
     if request.team is not None:
@@ -52,6 +54,15 @@ def topology_of(request: JobRequest, pools: Sequence[PoolPlan]) -> TopologyPlan 
     if request.cluster_queue is None or not request.cluster_queue.topology:
         return None
     return TopologyPlan(mode=mode, level=names.network_layer_label(_layer(job, pools)))
+
+
+def _of_replicas(
+    request: JobRequest, job: config.ServiceJob, pools: Sequence[PoolPlan]
+) -> TopologyPlan | None:
+    """Return how close the nodes of each replica of a service are asked to be."""
+    if job.nodes == 1 or request.cluster_queue is None or not request.cluster_queue.topology:
+        return None
+    return TopologyPlan(mode="soft", level=names.network_layer_label(_lowest(job.nodes, pools)))
 
 
 def ranks_by_labels(request: JobRequest, pools: Sequence[PoolPlan]) -> bool:
@@ -182,8 +193,12 @@ def _layer(job: config.TrainingJob, pools: Sequence[PoolPlan]) -> int:
     named = _named_layer(job)
     if named is not None:
         return named
-    layers = topology_layers(pools)
-    return max(1, layers - smallest_tier(job.nodes, known_nodes(pools)) + 1)
+    return _lowest(job.nodes, pools)
+
+
+def _lowest(nodes: int, pools: Sequence[PoolPlan]) -> int:
+    """Return the lowest layer that holds so many nodes by the plan."""
+    return max(1, topology_layers(pools) - smallest_tier(nodes, known_nodes(pools)) + 1)
 
 
 def _named_layer(job: config.TrainingJob) -> int | None:

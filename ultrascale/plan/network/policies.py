@@ -16,7 +16,7 @@ from ultrascale.plan.network.subnets import primary_subnets
 def plan_network_policies(cluster: config.Cluster, scale: ScalePlan) -> NetworkPolicyPlan:
     """Return how far network policies reach in ``cluster``."""
     services = (job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob))
-    most = max((job.replicas for job in services), default=0)
+    most = max((job.most_replicas * job.nodes for job in services), default=0)
     of_jobs = scale.policies_of_jobs and most <= limits.PODS_OF_A_POLICY
     return NetworkPolicyPlan(
         enforced=scale.network_policies,
