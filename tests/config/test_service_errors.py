@@ -14,7 +14,8 @@ from ultrascale.config.services import ServiceJob
 def service(scheduling: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
     """Return a cluster file with one service."""
     parts = {} if scheduling is None else {"scheduling": scheduling}
-    return make_document(jobs={"chat": {"kind": "service", "pool": "train", **keys}}, **parts)
+    common = {"kind": "service", "pool": "train", "server": "vllm"}
+    return make_document(jobs={"chat": common | keys}, **parts)
 
 
 SHAPE = {"weights_gb": 16, "layers": 32, "heads": 32, "kv_heads": 8, "head_width": 128}
@@ -47,6 +48,16 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a target that no load meets": (
         service(autoscale=SCALED | {"target": 0}),
         "jobs.chat.autoscale.target: out of range, got 0; write more than 0",
+    ),
+    "a metric that this server does not have": (
+        service(autoscale=SCALED, server="other"),
+        "jobs.chat.autoscale.metric: a metric of vLLM, and the image is not known as vLLM's, got "
+        "waiting; use metric: cpu, or set server: vllm where the program has vLLM's metrics",
+    ),
+    "a part of a percent": (
+        service(autoscale={"metric": "cpu", "target": 70.5, "max": 4}, server="other"),
+        "jobs.chat.autoscale.target: no whole percent of CPU, got 70.5; "
+        "write a whole number, such as 70",
     ),
     "a queue of Volcano": (
         service(VOLCANO | {"queues": [{"name": "a"}]}, queue="a"),

@@ -36,5 +36,8 @@ APP_LABEL = "app"
 OPERATOR_PORT, METRICS_PORT, WEBHOOK_PORT = 9666, 6443, 9443
 """Ports: metrics for its own server, the API of metrics, and its webhooks."""
 
-# Source: https://github.com/kedacore/keda/blob/v2.20.2/apis/keda/v1alpha1/scaledobject_types.go
-API_VERSION = "keda.sh/v1alpha1"
+LONGEST_WINDOW_SECONDS = 3600
+"""Longest time for which an autoscaler of Kubernetes looks back.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
+"""

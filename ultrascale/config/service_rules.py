@@ -7,7 +7,7 @@ from ultrascale.config.job_rules import capacity_of, chosen_pools
 from ultrascale.config.models import unknown_model
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.services import Autoscale, ServiceJob
+from ultrascale.config.services import Autoscale, ServiceJob, server_of
 
 
 @rule
@@ -41,6 +41,23 @@ def replicas_are_said_once(job: ServiceJob) -> Mistakes:
 def most_replicas_are_not_fewer(autoscale: Autoscale) -> Mistakes:
     if autoscale.max < autoscale.min:
         yield refuse("max", f"less than min, which is {autoscale.min}", "write at least as much")
+
+
+@rule
+def metric_is_the_servers(job: ServiceJob) -> Mistakes:
+    """Refuse a metric that the program does not have: KEDA would read it in vain."""
+    said = job.autoscale
+    if said is None or said.metric == "cpu" or server_of(job) == "vllm":
+        return
+    wrong = "a metric of vLLM, and the image is not known as vLLM's"
+    todo = "use metric: cpu, or set server: vllm where the program has vLLM's metrics"
+    yield refuse("autoscale.metric", wrong, todo, got=said.metric)
+
+
+@rule
+def cpu_is_whole_percent(autoscale: Autoscale) -> Mistakes:
+    if autoscale.metric == "cpu" and autoscale.target != int(autoscale.target):
+        yield refuse("target", "no whole percent of CPU", "write a whole number, such as 70")
 
 
 @rule

@@ -32,7 +32,7 @@ def leader_worker_set(
         "kind": KIND,
         "metadata": workload_metadata(plan),
         "spec": {
-            "replicas": serving.replicas,
+            **replicas_of(serving),
             "rolloutStrategy": {
                 "type": "RollingUpdate",
                 "rollingUpdateConfiguration": {
@@ -80,3 +80,8 @@ def _templates(
 def of_leaders() -> dict[str, str]:
     """Return the label by which the pods that take requests are told from the others."""
     return {leaderworkerset.WORKER_LABEL: "0"}
+
+
+def replicas_of(serving: ServingPlan) -> dict[str, Json]:
+    """Return the number of replicas, which an autoscaler sets where they follow the load."""
+    return {"replicas": serving.replicas} if serving.autoscale is None else {}

@@ -9,6 +9,7 @@ from ultrascale.cluster_api.kinds import (
     DISRUPTION_BUDGET,
     HTTP_ROUTE,
     NETWORK_POLICY,
+    SCALED_OBJECT,
     SERVICE,
     Kind,
 )
@@ -163,7 +164,7 @@ def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
 
 # All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job
 # stays. Claims are not among them: they hold data.
-SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, HTTP_ROUTE)
+SENT = (*WORKLOADS, SERVICE, DISRUPTION_BUDGET, NETWORK_POLICY, HTTP_ROUTE, SCALED_OBJECT)
 
 _BY_NAME = {(kind.api_version, kind.kind): kind for kind in SENT}
 

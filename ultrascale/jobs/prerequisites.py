@@ -19,6 +19,7 @@ from ultrascale.cluster_api.kinds import (
     PRIORITY_CLASS,
     PYTORCH_JOB,
     QUEUE,
+    SCALED_OBJECT,
     SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
@@ -58,6 +59,10 @@ _INSTALLED_BY = {
     PYTORCH_JOB: (
         "Kubeflow's training operator is not installed; deploy the cluster file's stacks, of which "
         "HyperPod's chart brings it"
+    ),
+    SCALED_OBJECT: (
+        "KEDA is not installed; deploy the cluster file's stacks with the service in its jobs, or "
+        "with keda in serving.controllers"
     ),
 }
 _Check = Callable[[Cluster, JobManifests], Iterator[str]]

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from ultrascale.documents import Json
 from ultrascale.jobs.front_route import route_object
-from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders
+from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders, replicas_of
 from ultrascale.jobs.pod_template import metadata, pod_template
+from ultrascale.jobs.scaled_object import scaled_object
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan, ServingPlan
 
@@ -23,7 +24,10 @@ _NAMESPACE = "kubernetes.io/metadata.name"
 
 
 def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, Json]]:
-    """Yield the objects of a service, which are applied: what makes its pods comes last."""
+    """Yield the objects of a service, which are applied: what makes its pods comes last.
+
+    Only what sets the number of its replicas comes after it.
+    """
     yield {
         "apiVersion": "v1",
         "kind": "Service",
@@ -50,9 +54,12 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
         yield route_object(plan, serving, serving.front)
     if plan.controller == "leaderworkerset":
         container = _container(serving)
-        yield leader_worker_set(plan, serving, container, _spread(plan))
+        pods = leader_worker_set(plan, serving, container, _spread(plan))
     else:
-        yield _deployment(plan, serving)
+        pods = _deployment(plan, serving)
+    yield pods
+    if serving.autoscale is not None:
+        yield scaled_object(plan, serving, serving.autoscale, pods)
 
 
 def _deployment(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
@@ -61,7 +68,7 @@ def _deployment(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
         "kind": "Deployment",
         "metadata": metadata(plan),
         "spec": {
-            "replicas": serving.replicas,
+            **replicas_of(serving),
             "selector": {"matchLabels": _selector(plan)},
             "strategy": {
                 "type": "RollingUpdate",
@@ -154,6 +161,11 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
         names_of = {"key": _NAMESPACE, "operator": "In"}
         allowed: Json = [{**names_of, "values": list(serving.allow_from)}]
         yield {"namespaceSelector": {"matchExpressions": allowed}}
+    if serving.autoscale is not None and serving.autoscale.admits_reader:
+        yield {
+            "namespaceSelector": {"matchLabels": {_NAMESPACE: names.KEDA_NAMESPACE}},
+            "podSelector": {"matchLabels": {names.KEDA_APP_LABEL: names.KEDA_OPERATOR}},
+        }
     front = serving.front
     if front is not None and front.closed:
         yield {

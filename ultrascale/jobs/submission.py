@@ -1,11 +1,13 @@
 """Submission of a job's objects: all of them or none."""
 
-from ultrascale.cluster_api.kinds import SERVICE, Kind
+from ultrascale.cluster_api.kinds import SCALED_OBJECT, SERVICE, Kind
 from ultrascale.cluster_api.objects import Object, name
-from ultrascale.cluster_api.server import Cluster
+from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster
+from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
 from ultrascale.jobs.manifests import JobManifests, kind_of
+from ultrascale.plan.names import JOB_LABEL
 
 _Sent = tuple[Kind, Object]
 
@@ -45,6 +47,8 @@ def create(cluster: Cluster, job: JobManifests) -> None:
     """
     made: list[_Sent] = []
     updated: list[_Sent] = []
+    if job.kind == "service":
+        _stop_scaling(cluster, job)
     for kind, manifest in ((kind_of(each), each) for each in job.objects):
         path = kind.path(job.namespace, name(manifest))
         new = not _is_applied(job, kind) or cluster.find(path) is None
@@ -57,6 +61,15 @@ def create(cluster: Cluster, job: JobManifests) -> None:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise ClusterError(f"{job.name}: {error}", *lines) from error
+
+
+def _stop_scaling(cluster: Cluster, job: JobManifests) -> None:
+    """Delete the autoscaler of a service that has a fixed number of replicas by now."""
+    if any(kind_of(each) == SCALED_OBJECT for each in job.objects):
+        return
+    wanted = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+    for left in cluster.collection(SCALED_OBJECT, job.namespace, wanted):
+        cluster.delete(SCALED_OBJECT, job.namespace, left)
 
 
 def _rehearse(cluster: Cluster, job: JobManifests) -> None:
@@ -75,8 +88,41 @@ def _write(
     cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, *, dry_run: bool = False
 ) -> Object:
     if _is_applied(job, kind):
+        manifest = _with_replicas(cluster, job, kind, manifest)
         return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
     return cluster.create(kind, job.namespace, manifest, dry_run=dry_run)
+
+
+def _with_replicas(cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object) -> Object:
+    """Return the manifest with the replicas to begin with, where an autoscaler sets them.
+
+    A service that is there keeps those it has. As long as they are of our own last writing, a
+    manifest without them would set them to 1.
+
+    Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership
+    """
+    scaled = [each for each in job.objects if kind_of(each) == SCALED_OBJECT]
+    target = next(
+        (each for each in scaled if text(each, "spec", "scaleTargetRef", "kind") == kind.kind), None
+    )
+    if target is None:
+        return manifest
+    existing = cluster.find(kind.path(job.namespace, name(manifest)))
+    if existing is None:
+        replicas = number(target, "spec", "minReplicaCount")
+    elif _owns_replicas(existing):
+        replicas = number(existing, "spec", "replicas", default=1)
+    else:
+        return manifest
+    return {**manifest, "spec": {**mapping(manifest, "spec"), "replicas": replicas}}
+
+
+def _owns_replicas(existing: Object) -> bool:
+    return any(
+        text(entry, "manager") == FIELD_MANAGER
+        and "f:replicas" in mapping(entry, "fieldsV1", "f:spec")
+        for entry in objects(existing, "metadata", "managedFields")
+    )
 
 
 def _is_applied(job: JobManifests, kind: Kind) -> bool:

@@ -27,6 +27,7 @@ _CNI = "vpc-cni"
 # Nodes join a cluster that has these, or never become Ready.
 _NODE_ADDONS = (_CNI, "kube-proxy", "eks-pod-identity-agent")
 _WORKLOAD_ADDONS = ("coredns", "aws-ebs-csi-driver", "eks-node-monitoring-agent")
+_METRICS_ADDON = "metrics-server"
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
@@ -159,6 +160,10 @@ def workload_addons(
             "node": {"tolerateAllTaints": True},
         },
         "eks-node-monitoring-agent": _node_monitoring_agent(pools),
+        _METRICS_ADDON: {
+            "nodeSelector": _SYSTEM_NODES,
+            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+        },
     }
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
 
@@ -275,7 +280,15 @@ def _workload_names(cluster: config.Cluster) -> list[str]:
     lustre = [_LUSTRE_ADDON] if cluster.storage.lustre else []
     buckets = [_MOUNTPOINT_ADDON] if mounts_buckets(cluster) else []
     certificates = [addons.CERT_MANAGER] if cluster.hyperpod.training_operator else []
-    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets, *certificates]
+    metrics = [_METRICS_ADDON] if _reads_cpu(cluster) else []
+    return [*_not_built_in(cluster, _WORKLOAD_ADDONS), *lustre, *buckets, *metrics, *certificates]
+
+
+def _reads_cpu(cluster: config.Cluster) -> bool:
+    """Return whether the replicas of a service follow its use of CPU."""
+    services = (job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob))
+    scaled = (service.autoscale for service in services if service.autoscale is not None)
+    return any(each.metric == "cpu" for each in scaled)
 
 
 def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:

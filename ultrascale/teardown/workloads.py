@@ -12,6 +12,7 @@ from ultrascale.cluster_api.kinds import (
     DEPLOYMENT,
     NODE_CLAIM,
     NODE_POOL,
+    SCALED_OBJECT,
     SERVICE,
     VOLUME,
     Kind,
@@ -72,15 +73,17 @@ def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
 def jobs(
     cluster: Cluster, plan: ClusterPlan
 ) -> tuple[tuple[ObjectTarget, ...], tuple[ObjectTarget, ...]]:
-    """Return the CronJobs and the jobs in the namespaces of a cluster.
+    """Return what starts or scales jobs, and the jobs, in the namespaces of a cluster.
 
     Pods get SIGTERM and their grace period, for a last checkpoint.
     """
     namespaces = [namespace.name for namespace in (*plan.namespaces, *plan.team_namespaces)]
+    # KEDA runs on, and takes its finalizer off; later nobody would.
     schedules = tuple(
-        ObjectTarget(cluster=cluster, kind=CRON_JOB, found=workload)
+        ObjectTarget(cluster=cluster, kind=kind, found=workload)
         for namespace in namespaces
-        for workload in cluster.collection(CRON_JOB, namespace, {})
+        for kind in (CRON_JOB, SCALED_OBJECT)
+        for workload in cluster.collection(kind, namespace, {})
     )
     running = tuple(
         ObjectTarget(cluster=cluster, kind=kind, found=workload, note=label(workload, JOB_LABEL))

@@ -9,6 +9,7 @@ from ultrascale.catalog import jobset, kubeflow, training_operator, volcano
 from ultrascale.documents import JsonObject
 from ultrascale.plan import capacity
 from ultrascale.plan.jobs import (
+    autoscale,
     checkpoints,
     claims,
     command,
@@ -136,6 +137,7 @@ def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mi
     yield from mistakes.resources_fit(job, share, pools)
     yield from mistakes.efa_is_used(job, share)
     yield from served.mistakes_of(request, share, pools)
+    yield from autoscale.mistakes_of(request, share, pools)
     yield from scratch.mistakes_of(request, pools)
     yield from gate.mistakes_of(request, pools)
     if "nodes" not in wrong:

@@ -7,13 +7,14 @@ from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
 from ultrascale.plan.front import plan_route
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
+from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.jobs.vllm import options_of
-from ultrascale.plan.model import AutoscalePlan, JobPlan, PoolPlan, RolePlan, ServingPlan
+from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, ServingPlan
 from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
@@ -25,9 +26,6 @@ def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.
     """Yield what is wrong with a service wherever its nodes are."""
     yield from replicas.mistakes_of(request, job)
     yield from vllm_rules.mistakes_of(job)
-    if job.autoscale is not None:
-        wrong = "replicas that follow the load, which are not rendered yet"
-        yield config.refuse("autoscale", wrong, "write replicas", got="")
 
 
 def mistakes_on(
@@ -54,12 +52,13 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     share = nodes.node_share(job, pools)
     controller = controller_of(job)
     model = served.plan_served_model(request, job, share, pools)
+    startup = served.startup_seconds(job, model)
     serving = ServingPlan(
         replicas=job.least_replicas,
         nodes=job.nodes,
         port=job.port,
         health_path=_health_path(job),
-        startup_seconds=served.startup_seconds(job, model),
+        startup_seconds=startup,
         drain_seconds=drain.forget_seconds(job),
         drain=drain.hook_of(job),
         max_unavailable=drain.max_unavailable(job, pools),
@@ -68,7 +67,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         allow_from=job.allow_from if request.policies_of_jobs else (),
         measured_from=_measured_from(request, job),
         server=config.server_of(job),
-        autoscale=_autoscale(job),
+        autoscale=plan_autoscale(request, job, startup_seconds=startup),
         front=plan_route(request.cluster, job, closed=request.policies_of_jobs),
         model=model,
     )
@@ -102,12 +101,6 @@ def _measured_from(request: JobRequest, job: config.ServiceJob) -> tuple[str, ..
     if not request.policies_of_jobs or config.server_of(job) != "vllm":
         return ()
     return control_plane_ranges(request.cluster.network)
-
-
-def _autoscale(job: config.ServiceJob) -> AutoscalePlan | None:
-    if (said := job.autoscale) is None:
-        return None
-    return AutoscalePlan(metric=said.metric, target=said.target, least=said.min, most=said.max)
 
 
 def _health_path(job: config.ServiceJob) -> str | None:

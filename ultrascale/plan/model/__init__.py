@@ -189,6 +189,7 @@ from ultrascale.plan.model.services import (
     NodePart,
     ServiceDemandPlan,
     ServingPlan,
+    TriggerPlan,
 )
 from ultrascale.plan.model.serving import KedaPlan, LeaderWorkerSetPlan, ServingControllersPlan
 from ultrascale.plan.model.spend import SpendNeeds, SpendPart, SpendStep
@@ -381,6 +382,7 @@ __all__ = [
     "TolerationPlan",
     "Topology",
     "TopologyLevelsPlan",
+    "TriggerPlan",
     "Verdict",
     "VolcanoPlan",
     "VolcanoScale",

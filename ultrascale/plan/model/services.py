@@ -8,6 +8,19 @@ from ultrascale.plan.model.models import ServedModelPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerPlan:
+    """A measure of load, and what a replica is to have of it.
+
+    Attributes:
+        series: Metric of the pods, which is summed over them; None: the use of CPU.
+        target: Amount for each replica; of CPU, percent of what its pods ask for.
+    """
+
+    series: str | None
+    target: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalePlan:
     """Replicas that follow the load.
 
@@ -16,12 +29,18 @@ class AutoscalePlan:
         target: Requests for each replica; with `cpu` percent of the CPU that its pods ask for.
         least: Fewest replicas.
         most: Most replicas.
+        triggers: Measures, of which the one that asks for most replicas decides.
+        lull_seconds: Time for which fewer replicas must be enough before one goes.
+        admits_reader: Whether a policy must let KEDA reach the pods.
     """
 
     metric: Literal["waiting", "running", "cpu"]
     target: float
     least: int
     most: int
+    triggers: tuple[TriggerPlan, ...]
+    lull_seconds: int
+    admits_reader: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,240 @@
+"""Replicas that follow the load: what KEDA is told, and what it then does."""
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.support.autoscaler import SYNC_SECONDS, Autoscaler
+from tests.support.folders import ROOT
+from tests.support.jobs import job_cluster, objects, prepared, refusals
+from tests.support.pools import pool_document
+from ultrascale.jobs.manifests import JobManifests
+
+VLLM = "docker.io/vllm/vllm-openai:v0.33.0"
+IDLE, BUSY = (
+    (ROOT / f"tests/data/vllm/metrics-{load}.txt").read_text() for load in ("idle", "busy")
+)
+LULL = 600
+GROWING = pool_document(instance_types=["p5.48xlarge"], provisioner="karpenter", nodes={"max": 8})
+FIXED = pool_document(instance_types=["p5.48xlarge"], nodes={"static": 2})
+
+
+def service(*args: str, **autoscale: Any) -> dict[str, Any]:
+    return {
+        "kind": "service",
+        "image": VLLM,
+        "pool": "train",
+        "resources": {"gpu": 8},
+        "args": ["some/model", *args],
+        "port": 8000,
+        "startup_seconds": LULL,
+        "autoscale": {"metric": "waiting", "target": 5, "max": 6} | autoscale,
+    }
+
+
+def sent(job: dict[str, Any], pool: dict[str, Any] = GROWING) -> JobManifests:
+    return prepared(job_cluster(pool, scheduling=None), job | {"name": "chat"})
+
+
+def spec(*args: str, **autoscale: Any) -> dict[str, Any]:
+    (found,) = objects(sent(service(*args, **autoscale)), "ScaledObject")
+    return found["spec"]
+
+
+def of_load(*, waiting: float = 0, running: float = 0, cache: float = 0) -> str:
+    """Return what a real vLLM answered, with other numbers."""
+    text = IDLE
+    for name, value in {
+        "num_requests_waiting": waiting,
+        "num_requests_running": running,
+        "kv_cache_usage_perc": cache,
+    }.items():
+        text, found = re.subn(rf"^(vllm:{name}{{[^}}]*}}) .*$", rf"\g<1> {value}", text, flags=re.M)
+        assert found == 1
+    return text
+
+
+def test_keda_sums_the_requests_that_wait_over_the_ready_pods() -> None:
+    """The autoscaler divides by the replicas: an average would be divided twice."""
+    first = spec()["triggers"][0]
+
+    assert first == {
+        "type": "metrics-api",
+        "metricType": "AverageValue",
+        "metadata": {
+            "url": "http://chat.training.svc:8000/metrics",
+            "format": "prometheus",
+            "valueLocation": "vllm:num_requests_waiting",
+            "aggregateFromKubeServiceEndpoints": "true",
+            "aggregationType": "sum",
+            "targetValue": "5",
+        },
+    }
+
+
+def test_the_port_that_keda_asks_is_that_of_the_pods() -> None:
+    """It takes the pods' addresses from the Service, and the port from the URL."""
+    found = sent(service())
+    (deployment,) = objects(found, "Deployment")
+    (scaled,) = objects(found, "ScaledObject")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+    for trigger in scaled["spec"]["triggers"]:
+        assert f":{container['ports'][0]['containerPort']}/" in trigger["metadata"]["url"]
+
+
+def test_the_number_of_replicas_is_the_autoscalers() -> None:
+    (deployment,) = objects(sent(service()), "Deployment")
+    target = spec()["scaleTargetRef"]
+
+    assert "replicas" not in deployment["spec"]
+    assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+
+
+def test_only_keda_reaches_a_service_of_a_closed_namespace() -> None:
+    (policy,) = objects(sent(service()), "NetworkPolicy")
+    peers = [peer for rule in policy["spec"]["ingress"] for peer in rule["from"]]
+
+    assert {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "keda"}},
+        "podSelector": {"matchLabels": {"app": "keda-operator"}},
+    } in peers
+
+
+def test_use_of_cpu_is_read_of_the_program_alone() -> None:
+    found = spec(metric="cpu", target=70)
+
+    assert found["triggers"] == [
+        {
+            "type": "cpu",
+            "metricType": "Utilization",
+            "metadata": {"value": "70", "containerName": "main"},
+        }
+    ]
+    # KEDA refuses one beside a trigger that it does not read itself.
+    assert "fallback" not in found
+
+
+# --- decisions -----------------------------------------------------------------------------------
+
+
+def decisions(autoscaler: Autoscaler, pods: list[str | None], seconds: int) -> list[int]:
+    return [autoscaler.sync(pods) for _ in range(seconds // SYNC_SECONDS)]
+
+
+def test_replicas_come_at_once_while_requests_wait() -> None:
+    """20 wait at the only replica, as recorded: at a target of 5 each, 4 replicas."""
+    found = Autoscaler(spec(), replicas=1)
+
+    assert decisions(found, [BUSY], 15) == [4]
+    # Three of them still load the model: nothing more comes for the same requests.
+    assert set(decisions(found, [BUSY], LULL)) == {4}
+
+
+def test_no_more_replicas_come_than_the_file_allows() -> None:
+    found = Autoscaler(spec(max=3), replicas=1)
+
+    assert decisions(found, [BUSY], 300)[-1] == 3
+
+
+def test_replicas_go_one_by_one_and_only_after_a_long_lull() -> None:
+    found = Autoscaler(spec(), replicas=1)
+    decisions(found, [BUSY], 60)
+    lull = decisions(found, [IDLE] * 4, LULL - 60)
+    after = decisions(found, [IDLE] * 4, 600)
+
+    assert set(lull) == {4}
+    assert after[-1] == 1
+    assert all(before - later in (0, 1) for before, later in pairwise(after))
+
+
+def test_replicas_that_are_full_stay_although_nothing_waits() -> None:
+    """Or they would go, requests would wait again, and a model be loaded anew."""
+    found = Autoscaler(spec(), replicas=4)
+    full = of_load(running=40, cache=0.72)
+
+    assert set(decisions(found, [full] * 4, 3600)) == {4}
+
+
+def test_replicas_with_full_batches_stay_where_the_command_limits_them() -> None:
+    found = Autoscaler(spec("--max-num-seqs", "64"), replicas=4)
+    full = of_load(running=45, cache=0.2)
+
+    assert set(decisions(found, [full] * 4, 3600)) == {4}
+
+
+def test_a_pod_that_does_not_answer_takes_nobodys_replica_away_at_once() -> None:
+    found = Autoscaler(spec(), replicas=4)
+    loaded = of_load(waiting=5, cache=0.7)
+    decisions(found, [loaded] * 4, 300)
+
+    assert set(decisions(found, [loaded, loaded, loaded, None], 240)) == {4}
+
+
+def test_replicas_stay_where_no_metrics_can_be_read() -> None:
+    found = Autoscaler(spec(min=2), replicas=5)
+
+    assert set(decisions(found, [None] * 5, 3600)) == {5}
+    assert set(decisions(Autoscaler(spec(min=2), replicas=1), [None], 300)) == {2}
+
+
+def test_running_requests_alone_decide_where_the_file_says_so() -> None:
+    found = spec(metric="running", target=2)
+
+    assert [each["metadata"]["valueLocation"] for each in found["triggers"]] == [
+        "vllm:num_requests_running"
+    ]
+    # 4 run, as recorded.
+    assert decisions(Autoscaler(found, replicas=1), [BUSY], 15) == [2]
+
+
+def test_the_metrics_that_keda_reads_are_those_of_a_real_server() -> None:
+    for trigger in spec("--max-num-seqs", "64")["triggers"]:
+        name = trigger["metadata"]["valueLocation"]
+        assert len(re.findall(rf"^{name}{{", BUSY, re.M)) == 1
+
+
+# --- mistakes ------------------------------------------------------------------------------------
+
+WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "more than the pool holds": (
+        service(max=9),
+        GROWING,
+        "job: autoscale.max: more replicas than the nodes that its pools may grow to hold, which "
+        "is 8, got 9; write at most that, or give its pools more nodes",
+    ),
+    "more than there are": (
+        service(max=3),
+        FIXED,
+        "job: autoscale.max: more replicas than the nodes of its pools hold, which is 2, got 3; "
+        "write at most that, or give its pools more nodes",
+    ),
+    "a server that counts nothing": (
+        service("--disable-log-stats"),
+        GROWING,
+        "job: autoscale.metric: a metric that vLLM does not have with --disable-log-stats, got "
+        "waiting; leave out that option",
+    ),
+    "several engines in a replica": (
+        service("--data-parallel-size", "4", "--tensor-parallel-size", "2"),
+        GROWING,
+        "job: autoscale.metric: a metric of each of the 4 engines of a replica, of which KEDA "
+        "reads the first alone, got waiting; leave out --data-parallel-size, for more replicas; or "
+        "use metric: cpu, or write replicas",
+    ),
+    "more running than ever run": (
+        service("--max-num-seqs", "64", metric="running", target=100),
+        GROWING,
+        "job: autoscale.target: more than a replica ever runs, which --max-num-seqs limits to 64, "
+        "got 100; write less",
+    ),
+}
+
+
+@pytest.mark.parametrize(("job", "pool", "line"), WRONG.values(), ids=list(WRONG))
+def test_replicas_that_could_not_follow_the_load_are_refused(
+    job: dict[str, Any], pool: dict[str, Any], line: str
+) -> None:
+    assert refusals(job_cluster(pool, scheduling=None), job | {"name": "chat"}) == [line]

@@ -1,0 +1,104 @@
+"""Replicas that follow the load: the metrics that KEDA reads, and how fast replicas go.
+
+Sources:
+    https://github.com/kedacore/keda/blob/v2.20.2/pkg/scalers/metrics_api_scaler.go
+    https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ultrascale import config
+from ultrascale.catalog import keda, vllm
+from ultrascale.plan import capacity
+from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.vllm import options_of
+from ultrascale.plan.model import AutoscalePlan, PoolPlan, TriggerPlan
+
+# Nothing waits once there are replicas enough: this use of the others' KV cache, or of the places
+# in their batches, keeps them, or they would go and come back.
+_HELD_CACHE, _HELD_PLACES = 0.8, 0.7
+# A replica that took long to start is not given up after a short lull.
+_SHORTEST_LULL = 300
+
+
+def mistakes_of(
+    request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
+) -> Iterator[config.Mistake]:
+    """Yield why replicas cannot follow the load as the service says."""
+    job = request.job
+    if not isinstance(job, config.ServiceJob) or job.autoscale is None:
+        return
+    if job.autoscale.metric != "cpu":
+        yield from _of_metrics(job, job.autoscale)
+    fixed = not any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
+    if share.accelerators:
+        held = nodes.most_pods(pools, share)
+        if job.autoscale.max * job.nodes > held:
+            replicas = held // job.nodes
+            there = "nodes of its pools" if fixed else "nodes that its pools may grow to"
+            wrong = f"more replicas than the {there} hold, which is {replicas}"
+            todo = "write at most that, or give its pools more nodes"
+            yield config.refuse("autoscale.max", wrong, todo, got=str(job.autoscale.max))
+
+
+def _of_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[config.Mistake]:
+    """Yield options of vLLM by which its metrics are not there, or say something else."""
+    options = options_of(job)
+    todo = "use metric: cpu, or write replicas"
+    if options.disable_log_stats:
+        wrong = "a metric that vLLM does not have with --disable-log-stats"
+        yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
+    if options.ssl_keyfile is not None:
+        wrong = "a metric that is read by plain HTTP, and --ssl-keyfile serves TLS alone"
+        yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
+    if options.data_parallel > 1:
+        wrong = (
+            f"a metric of each of the {options.data_parallel} engines of a replica, of which KEDA "
+            "reads the first alone"
+        )
+        instead = f"leave out --data-parallel-size, for more replicas; or {todo}"
+        yield config.refuse("autoscale.metric", wrong, instead, got=said.metric)
+    most = options.max_num_seqs
+    if said.metric == "running" and most is not None and said.target > most:
+        wrong = f"more than a replica ever runs, which --max-num-seqs limits to {most}"
+        yield config.refuse("autoscale.target", wrong, "write less", got=f"{said.target:g}")
+
+
+def plan_autoscale(
+    request: JobRequest, job: config.ServiceJob, *, startup_seconds: int
+) -> AutoscalePlan | None:
+    """Return how the replicas of a service follow the load; None where they do not.
+
+    Args:
+        request: The service, where it is to run.
+        job: Its template.
+        startup_seconds: Time that a replica may take to start.
+    """
+    said = job.autoscale
+    if said is None:
+        return None
+    lull = min(max(startup_seconds, _SHORTEST_LULL), keda.LONGEST_WINDOW_SECONDS)
+    return AutoscalePlan(
+        metric=said.metric,
+        target=said.target,
+        least=said.min,
+        most=said.max,
+        triggers=tuple(_triggers(job, said)),
+        lull_seconds=lull,
+        admits_reader=request.policies_of_jobs and said.metric != "cpu",
+    )
+
+
+def _triggers(job: config.ServiceJob, said: config.Autoscale) -> Iterator[TriggerPlan]:
+    if said.metric == "cpu":
+        yield TriggerPlan(series=None, target=said.target)
+    elif said.metric == "running":
+        yield TriggerPlan(series=vllm.RUNNING, target=said.target)
+    else:
+        yield TriggerPlan(series=vllm.WAITING, target=said.target)
+        yield TriggerPlan(series=vllm.KV_CACHE_USAGE, target=_HELD_CACHE)
+        most = options_of(job).max_num_seqs
+        if most is not None:
+            yield TriggerPlan(series=vllm.RUNNING, target=round(most * _HELD_PLACES, 3))
