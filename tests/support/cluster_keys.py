@@ -39,6 +39,7 @@ OTHER_VALUES: dict[Keys, object] = {
     ("queues", 0, "prefer"): ["burst"],
     ("chat-large", "replicas"): 2,
     ("chat", "health_path"): "/ready",
+    ("autoscale", "min"): 3,
     ("notebook", "idle_hours"): 8,
     ("pretrain", "nodes"): 4,
     ("finetune", "nodes"): 2,
