@@ -15,7 +15,13 @@ from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, job_cluster, 
 from tests.support.pools import as_text, loads_own, pool_document
 from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
-from ultrascale.cluster_api.kinds import HTTP_ROUTE, HYPERPOD_JOB, LEADER_WORKER_SET, LOCAL_QUEUE
+from ultrascale.cluster_api.kinds import (
+    HTTP_ROUTE,
+    HYPERPOD_JOB,
+    LEADER_WORKER_SET,
+    LOCAL_QUEUE,
+    SCALED_OBJECT,
+)
 from ultrascale.cluster_api.objects import name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
@@ -43,6 +49,7 @@ def hyperpod(*, operated: bool = False) -> Document:
 FIXED = pool_document(nodes={"static": 2})
 GOVERNED = JOB | {"pool": "hyperpod", "team": "production", "priority": "critical"}
 GROUPS: Document = {"controllers": ["leader-worker-set"]}
+SCALING: Document = {"controllers": ["keda"]}
 # By what is sent: the cluster, the job, and the kinds of its objects.
 SENT: dict[str, tuple[Document, Document, set[str]]] = {
     "Volcano Job": (job_cluster(), JOB, {"Job"}),
@@ -57,6 +64,11 @@ SENT: dict[str, tuple[Document, Document, set[str]]] = {
         job_cluster(serving={"front": {"exposure": "cluster"}}),
         SERVICE | {"model_names": ["chat"]},
         {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HTTPRoute"},
+    ),
+    "service that follows its load": (
+        job_cluster(serving=SCALING),
+        SERVICE | {"autoscale": {"metric": "cpu", "target": 70, "max": 2}},
+        {"Deployment", "Service", "PodDisruptionBudget", "ScaledObject"},
     ),
     "service of several nodes": (
         job_cluster(serving=GROUPS),
@@ -110,6 +122,8 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     stub.groups -= gone
     if any(each["kind"] == "HTTPRoute" for each in job.objects):
         stub.groups.add(HTTP_ROUTE.group_path)
+    if cluster.get("serving") == SCALING:
+        stub.groups.add(SCALED_OBJECT.group_path)
     if cluster.get("serving") == GROUPS:
         stub.groups.add(LEADER_WORKER_SET.group_path)
     if "hyperpod" in cluster:
