@@ -295,17 +295,16 @@ def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPl
             todo = f"ask for at most {most}, or raise nodes in pool {where}"
             wrong = f"more than the {most} nodes of {where}"
             yield config.refuse("nodes", wrong, todo, got=str(job.nodes))
-    if isinstance(job, config.ServiceJob) and share.accelerators:
+    if isinstance(job, config.ServiceJob) and share.accelerators and job.autoscale is None:
         most = most_pods(pools, share)
-        if job.most_replicas * job.nodes > most:
+        if job.replicas * job.nodes > most:
             wrong = (
                 f"more than the {most} pods of {share.accelerators} accelerators that fit {where}"
             )
             fitting = most // job.nodes
             todo = f"ask for at most {fitting}" if fitting else f"write nodes: {most} or less"
-            key = "replicas" if job.autoscale is None else "autoscale.max"
             todo += f", or raise nodes in pool {where}"
-            yield config.refuse(key, wrong, todo, got=str(job.most_replicas))
+            yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
 
 
 def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
