@@ -200,6 +200,10 @@ class ManifestApplier(Construct):
         """
         self._access.node.add_dependency(*constructs)
 
+    def before_next(self, construct: IConstruct) -> None:
+        """Apply nothing more before ``construct`` is there."""
+        self._last = (*self._last, construct)
+
     def before(self, construct: IConstruct) -> None:
         """Define ``construct`` after everything applied so far, and delete it before that."""
         construct.node.add_dependency(*self._last)

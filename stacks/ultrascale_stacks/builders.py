@@ -187,7 +187,14 @@ def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Sta
         case "serving-front":
             from ultrascale_stacks.front import FrontStack
 
-            return FrontStack(app, name, plan=plan, cluster=cluster.context, charts=charts.front)
+            return FrontStack(
+                app,
+                name,
+                plan=plan,
+                network=cluster.network,
+                cluster=cluster.context,
+                charts=charts.front,
+            )
         case "karpenter":
             return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
         case "node-pools":

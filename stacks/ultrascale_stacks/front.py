@@ -1,14 +1,21 @@
-"""The front: Envoy Gateway, and the Gateway of all models."""
+"""The front: Envoy Gateway, the Gateway of all models, and the load balancer before it."""
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
+from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.model import ClusterPlan, FrontPlan, LoadBalancerPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.front import gateway_values
+from ultrascale_constructs.load_balancer import (
+    FrontLoadBalancer,
+    controller_role,
+    controller_values,
+    target_group_binding,
+)
+from ultrascale_constructs.network import Network
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart
 from ultrascale_stacks.deployment import stack_properties
@@ -27,6 +34,7 @@ class FrontStack(Stack):
         id: str,
         *,
         plan: ClusterPlan,
+        network: Network,
         cluster: ClusterContext,
         charts: Sequence[PlatformChart],
     ) -> None:
@@ -36,6 +44,7 @@ class FrontStack(Stack):
             scope: Parent.
             id: Name of the stack.
             plan: The cluster.
+            network: Its VPC.
             cluster: The same, as its constructs refer to it.
             charts: The Gateway and what hangs on it.
         """
@@ -55,3 +64,56 @@ class FrontStack(Stack):
         )
         for chart in charts:
             manifests.apply(chart.name, chart.manifests, retain=chart.retained)
+        if front.load_balancer is not None:
+            self._bind(front, front.load_balancer, network, cluster, manifests)
+
+    def _bind(
+        self,
+        front: FrontPlan,
+        plan: LoadBalancerPlan,
+        network: Network,
+        cluster: ClusterContext,
+        manifests: ManifestApplier,
+    ) -> None:
+        balancer = FrontLoadBalancer(
+            self,
+            "LoadBalancer",
+            front=front,
+            plan=plan,
+            cluster=cluster,
+            subnet_ids=network.ids_of(plan.subnets),
+        )
+        vpc_id, targets = cluster.vpc.vpc_id, balancer.target_group_arn
+        if plan.controller is not None:
+            role = controller_role(
+                self,
+                "ControllerRole",
+                plan=plan.controller,
+                cluster_name=cluster.name,
+                target_group_arn=targets,
+            )
+            # A pod that is older than its association has no credentials.
+            manifests.before_next(role)
+            manifests.install_chart(
+                "LoadBalancerController",
+                repository=plan.controller.chart,
+                version=plan.controller.version,
+                namespace=names.SYSTEM_NAMESPACE,
+                values=controller_values(
+                    plan.controller,
+                    cluster_name=cluster.name,
+                    region=Stack.of(self).region,
+                    vpc_id=vpc_id,
+                ),
+                retain=False,
+                # Its webhook judges the binding, and as the stack goes it gives the targets back.
+                wait=True,
+            )
+        manifests.apply(
+            "Targets",
+            [target_group_binding(plan, target_group_arn=targets, vpc_id=vpc_id)],
+            retain=False,
+        )
+        CfnOutput(
+            self, "Url", value=balancer.url, description="Base URL of clients of OpenAI's API"
+        )

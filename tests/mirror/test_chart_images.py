@@ -21,6 +21,7 @@ from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_constructs.front import gateway_values
 from ultrascale_constructs.karpenter import controller_values
+from ultrascale_constructs.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.queueing import jobset_values, kueue_values
 
 CHARTS = os.environ.get("ULTRASCALE_CHARTS")
@@ -32,6 +33,7 @@ LOCATIONS = {
     "kueue": kueue.CHART,
     "jobset": jobset.CHART,
     "gateway-helm": envoy_gateway.CHART,
+    "aws-load-balancer-controller": load_balancer_controller.CHART,
 }
 
 
@@ -43,18 +45,23 @@ def values() -> Mapping[str, Mapping[str, object]]:
         karpenter={"version": karpenter.NEWEST_VERSION},
         scheduling={"queueing": "kueue"},
         images={"mirror": MIRROR},
-        serving={"front": {"exposure": "cluster"}},
+        serving={"front": {}},
     )
     plan = assemble(cluster)
     assert plan.karpenter is not None
     assert plan.kueue is not None
     assert plan.front is not None
+    assert plan.front.load_balancer is not None
+    assert plan.front.load_balancer.controller is not None
     return {
         "karpenter": controller_values(plan.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
         "kueue": kueue_values(plan.kueue),
         "jobset": jobset_values(plan.kueue),
         "gateway-helm": gateway_values(plan.front),
+        "aws-load-balancer-controller": load_balancer_values(
+            plan.front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"
+        ),
     }
 
 

@@ -1,16 +1,19 @@
 """Order and values by which Helm brings the front into the cluster."""
 
 import json
+from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
+import yaml
 from aws_cdk.assertions import Template
 
 from tests.support.construct_stacks import context_in, logical_id, resources
-from tests.support.pools import make_document
+from tests.support.crd_schemas import CrdSet
+from tests.support.folders import ROOT
+from tests.support.pools import SYSTEM_POOL, make_document, pool_document
 from tests.support.queued_pools import planned
-from ultrascale.plan import ClusterPlan
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.front import FrontStack
@@ -20,13 +23,15 @@ CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"
 
 
-@pytest.fixture(scope="module")
-def plan() -> ClusterPlan:
-    return planned(make_document(serving={"front": {"exposure": "cluster"}}))
+CERTIFICATE = "arn:aws:acm:us-west-2:111122223333:certificate/11111111-2222-4333-8444-555555555501"
 
 
-@pytest.fixture(scope="module")
-def stack(plan: ClusterPlan) -> Template:
+@cache
+def template(front: str, *, auto_mode: bool = False) -> Template:
+    """Return the stack of a front, which is given as YAML."""
+    pools = [SYSTEM_POOL, pool_document(provisioner="auto-mode")] if auto_mode else None
+    changes = {} if pools is None else {"pools": pools}
+    plan = planned(make_document(serving={"front": yaml.safe_load(front)}, **changes))
     app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "research-network", plan=plan).network
     return Template.from_stack(
@@ -34,15 +39,26 @@ def stack(plan: ClusterPlan) -> Template:
             app,
             "research-front",
             plan=plan,
+            network=network,
             cluster=context_in(network),
             charts=define_charts(plan).front,
         )
     )
 
 
+@pytest.fixture
+def stack() -> Template:
+    return template("{exposure: cluster}")
+
+
 def values(stack: Template) -> dict[str, Any]:
     (chart,) = resources(stack, CHARTS)
     return json.loads(chart["Properties"]["Values"])
+
+
+def one(stack: Template, kind: str) -> dict[str, Any]:
+    (found,) = resources(stack, kind)
+    return found["Properties"]
 
 
 def test_the_gateway_comes_after_its_controller_and_goes_before_it(stack: Template) -> None:
@@ -72,3 +88,106 @@ def test_the_controller_runs_twice_on_system_nodes(stack: Template) -> None:
     for pod in (found["deployment"]["pod"], found["certgen"]["job"]):
         assert pod["nodeSelector"] == {"ultrascale.dev/role": "system"}
         assert pod["tolerations"] == [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+
+
+# --- the load balancer ---------------------------------------------------------------------------
+
+
+def test_pods_of_the_cluster_alone_reach_a_front_without_a_load_balancer(stack: Template) -> None:
+    assert not resources(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
+
+
+def test_the_load_balancer_is_internal_unless_the_file_says_otherwise() -> None:
+    stack = template("{}")
+    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
+    assert balancer["Scheme"] == "internal"
+    assert len(balancer["Subnets"]) == 3
+    assert one(stack, "AWS::ElasticLoadBalancingV2::Listener")["Protocol"] == "HTTP"
+    (rule,) = one(stack, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
+    assert (rule["CidrIp"], rule["FromPort"]) == ("10.0.0.0/16", 80)
+
+
+def test_the_internet_comes_by_tls_and_from_the_ranges_of_the_file() -> None:
+    stack = template(
+        f"{{exposure: internet, certificate: '{CERTIFICATE}', api_keys: keys, "
+        "allowed_cidrs: [192.0.2.0/24]}"
+    )
+    listener = one(stack, "AWS::ElasticLoadBalancingV2::Listener")
+    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
+    assert (listener["Protocol"], listener["Port"]) == ("HTTPS", 443)
+    assert listener["Certificates"] == [{"CertificateArn": CERTIFICATE}]
+    assert listener["SslPolicy"].startswith("ELBSecurityPolicy-TLS13")
+    assert balancer["Scheme"] == "internet-facing"
+    (rule,) = one(stack, "AWS::EC2::SecurityGroup")["SecurityGroupIngress"]
+    assert (rule["CidrIp"], rule["FromPort"]) == ("192.0.2.0/24", 443)
+
+
+def test_an_answer_of_an_hour_passes_and_a_proxy_that_goes_ends_its_own() -> None:
+    stack = template("{}")
+    balancer = one(stack, "AWS::ElasticLoadBalancingV2::LoadBalancer")
+    targets = one(stack, "AWS::ElasticLoadBalancingV2::TargetGroup")
+    attributes = {each["Key"]: each["Value"] for each in balancer["LoadBalancerAttributes"]}
+    drains = {each["Key"]: each["Value"] for each in targets["TargetGroupAttributes"]}
+    assert attributes["idle_timeout.timeout_seconds"] == "3600"
+    assert drains["deregistration_delay.timeout_seconds"] == "1800"
+    assert targets["HealthCheckPath"] == "/healthz"
+
+
+def test_the_controller_changes_the_targets_of_the_front_and_nothing_else() -> None:
+    stack = template("{}")
+    (role,) = (
+        body["Properties"]
+        for body in resources(stack, "AWS::IAM::Role")
+        if "pods.eks.amazonaws.com" in json.dumps(body)
+    )
+    (policy,) = role["Policies"]
+    describes, registers = policy["PolicyDocument"]["Statement"]
+    assert all(":Describe" in action for action in describes["Action"])
+    assert registers["Action"] == [
+        "elasticloadbalancing:DeregisterTargets",
+        "elasticloadbalancing:RegisterTargets",
+    ]
+    target_group = logical_id(stack, "AWS::ElasticLoadBalancingV2::TargetGroup")
+    assert registers["Resource"] == {"Fn::GetAtt": [target_group, "TargetGroupArn"]}
+
+
+@pytest.mark.parametrize("auto_mode", [False, True])
+def test_a_controller_keeps_the_list_of_proxies_and_outlives_it(*, auto_mode: bool) -> None:
+    """The binding has a finalizer: it goes while its controller runs."""
+    stack = template("{}", auto_mode=auto_mode)
+    (bound,) = (
+        body
+        for body in resources(stack, MANIFESTS)
+        if "TargetGroupBinding" in json.dumps(body["Properties"]["Manifest"])
+    )
+    charts = {body["Properties"]["Release"] for body in resources(stack, CHARTS)}
+    text = "".join(
+        part if isinstance(part, str) else "x"
+        for part in bound["Properties"]["Manifest"]["Fn::Join"][1]
+    )
+    (manifest,) = json.loads(text)
+    if auto_mode:
+        assert charts == {"gateway-helm"}
+        assert manifest["apiVersion"] == "eks.amazonaws.com/v1"
+        return
+    assert charts == {"gateway-helm", "aws-load-balancer-controller"}
+    chart = logical_id(stack, CHARTS, Release="aws-load-balancer-controller")
+    assert bound["DependsOn"] == [chart]
+    lines = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
+    upstream = CrdSet.from_documents(json.loads(x) for x in lines if '"TargetGroupBinding"' in x)
+    manifest["spec"]["targetGroupARN"] = "arn:aws:elasticloadbalancing:x"
+    manifest["spec"]["vpcID"] = "vpc-0123456789abcdef0"
+    assert upstream.validate(manifest) == []
+
+
+def test_the_controller_makes_no_load_balancer_of_its_own() -> None:
+    (values_of,) = (
+        body["Properties"]["Values"]
+        for body in resources(template("{}"), CHARTS)
+        if body["Properties"]["Release"] == "aws-load-balancer-controller"
+    )
+    text = "".join(part if isinstance(part, str) else "vpc" for part in values_of["Fn::Join"][1])
+    found = json.loads(text)
+    assert not any(found["controllerConfig"]["featureGates"].values())
+    assert found["watchNamespace"] == "envoy-gateway-system"
+    assert found["createIngressClassResource"] is False

@@ -20,6 +20,7 @@ Feature = Literal[
     "functions",
     "karpenter",
     "cluster-autoscaler",
+    "load-balancer-controller",
     "termination-handler",
     "vpc-cni",
     "ebs-csi",
@@ -157,6 +158,11 @@ CALLS: Mapping[Feature, tuple[Call, ...]] = MappingProxyType(
             Call(service="ssm", why="looks AMIs up"),
             Call(service="sts", why="gets credentials of the Region"),
         ),
+        # Source: https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/pkg/targetgroupbinding/targets_manager.go
+        "load-balancer-controller": (
+            Call(service="ec2", why="looks the VPC of pods up"),
+            Call(service="elasticloadbalancing", why="registers the proxies of the front"),
+        ),
         # Source: https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md
         "cluster-autoscaler": (
             Call(service="autoscaling", why="sets the sizes of groups"),
@@ -221,6 +227,7 @@ NAMES: Mapping[Feature, str] = MappingProxyType(
         "functions": "functions in the VPC",
         "karpenter": "Karpenter",
         "cluster-autoscaler": "the Cluster Autoscaler",
+        "load-balancer-controller": "the AWS Load Balancer Controller",
         "termination-handler": "the Node Termination Handler",
         "vpc-cni": "the VPC CNI",
         "ebs-csi": "the EBS CSI driver",

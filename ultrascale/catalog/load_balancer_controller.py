@@ -11,8 +11,7 @@ Sources:
 VERSION = "3.5.0"
 """Version of the chart, without a `v`."""
 
-# AWS's charts lie in a registry too.
-# Source: https://gallery.ecr.aws/eks/aws-load-balancer-controller
+# It is in no registry: https://github.com/aws/eks-charts/issues/1070
 CHART = "https://aws.github.io/eks-charts/aws-load-balancer-controller"
 IMAGE = "public.ecr.aws/eks/aws-load-balancer-controller"
 """Image of the controller; its tag is the chart's version behind a `v`."""
@@ -22,6 +21,10 @@ AUTO_MODE_API_VERSION = "eks.amazonaws.com/v1"
 """Group and version of `TargetGroupBinding`: of this controller, and of EKS Auto Mode's."""
 
 SERVICE_ACCOUNT = "aws-load-balancer-controller"
+
+# Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
+MOST_IDLE_SECONDS = 4000
+"""Longest time in which an Application Load Balancer waits for a byte."""
 
 DESCRIBING_ACTIONS = (
     "ec2:DescribeAvailabilityZones",

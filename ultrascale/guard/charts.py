@@ -1,13 +1,15 @@
 """Helm charts that stacks install."""
 
-from ultrascale.catalog import envoy_gateway, jobset, leaderworkerset
+from ultrascale.catalog import envoy_gateway, jobset, leaderworkerset, load_balancer_controller
 from ultrascale.documents import text
 from ultrascale.guard.judging import GOING, Context, program_stops, sides
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
 
 # Charts with definitions in their folder `crds`. Those of Karpenter are a chart of their own.
-_DEFINED_ONCE = frozenset({jobset.CHART, leaderworkerset.CHART, envoy_gateway.CHART})
+_DEFINED_ONCE = frozenset(
+    {jobset.CHART, leaderworkerset.CHART, envoy_gateway.CHART, load_balancer_controller.CHART}
+)
 
 
 def chart_goes(change: Change, context: Context) -> Harm | None:

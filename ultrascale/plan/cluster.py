@@ -239,7 +239,7 @@ def assemble(
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
         serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
-        front=plan_front(cluster),
+        front=plan_front(cluster, network, auto_mode=control_plane.auto_mode),
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=claims, kueue=kueue),
         services=services,

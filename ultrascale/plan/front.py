@@ -9,19 +9,41 @@ from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import envoy_gateway
+from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
-from ultrascale.plan.model import FrontPlan, FrontRoutePlan, JwtPlan
+from ultrascale.plan.model import (
+    FrontPlan,
+    FrontRoutePlan,
+    JwtPlan,
+    LoadBalancerControllerPlan,
+    LoadBalancerPlan,
+    NetworkPlan,
+)
+from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 Mistakes = Iterator[config.Mistake]
 
 # One of them leads; the other takes its place while its node is drained.
 _CONTROLLERS = 2
+_HTTP, _HTTPS = 80, 443
+# The proxies wait longer: the side that closes must be the one that sends no request meanwhile.
+# Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-troubleshooting.html
+_IDLE_SECONDS = 3600
+_DRAIN_SECONDS = 1800
 
 
-def plan_front(cluster: config.Cluster) -> FrontPlan | None:
-    """Return the front of ``cluster``; None where the file has none."""
+def plan_front(
+    cluster: config.Cluster, network: NetworkPlan, *, auto_mode: bool
+) -> FrontPlan | None:
+    """Return the front of ``cluster``; None where the file has none.
+
+    Args:
+        cluster: The cluster file.
+        network: Its VPC.
+        auto_mode: Whether EKS Auto Mode runs its load-balancing controller.
+    """
     front = cluster.serving.front
     if front is None:
         return None
@@ -44,7 +66,40 @@ def plan_front(cluster: config.Cluster) -> FrontPlan | None:
         else JwtPlan(
             issuer=front.jwt.issuer, audiences=front.jwt.audiences, jwks_uri=front.jwt.jwks_uri
         ),
-        load_balancer=None,
+        load_balancer=None
+        if front.exposure == "cluster"
+        else _load_balancer(front, cluster, network, auto_mode=auto_mode),
+    )
+
+
+def _load_balancer(
+    front: config.Front, cluster: config.Cluster, network: NetworkPlan, *, auto_mode: bool
+) -> LoadBalancerPlan:
+    public = front.exposure == "internet"
+    kind: SubnetKind = "public" if public else "private"
+    # A load balancer takes one subnet in each zone.
+    subnets = {subnet.zone: subnet for subnet in reversed(network.of_kind(kind))}
+    inside = (network.vpc_cidr, *network.secondary_cidrs, *cluster.network.connected_cidrs)
+    return LoadBalancerPlan(
+        scheme="internet-facing" if public else "internal",
+        port=_HTTP if front.certificate is None else _HTTPS,
+        certificate=front.certificate,
+        cidrs=tuple(str(each) for each in front.allowed_cidrs or inside),
+        subnets=tuple(reversed(subnets.values())),
+        idle_seconds=_IDLE_SECONDS,
+        drain_seconds=_DRAIN_SECONDS,
+        binding=lbc.AUTO_MODE_API_VERSION if auto_mode else lbc.API_VERSION,
+        controller=None
+        if auto_mode
+        else LoadBalancerControllerPlan(
+            chart=lbc.CHART,
+            version=lbc.VERSION,
+            image=f"{lbc.IMAGE}:v{lbc.VERSION}",
+            replicas=_CONTROLLERS,
+            account=lbc.SERVICE_ACCOUNT,
+            describes=lbc.DESCRIBING_ACTIONS,
+            registers=lbc.TARGET_ACTIONS,
+        ),
     )
 
 
@@ -81,13 +136,6 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
     if job.model_names is not None:
         return job.model_names
     return options_of(job).names if config.server_of(job) == "vllm" else ()
-
-
-def front_is_built(front: config.Front) -> Mistakes:
-    """Yield an exposure that nothing renders yet."""
-    if front.exposure != "cluster":
-        wrong = "a front behind a load balancer is not supported yet"
-        yield config.refuse("exposure", wrong, "write cluster", code="unsupported")
 
 
 def models_are_told_apart(

@@ -8,7 +8,6 @@ from ultrascale.catalog import eks, regions
 from ultrascale.plan.access import access_is_where_jobs_run
 from ultrascale.plan.addons import addons_can_be_installed
 from ultrascale.plan.front import (
-    front_is_built,
     front_reaches_the_server,
     models_are_served,
     models_are_told_apart,
@@ -158,7 +157,6 @@ _RULES = config.Rules(
     flavors_hold_the_taints,
     kueue_has_room,
     controllers_have_room,
-    front_is_built,
     models_are_told_apart,
     models_are_served,
     front_reaches_the_server,

@@ -113,6 +113,8 @@ BACKEND_DATABASE = "backend"
 FRONT_GATEWAY = "front"
 """Gateway, proxies and Service of the front of all models."""
 FRONT_PORT = 80
+FRONT_HEALTH_PATH = "/healthz"
+"""Path at which a proxy says that it takes requests; one that goes refuses them there first."""
 MODEL_HEADER = "x-ultrascale-model"
 """Header that names the model of a request, which the front reads from its body."""
 CLIENT_HEADER = "x-ultrascale-client"

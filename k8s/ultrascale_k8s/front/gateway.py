@@ -25,7 +25,6 @@ _BODY_LIMIT = "64Mi"
 _IDLE = "3900s"
 _LISTENER = "http"
 _MOST = 100_000
-_HEALTH_PATH = "/healthz"
 # A load balancer needs two failed checks, 5 s apart, to send nothing more.
 _DRAIN, _LEAST_DRAIN = "1800s", "20s"
 
@@ -154,7 +153,7 @@ def _client_policy() -> dict[str, Json]:
         "ClientTrafficPolicy",
         {
             "connection": {"bufferLimit": _BODY_LIMIT},
-            "healthCheck": {"path": _HEALTH_PATH},
+            "healthCheck": {"path": names.FRONT_HEALTH_PATH},
             "timeout": {"http": {"idleTimeout": _IDLE, "streamIdleTimeout": _IDLE}},
         },
     )

@@ -14,6 +14,7 @@ from ultrascale.plan.model import (
     ChartCopyPlan,
     ClusterPlan,
     HyperPodChartPlan,
+    LoadBalancerPlan,
     MirrorPlan,
     ServingControllersPlan,
 )
@@ -80,6 +81,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             chart=mirror.chart(front.chart),
             image=mirror.reference(front.image),
             proxy_image=mirror.reference(front.proxy_image),
+            load_balancer=_load_balancer(front.load_balancer, mirror),
         )
     return replace(
         plan,
@@ -110,6 +112,20 @@ def _serving(
             groups, chart=mirror.chart(groups.chart), image=mirror.reference(groups.image)
         )
     return ServingControllersPlan(keda=keda, leader_worker_set=groups)
+
+
+def _load_balancer(
+    balancer: LoadBalancerPlan | None, mirror: MirrorPlan
+) -> LoadBalancerPlan | None:
+    """Return the load balancer with its controller's chart and image in the mirror."""
+    if balancer is None or (controller := balancer.controller) is None:
+        return balancer
+    copy = replace(
+        controller,
+        chart=mirror.chart(controller.chart),
+        image=mirror.reference(controller.image),
+    )
+    return replace(balancer, controller=copy)
 
 
 def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan | None:

@@ -21,7 +21,13 @@ from ultrascale.plan.model.backend import (
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
-from ultrascale.plan.model.front import FrontPlan, FrontRoutePlan, JwtPlan, LoadBalancerPlan
+from ultrascale.plan.model.front import (
+    FrontPlan,
+    FrontRoutePlan,
+    JwtPlan,
+    LoadBalancerControllerPlan,
+    LoadBalancerPlan,
+)
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
@@ -290,6 +296,7 @@ __all__ = [
     "KueuePlan",
     "LeaderWorkerSetPlan",
     "LinePlan",
+    "LoadBalancerControllerPlan",
     "LoadBalancerPlan",
     "LoadGroup",
     "LoadNeed",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.plan.model.network import SubnetPlan
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtPlan:
@@ -29,22 +31,45 @@ class LoadBalancerPlan:
         port: Port that clients come to.
         certificate: ARN of its certificate; None: clients come by HTTP.
         cidrs: Ranges whose addresses reach it.
-        built_in: Whether EKS Auto Mode's own controller keeps its list of proxies.
-        chart: Location of the chart of the controller that does elsewhere.
-        version: Version of that chart.
-        image: Image of that controller.
-        replicas: Pods of that controller.
+        subnets: Its subnets, one in each zone.
+        idle_seconds: Time that it waits for a byte.
+        drain_seconds: Time that answers of a proxy which goes may still take.
+        binding: Group and version of the kind by which its list of proxies is kept.
+        controller: What keeps that list; None: EKS Auto Mode does.
     """
 
     scheme: Literal["internal", "internet-facing"]
     port: int
     certificate: str | None
     cidrs: tuple[str, ...]
-    built_in: bool
+    subnets: tuple[SubnetPlan, ...]
+    idle_seconds: int
+    drain_seconds: int
+    binding: str
+    controller: "LoadBalancerControllerPlan | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBalancerControllerPlan:
+    """AWS Load Balancer Controller, which keeps one target group.
+
+    Attributes:
+        chart: Location of the chart.
+        version: Version of the chart.
+        image: Image of the controller.
+        replicas: Its pods, of which one leads.
+        account: Name of its service account.
+        describes: Actions in AWS that take no resource.
+        registers: Actions in AWS on the target group.
+    """
+
     chart: str
     version: str
     image: str
     replicas: int
+    account: str
+    describes: tuple[str, ...]
+    registers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

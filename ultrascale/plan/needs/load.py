@@ -450,6 +450,9 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     if plan.front is not None:
         found["envoy-gateway"] = plan.front.controllers
         found["envoy"] = plan.front.proxies
+        balancer = plan.front.load_balancer
+        if balancer is not None and balancer.controller is not None:
+            found["aws-load-balancer-controller"] = balancer.controller.replicas
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas
     if plan.cluster_autoscaler is not None:

@@ -33,6 +33,9 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "functions": True,
         "karpenter": plan.karpenter is not None,
         "cluster-autoscaler": plan.cluster_autoscaler is not None,
+        "load-balancer-controller": plan.front is not None
+        and plan.front.load_balancer is not None
+        and plan.front.load_balancer.controller is not None,
         "termination-handler": plan.termination_handler is not None,
         "vpc-cni": "vpc-cni" in addons,
         "ebs-csi": "aws-ebs-csi-driver" in addons,

@@ -1,0 +1,256 @@
+"""The load balancer of the front, which sends requests to the addresses of its proxies.
+
+It belongs to a stack, and so goes with it. A controller in the cluster keeps the list of proxies
+alone, and has rights on that one list.
+
+Sources:
+    https://docs.aws.amazon.com/elasticloadbalancing/latest/application/introduction.html
+    https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/targetgroupbinding/targetgroupbinding/
+"""
+
+from collections.abc import Sequence
+
+from aws_cdk import CfnTag
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_elasticloadbalancingv2 as elbv2
+from constructs import Construct
+
+from ultrascale.plan import names
+from ultrascale.plan.model import FrontPlan, LoadBalancerControllerPlan, LoadBalancerPlan
+from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
+
+# TLS 1.3 and 1.2 with forward secrecy.
+# Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/describe-ssl-policies.html
+_TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-Res-2021-06"
+# EKS Auto Mode changes target groups of its own cluster alone.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-configure-alb.html
+_CLUSTER_TAG = "eks:eks-cluster-name"
+
+
+class FrontLoadBalancer(Construct):
+    """Defines the load balancer, its listener, its targets and who reaches both.
+
+    Attributes:
+        target_group_arn: ARN of its target group, which has no targets yet.
+        url: URL of clients that come by its own name.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        front: FrontPlan,
+        plan: LoadBalancerPlan,
+        cluster: ClusterContext,
+        subnet_ids: Sequence[str],
+    ) -> None:
+        super().__init__(scope, id)
+        balancer = elbv2.CfnLoadBalancer(
+            self,
+            "LoadBalancer",
+            type="application",
+            scheme=plan.scheme,
+            subnets=list(subnet_ids),
+            security_groups=[self._group(front, plan, cluster)],
+            load_balancer_attributes=[
+                _attribute("idle_timeout.timeout_seconds", str(plan.idle_seconds)),
+                _attribute("routing.http.drop_invalid_header_fields.enabled", "true"),
+                _attribute("deletion_protection.enabled", "false"),
+            ],
+        )
+        acknowledge(
+            balancer,
+            {
+                "AwsSolutions::AwsSolutions-ELB2": (
+                    "logs of each request would name models and clients, and cost by the request; "
+                    "the proxies count them"
+                )
+            },
+        )
+        targets = elbv2.CfnTargetGroup(
+            self,
+            "Proxies",
+            target_type="ip",
+            protocol="HTTP",
+            port=front.proxy_port,
+            vpc_id=cluster.vpc.vpc_id,
+            health_check_path=names.FRONT_HEALTH_PATH,
+            health_check_interval_seconds=5,
+            health_check_timeout_seconds=4,
+            healthy_threshold_count=2,
+            unhealthy_threshold_count=2,
+            target_group_attributes=[
+                elbv2.CfnTargetGroup.TargetGroupAttributeProperty(key=key, value=value)
+                for key, value in (
+                    ("deregistration_delay.timeout_seconds", str(plan.drain_seconds)),
+                    ("load_balancing.algorithm.type", "least_outstanding_requests"),
+                )
+            ],
+            tags=[CfnTag(key=_CLUSTER_TAG, value=cluster.name)],
+        )
+        self.target_group_arn = targets.attr_target_group_arn
+        elbv2.CfnListener(
+            self,
+            "Listener",
+            load_balancer_arn=balancer.ref,
+            port=plan.port,
+            protocol="HTTP" if plan.certificate is None else "HTTPS",
+            ssl_policy=None if plan.certificate is None else _TLS_POLICY,
+            certificates=None
+            if plan.certificate is None
+            else [elbv2.CfnListener.CertificateProperty(certificate_arn=plan.certificate)],
+            default_actions=[
+                elbv2.CfnListener.ActionProperty(
+                    type="forward", target_group_arn=self.target_group_arn
+                )
+            ],
+        )
+        scheme = "http" if plan.certificate is None else "https"
+        self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
+
+    def _group(self, front: FrontPlan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
+        group = ec2.CfnSecurityGroup(
+            self,
+            "SecurityGroup",
+            group_description="Clients of the front, and its way to the proxies",
+            vpc_id=cluster.vpc.vpc_id,
+            security_group_ingress=[
+                ec2.CfnSecurityGroup.IngressProperty(
+                    ip_protocol="tcp",
+                    from_port=plan.port,
+                    to_port=plan.port,
+                    cidr_ip=cidr,
+                    description="Clients",
+                )
+                for cidr in plan.cidrs
+            ],
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="tcp",
+                    from_port=front.proxy_port,
+                    to_port=front.proxy_port,
+                    destination_security_group_id=cluster.security_group_id,
+                    description="Proxies",
+                )
+            ],
+        )
+        if "0.0.0.0/0" in plan.cidrs:
+            acknowledge(
+                group,
+                {"AwsSolutions::AwsSolutions-EC23": "serving.front.allowed_cidrs names everybody"},
+            )
+        ec2.CfnSecurityGroupIngress(
+            self,
+            "ToProxies",
+            group_id=cluster.security_group_id,
+            description="Load balancer of the front",
+            ip_protocol="tcp",
+            from_port=front.proxy_port,
+            to_port=front.proxy_port,
+            source_security_group_id=group.attr_group_id,
+        )
+        return group.attr_group_id
+
+
+def controller_role(
+    scope: Construct,
+    id: str,
+    *,
+    plan: LoadBalancerControllerPlan,
+    cluster_name: str,
+    target_group_arn: str,
+) -> PodIdentityRole:
+    """Return the role by which the controller changes the targets of one group."""
+    return PodIdentityRole(
+        scope,
+        id,
+        cluster_name=cluster_name,
+        service_account=plan.account,
+        permissions=(
+            Permission(
+                actions=plan.describes,
+                resources=("*",),
+                why_wildcards="actions that describe, which take no resource",
+            ),
+            Permission(actions=plan.registers, resources=(target_group_arn,)),
+        ),
+    )
+
+
+def controller_values(
+    plan: LoadBalancerControllerPlan, *, cluster_name: str, region: str, vpc_id: str
+) -> dict[str, object]:
+    """Return the values of the chart `aws-load-balancer-controller`.
+
+    All that makes load balancers is off: it may not, and would try for each Ingress and Service.
+    """
+    repository, _, tag = plan.image.partition("@")[0].rpartition(":")
+    digest = plan.image.partition("@")[2]
+    return {
+        "clusterName": cluster_name,
+        "region": region,
+        # Without it, it asks the instance, which answers no pod.
+        "vpcId": vpc_id,
+        "replicaCount": plan.replicas,
+        "image": {"repository": repository, "tag": f"{tag}@{digest}" if digest else tag},
+        "serviceAccount": {"name": plan.account},
+        "watchNamespace": names.FRONT_NAMESPACE,
+        "createIngressClassResource": False,
+        "ingressClassParams": {"create": False},
+        "enableServiceMutatorWebhook": False,
+        "webhookConfig": {"disableIngressValidation": True},
+        "enableBackendSecurityGroup": False,
+        # Services of AWS that a closed network has no way to.
+        "enableShield": False,
+        "enableWaf": False,
+        "enableWafv2": False,
+        "controllerConfig": {
+            "featureGates": {
+                "EnableServiceController": False,
+                "NLBGatewayAPI": False,
+                "ALBGatewayAPI": False,
+                "GlobalAcceleratorController": False,
+            }
+        },
+        # The chart makes another certificate at each upgrade otherwise.
+        "keepTLSSecret": True,
+        "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+        "updateStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+        },
+        "podDisruptionBudget": {"maxUnavailable": 1},
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "200Mi"},
+            "limits": {"memory": "400Mi"},
+        },
+    }
+
+
+def target_group_binding(
+    plan: LoadBalancerPlan, *, target_group_arn: str, vpc_id: str
+) -> dict[str, object]:
+    """Return the object by which the controller keeps the proxies as targets.
+
+    It names no `networking`: the security groups are of the stack, and no controller changes them.
+    """
+    return {
+        "apiVersion": plan.binding,
+        "kind": "TargetGroupBinding",
+        "metadata": {"name": names.FRONT_GATEWAY, "namespace": names.FRONT_NAMESPACE},
+        "spec": {
+            "serviceRef": {"name": names.FRONT_GATEWAY, "port": names.FRONT_PORT},
+            "targetGroupARN": target_group_arn,
+            "targetType": "ip",
+            "ipAddressType": "ipv4",
+            "vpcID": vpc_id,
+        },
+    }
+
+
+def _attribute(key: str, value: str) -> elbv2.CfnLoadBalancer.LoadBalancerAttributeProperty:
+    return elbv2.CfnLoadBalancer.LoadBalancerAttributeProperty(key=key, value=value)
