@@ -40,6 +40,7 @@ titan: .make/titan/.installed ## run the tests of the TorchTitan engine, in an e
 
 serving: .make/serving/.installed ## run the tests with a real vLLM on the CPU, in an environment of its own
 	@.make/serving/bin/python -m pytest -c tests/serving/pytest.ini --quiet tests/serving
+	@.venv/bin/python -m pytest --quiet --numprocesses 0 tests/manifests/test_front_envoy.py
 
 lint: .venv/.dev ## format check, linter, types, import contracts
 	ruff format --check .

@@ -15,7 +15,13 @@ import yaml
 
 from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
-from ultrascale.catalog import envoy_gateway, jobset, karpenter, kueue
+from ultrascale.catalog import (
+    envoy_gateway,
+    jobset,
+    karpenter,
+    kueue,
+    load_balancer_controller,
+)
 from ultrascale.catalog.chart_images import chart_images
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
