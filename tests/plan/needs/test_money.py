@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,6 @@ from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
 from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import MoneyItem, MoneyNeeds, PoolMoney
 from ultrascale.plan.model.backend import InstanceCapacity
-from ultrascale.plan.model.front import LoadBalancerPlan
 from ultrascale.plan.needs.report import plan_needs
 
 ZONE = "us-east-1a"
@@ -200,25 +199,27 @@ def test_what_stands_beside_nodes_is_priced_each_with_formula_day_and_source() -
     )
 
 
-@pytest.mark.parametrize(("scheme", "usd"), [("internal", 0.0225), ("internet-facing", 0.0325)])
+@pytest.mark.parametrize(
+    ("front", "usd"),
+    [
+        ({}, 0.0225),
+        (
+            {
+                "exposure": "internet",
+                "certificate": "arn:aws:acm:us-east-1:111122223333:certificate/" + "1" * 36,
+                "api_keys": "keys",
+                "allowed_cidrs": ["192.0.2.0/24"],
+            },
+            0.0325,
+        ),
+    ],
+)
 def test_the_load_balancer_of_the_front_stands_beside_nodes(
-    scheme: Literal["internal", "internet-facing"], usd: float
+    front: dict[str, Any], usd: float
 ) -> None:
     """One on the internet has an address to pay for in each of the two zones."""
     plan = planned(**EAST, karpenter=KARPENTER, serving={"front": {"exposure": "cluster"}})
-    assert plan.front is not None
-    balancer = LoadBalancerPlan(
-        scheme=scheme,
-        port=443,
-        certificate=None,
-        cidrs=(),
-        built_in=True,
-        chart="",
-        version="",
-        image="",
-        replicas=0,
-    )
-    behind = replace(plan, front=replace(plan.front, load_balancer=balancer))
+    behind = planned(**EAST, karpenter=KARPENTER, serving={"front": front})
 
     def of_front(plan: ClusterPlan) -> list[float | None]:
         items = plan_needs(plan).money.items
