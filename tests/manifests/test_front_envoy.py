@@ -78,7 +78,7 @@ def address(port: int) -> dict[str, Any]:
 
 def configuration(port: int, models: dict[str, int]) -> dict[str, Any]:
     """Return what Envoy Gateway makes of the Gateway, of a route a model, and of unknown ones."""
-    turned_on = {
+    turned_on: dict[str, Any] = {
         LUA: {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}},
         KEYS: {
             "@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuthPerRoute",
@@ -111,7 +111,7 @@ def configuration(port: int, models: dict[str, int]) -> dict[str, Any]:
         },
     ]
     last = {"name": "router", "typed_config": {"@type": f"{TYPES}.router.v3.Router"}}
-    manager = {
+    manager: dict[str, Any] = {
         "@type": "type.googleapis.com/envoy.extensions.filters.network."
         "http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "front",
