@@ -1,6 +1,7 @@
 """A job is sent whole or not at all, and only where it can run."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve
-from tests.support.stub_api_server import Refusal, Request, StubApiServer
+from tests.support.stub_api_server import Object, Refusal, Request, StubApiServer
 from ultrascale.cluster_api.kinds import JOBSET, LOCAL_QUEUE, VOLCANO_JOB, Kind
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
+from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.submission import send
 
 
@@ -406,3 +408,79 @@ def test_a_field_that_the_server_does_not_know_is_refused(
 
     with pytest.raises(ClusterError, match='unknown field "sepc"'):
         send(cluster, given.manifests(objects=(job,)))
+
+
+SCALED: Object = {
+    "apiVersion": "keda.sh/v1alpha1",
+    "kind": "ScaledObject",
+    "metadata": {"name": "chat", "labels": {given.JOB_LABEL: "chat"}},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"},
+        "minReplicaCount": 2,
+    },
+}
+SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/training/scaledobjects/chat"
+
+
+def scaled_service() -> JobManifests:
+    found = given.service()
+    plain = [
+        {**each, "spec": {}} if each["kind"] == "Deployment" else each for each in found.objects
+    ]
+    return replace(found, objects=(*plain, SCALED))
+
+
+def replicas_sent(stub: StubApiServer) -> list[Any]:
+    sent = [each for each in writes(stub) if "/deployments/chat" in each.path and not each.dry_run]
+    return [each.body["spec"].get("replicas") for each in sent]
+
+
+def test_a_service_that_follows_the_load_begins_with_its_fewest_replicas(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+
+    send(cluster, scaled_service())
+
+    assert replicas_sent(stub) == [2]
+
+
+@pytest.mark.parametrize(
+    ("manager", "sent"), [("kube-controller-manager", None), ("ultrascale", 7)]
+)
+def test_a_service_that_is_sent_again_keeps_the_replicas_it_has(
+    stub: StubApiServer, cluster: Cluster, manager: str, sent: int | None
+) -> None:
+    """Without the number that we wrote last, the API server would go back to one."""
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+    running = given.deployment(pods=7)
+    owner = {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    metadata = {**running["metadata"], "managedFields": [owner]}
+    stub.put(f"{given.DEPLOYMENTS}/chat", {**running, "metadata": metadata})
+
+    send(cluster, scaled_service())
+
+    assert replicas_sent(stub) == [sent]
+
+
+def test_a_service_with_a_fixed_number_is_scaled_no_longer(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+    stub.put(SCALED_OBJECT, SCALED)
+
+    send(cluster, given.service(pods=3))
+
+    assert SCALED_OBJECT not in stub.paths()
+    assert replicas_sent(stub) == [3]
+
+
+def test_a_service_that_follows_the_load_is_refused_where_nobody_would_scale_it(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups -= {"/apis/keda.sh/v1alpha1"}
+
+    with pytest.raises(ClusterError, match="KEDA is not installed; deploy the cluster file's"):
+        send(cluster, scaled_service())
+
+    assert writes(stub) == []
