@@ -424,7 +424,7 @@ SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/training/scaledobjects/chat"
 
 def scaled_service() -> JobManifests:
     found = given.service()
-    plain = [
+    plain: list[Object] = [
         {**each, "spec": {}} if each["kind"] == "Deployment" else each for each in found.objects
     ]
     return replace(found, objects=(*plain, SCALED))
@@ -454,8 +454,8 @@ def test_a_service_that_is_sent_again_keeps_the_replicas_it_has(
     """Without the number that we wrote last, the API server would go back to one."""
     stub.groups |= {"/apis/keda.sh/v1alpha1"}
     running = given.deployment(pods=7)
-    owner = {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-    metadata = {**running["metadata"], "managedFields": [owner]}
+    owner: Object = {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    metadata: Object = {**running["metadata"], "managedFields": [owner]}
     stub.put(f"{given.DEPLOYMENTS}/chat", {**running, "metadata": metadata})
 
     send(cluster, scaled_service())

@@ -1,7 +1,7 @@
 """The list of images in charts against the charts' sources, rendered by Helm with our values.
 
 The sources are other projects': ULTRASCALE_CHARTS names a folder that holds them, as folders
-`karpenter`, `karpenter-crd`, `kueue`, `jobset` and `gateway-helm`.
+`karpenter`, `karpenter-crd`, `kueue`, `jobset`, `gateway-helm`, `keda` and `lws`.
 """
 
 import json
@@ -19,7 +19,9 @@ from ultrascale.catalog import (
     envoy_gateway,
     jobset,
     karpenter,
+    keda,
     kueue,
+    leaderworkerset,
     load_balancer_controller,
 )
 from ultrascale.catalog.chart_images import chart_images
@@ -29,6 +31,7 @@ from ultrascale_constructs.front import gateway_values
 from ultrascale_constructs.karpenter import controller_values
 from ultrascale_constructs.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.queueing import jobset_values, kueue_values
+from ultrascale_constructs.serving import keda_values, leader_worker_set_values
 
 CHARTS = os.environ.get("ULTRASCALE_CHARTS")
 pytestmark = pytest.mark.skipif(CHARTS is None, reason="ULTRASCALE_CHARTS names no folder")
@@ -40,6 +43,8 @@ LOCATIONS = {
     "jobset": jobset.CHART,
     "gateway-helm": envoy_gateway.CHART,
     "aws-load-balancer-controller": load_balancer_controller.CHART,
+    "keda": keda.CHART,
+    "lws": leaderworkerset.CHART,
 }
 
 
@@ -51,7 +56,7 @@ def values() -> Mapping[str, Mapping[str, object]]:
         karpenter={"version": karpenter.NEWEST_VERSION},
         scheduling={"queueing": "kueue"},
         images={"mirror": MIRROR},
-        serving={"front": {}},
+        serving={"controllers": ["keda", "leader-worker-set"], "front": {}},
     )
     plan = assemble(cluster)
     assert plan.karpenter is not None
@@ -59,6 +64,9 @@ def values() -> Mapping[str, Mapping[str, object]]:
     assert plan.front is not None
     assert plan.front.load_balancer is not None
     assert plan.front.load_balancer.controller is not None
+    assert plan.serving is not None
+    assert plan.serving.keda is not None
+    assert plan.serving.leader_worker_set is not None
     return {
         "karpenter": controller_values(plan.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
@@ -68,6 +76,8 @@ def values() -> Mapping[str, Mapping[str, object]]:
         "aws-load-balancer-controller": load_balancer_values(
             plan.front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"
         ),
+        "keda": keda_values(plan.serving.keda, cluster_name=plan.name),
+        "lws": leader_worker_set_values(plan.serving.leader_worker_set),
     }
 
 
