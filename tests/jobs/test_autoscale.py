@@ -1,5 +1,6 @@
 """Replicas that follow the load: what KEDA is told, and what it then does."""
 
+import json
 import re
 from itertools import pairwise
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.autoscaler import SYNC_SECONDS, Autoscaler
+from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
 from tests.support.jobs import job_cluster, objects, prepared, refusals
 from tests.support.pools import pool_document
@@ -115,6 +117,20 @@ def test_use_of_cpu_is_read_of_the_program_alone() -> None:
     ]
     # KEDA refuses one beside a trigger that it does not read itself.
     assert "fallback" not in found
+
+
+@pytest.mark.parametrize("metric", ["waiting", "running", "cpu"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_api_server_takes_what_keda_is_told(metric: str, nodes: int) -> None:
+    lines = (ROOT / "tests/data/keda_crds.jsonl").read_text().splitlines()
+    crds = CrdSet.from_documents(json.loads(line) for line in lines if not line.startswith("#"))
+    job = service(metric=metric, target=50, max=2) | {"nodes": nodes}
+    (found,) = objects(sent(job), "ScaledObject")
+    target = {1: "Deployment", 2: "LeaderWorkerSet"}[nodes]
+
+    assert crds.validate(found) == []
+    assert crds.stored(found) == found
+    assert found["spec"]["scaleTargetRef"]["kind"] == target
 
 
 # --- decisions -----------------------------------------------------------------------------------

@@ -424,9 +424,7 @@ SCALED_OBJECT = "/apis/keda.sh/v1alpha1/namespaces/training/scaledobjects/chat"
 
 def scaled_service() -> JobManifests:
     found = given.service()
-    plain: list[Object] = [
-        {**each, "spec": {}} if each["kind"] == "Deployment" else each for each in found.objects
-    ]
+    plain = [given.without_replicas(each) for each in found.objects]
     return replace(found, objects=(*plain, SCALED))
 
 

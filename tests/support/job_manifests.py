@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.support.stub_api_server import Object, StubApiServer
-from ultrascale.jobs.manifests import JobManifests
+from ultrascale.jobs.manifests import JobManifests, Manifest
 
 NAMESPACE = "/api/v1/namespaces/training"
 VOLCANO_JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs"
@@ -206,6 +206,11 @@ def deployment(name: str = "chat", *, pods: int = 2) -> Object:
         "metadata": _metadata(name, name),
         "spec": {"replicas": pods},
     }
+
+
+def without_replicas(found: Manifest) -> Manifest:
+    """Return a Deployment whose number of replicas is somebody else's, others as they are."""
+    return {**found, "spec": {}} if found["kind"] == "Deployment" else found
 
 
 def service(name: str = "chat", *, pods: int = 2) -> JobManifests:
