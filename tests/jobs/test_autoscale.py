@@ -124,7 +124,8 @@ def test_use_of_cpu_is_read_of_the_program_alone() -> None:
 def test_the_api_server_takes_what_keda_is_told(metric: str, nodes: int) -> None:
     lines = (ROOT / "tests/data/keda_crds.jsonl").read_text().splitlines()
     crds = CrdSet.from_documents(json.loads(line) for line in lines if not line.startswith("#"))
-    job = service(metric=metric, target=50, max=2) | {"nodes": nodes}
+    sizes = ("--tensor-parallel-size=8", f"--pipeline-parallel-size={nodes}")
+    job = service(*sizes, metric=metric, target=50, max=2) | {"nodes": nodes}
     (found,) = objects(sent(job), "ScaledObject")
     target = {1: "Deployment", 2: "LeaderWorkerSet"}[nodes]
 
