@@ -71,6 +71,16 @@ def test_lustre_driver_is_there_only_where_there_is_a_file_system() -> None:
     assert "aws-fsx-csi-driver" not in planned()
 
 
+def test_replicas_that_follow_the_use_of_cpu_bring_what_measures_it() -> None:
+    def addons_with(**autoscale: Any) -> set[str]:
+        scaled = {"metric": "waiting", "target": 50, "max": 2} | autoscale
+        job = {"kind": "service", "server": "vllm", "pool": "train", "autoscale": scaled}
+        plan = assemble(make_cluster(jobs={"chat": job}))
+        return {each.name for each in plan.control_plane.workload_addons}
+
+    assert addons_with(metric="cpu") - addons_with() == {"metrics-server"}
+
+
 def test_mountpoint_is_there_only_where_pods_mount_a_bucket() -> None:
     buckets = {"buckets": ["checkpoints"]}
 
