@@ -158,13 +158,14 @@ def test_a_chart_of_a_helm_repository_is_copied_as_it_is_pinned(
     assert f"pinned is {moved.sha256}" in refused.why
 
 
-def test_kedas_chart_comes_from_its_helm_repository() -> None:
-    cluster = make_cluster(serving={"controllers": ["keda"]}, images={"mirror": "r.io/mirror"})
-    plan = assemble(cluster)
+def test_charts_of_services_come_from_their_helm_repositories() -> None:
+    serving = {"controllers": ["keda"], "front": {"exposure": "internal"}}
+    plan = assemble(make_cluster(serving=serving, images={"mirror": "r.io/mirror"}))
     assert plan.serving is not None
     assert plan.serving.keda is not None
 
-    (source,) = repository_pushers(plan, {})
+    charts, balancer = repository_pushers(plan, {})
 
-    assert source == f"oci://kedacore.github.io/charts/keda:{plan.serving.keda.version}"
+    assert charts == f"oci://kedacore.github.io/charts/keda:{plan.serving.keda.version}"
+    assert balancer.startswith("oci://aws.github.io/eks-charts/aws-load-balancer-controller:")
     assert plan.serving.keda.chart == "oci://r.io/mirror/kedacore.github.io/charts/keda"

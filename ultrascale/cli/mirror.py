@@ -42,7 +42,7 @@ def mirror(
     """List, copy or check every image and chart that a cluster pulls.
 
     Reads the files of `ultrascale synth`, the jobs of FILE and the Dockerfiles of
-    its builds. `copy` needs crane or skopeo on PATH, for KEDA's chart helm, and for
+    its builds. `copy` needs crane or skopeo on PATH, for charts of services helm, and for
     HyperPod's git too; it makes repositories in Amazon ECR, and writes the digest of
     each copy to mirror.lock beside FILE: synthesize again after it. `check` ends
     with status 3 where something is missing or different.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ultrascale.catalog import keda
+from ultrascale.catalog import keda, load_balancer_controller
 from ultrascale.errors import UltrascaleError
 from ultrascale.mirror import helm
 from ultrascale.mirror.contents import Copy
@@ -27,13 +27,13 @@ class RepositoryChart:
         repository: URL of the repository.
         name: Name of the chart.
         version: Its version.
-        sha256: Hash of its archive.
+        sha256: Hash of its archive; None where no source states it.
     """
 
     repository: str
     name: str
     version: str
-    sha256: str
+    sha256: str | None
 
 
 def repository_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
@@ -60,7 +60,8 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
             fetch = ["helm", "pull", chart.name, "--repo", chart.repository]
             helm.run([*fetch, "--version", chart.version, "--destination", folder], environment)
             (archive,) = Path(folder).glob("*.tgz")
-            if (found := helm.digest(archive)) != chart.sha256:
+            found = helm.digest(archive)
+            if chart.sha256 not in (None, found):
                 wrong = f"sha256 {found}, pinned is {chart.sha256}"
                 raise UltrascaleError(f"{chart.name} {chart.version}: {wrong}")
             helm.push(archive, copy, environment)
@@ -69,13 +70,23 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
 
 
 def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
-    serving = plan.serving
-    if plan.mirror is None or serving is None or serving.keda is None:
+    mirror, serving, front = plan.mirror, plan.serving, plan.front
+    if mirror is None:
         return
-    chart = RepositoryChart(
-        repository=keda.INDEX,
-        name=keda.CHART.rpartition("/")[2],
-        version=serving.keda.version,
-        sha256=keda.SHA256,
-    )
-    yield f"{plan.mirror.published(serving.keda.chart)}:{chart.version}", chart
+    if serving is not None and serving.keda is not None:
+        source = mirror.published(serving.keda.chart)
+        yield _at(source, keda.CHART, serving.keda.version, keda.SHA256)
+    if front is not None and front.load_balancer is not None:
+        controller = front.load_balancer.controller
+        if controller is not None:
+            source = mirror.published(controller.chart)
+            yield _at(source, load_balancer_controller.CHART, controller.version, None)
+
+
+def _at(
+    source: str, location: str, version: str, sha256: str | None
+) -> tuple[str, RepositoryChart]:
+    """Return a chart by its source, from the URL of its repository and its name."""
+    repository, _, name = location.rpartition("/")
+    chart = RepositoryChart(repository=repository, name=name, version=version, sha256=sha256)
+    return f"{source}:{version}", chart
