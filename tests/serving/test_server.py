@@ -31,7 +31,6 @@ from ultrascale import config
 from ultrascale.catalog import vllm
 from ultrascale.jobs import JobManifests
 from ultrascale.models.figures import figures_of
-from ultrascale.plan.jobs import start_together
 from ultrascale.plan.models.memory import whole_token_bytes
 from ultrascale.plan.models.shape import of_stated
 
@@ -265,57 +264,3 @@ def test_no_request_is_lost_when_a_pod_is_stopped(server: Server) -> None:
     assert len(found) >= 2 * PLACES
     assert 10 <= hooked <= ended < server.grace
     assert server.process.returncode == 0, server.log.read_text()[-2000:]
-
-
-def test_no_request_is_lost_when_a_replica_of_two_nodes_is_stopped(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The second pod has half of each layer, and is told to stop at the same time.
-
-    vLLM 0.32 loses requests by itself where layers are parted over nodes of CPUs.
-    """
-    service = service_of(model, free_port(), "--tensor-parallel-size=2", nodes=2)
-    (group,) = objects(service, "LeaderWorkerSet")
-    template = group["spec"]["leaderWorkerTemplate"]
-    pods: list[Server] = []
-    try:
-        for index, kind in enumerate(("leaderTemplate", "workerTemplate")):
-            pod = template[kind]["spec"]
-            env = {
-                "LWS_LEADER_ADDRESS": "127.0.0.1",
-                "LWS_GROUP_SIZE": str(template["size"]),
-                "LWS_WORKER_INDEX": str(index),
-                "VLLM_HOST_IP": "127.0.0.1",
-            }
-            words = replaced_by(pod["containers"][0]["command"], env, monkeypatch)
-            pods.append(Server(pod, tmp_path / f"{index}.log", command=words, env=env))
-        pods[0].start()
-        found, ((hooked, _), (worker_hooked, _)) = stop_under_load(*pods)
-    finally:
-        for pod in pods:
-            pod.kill()
-
-    assert set(found) == {"answered"}
-    assert len(found) >= 2 * PLACES
-    assert 10 <= hooked < pods[0].grace
-    assert 10 <= worker_hooked < pods[0].grace
-
-
-def replaced_by(
-    command: Sequence[str], env: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    """Return the program that the start of a replica's pod becomes; no DNS knows pods here."""
-    words: list[str] = []
-
-    def execvp(_: str, replaced: list[str]) -> None:
-        words.extend(replaced)
-
-    assert command[:2] == ["python3", "-c"]
-    with monkeypatch.context() as patched:
-        patched.setattr(start_together, "known", bool)
-        patched.setattr(os, "execvp", execvp)
-        patched.setattr(sys, "argv", ["-c", *command[3:]])
-        for name, value in env.items():
-            patched.setenv(name, value)
-        start_together.main()
-    return words
