@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tests.support.pools import SYSTEM_POOL, pool_document
-from tests.support.queued_pools import BURST, mistakes_of, queued_document
+from tests.support.pools import SYSTEM_POOL, make_document, pool_document
+from tests.support.queued_pools import BURST, KARPENTER, mistakes_of, queued_document
 
 SMALL = SYSTEM_POOL | {"instance_types": ["m7i.xlarge"]}
 LARGE = SYSTEM_POOL | {"instance_types": ["m7i.2xlarge"]}
@@ -38,3 +38,17 @@ def test_system_nodes_that_cannot_hold_all_controllers_together_are_refused() ->
         "take 5 vCPUs and 8 GiB together, got {min: 1, max: 1}; add nodes, or use larger types"
     ]
     assert wrong_sizes(one | {"nodes": {"min": 1, "max": 3}}, BURST) == []
+
+
+def test_controllers_of_services_count_too() -> None:
+    one = SYSTEM_POOL | {"instance_types": ["m7i.large"], "nodes": {"min": 1, "max": 1}}
+    document = make_document(
+        pools=[one, BURST],
+        karpenter=KARPENTER,
+        serving={"controllers": ["keda", "leader-worker-set"]},
+    )
+
+    (line,) = (line for line in mistakes_of(document) if "KEDA" in line)
+    assert line.startswith(
+        "pools[system].nodes: too few for the controllers of KEDA, LeaderWorkerSet and Karpenter"
+    )

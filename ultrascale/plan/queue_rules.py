@@ -1,7 +1,7 @@
 """Rules of Kueue's queues that hang on what the pools become: nodes that exist, their labels."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.catalog import karpenter as karpenter_facts
@@ -10,6 +10,8 @@ from ultrascale.plan import capacity
 from ultrascale.plan.model import ControllerPlan
 from ultrascale.plan.queueing import controllers_for
 from ultrascale.plan.scale import karpenter_scale
+from ultrascale.plan.serving import controllers_for as services_need
+from ultrascale.plan.serving import parts_of
 
 Mistakes = Iterator[config.Mistake]
 
@@ -124,35 +126,49 @@ def controllers_have_room(
     pools: config.Every[config.Pool],
     scheduling: config.Scheduling,
     karpenter: config.Karpenter | None,
+    serving: config.Serving,
+    services: config.Readable[config.ServiceJob],
 ) -> Iterator[config.Mistake]:
     """Judge whether the system nodes hold all controllers together, at their largest number.
 
     Helm waits until each runs. What else runs there is not counted: this much is always missing.
     """
     system = [placed for placed in pools.placed if placed.item.role == "system"]
-    if scheduling.engine != "kueue" or not all(one.item.nodes.are_counted for one in system):
+    if not all(one.item.nodes.are_counted for one in system):
         return
-    own = controllers_for(_most_nodes(pools))
-    each = [own.manager, own.jobset]
+    nodes = _most_nodes(pools)
+    parts: dict[str, tuple[ControllerPlan, ...]] = {}
+    if scheduling.engine == "kueue":
+        own = controllers_for(nodes)
+        parts |= {"Kueue": (own.manager,), "JobSet": (own.jobset,)}
+    parts |= parts_of(services_need(serving, services), nodes)
+    if not parts:
+        return
+    each = [one for programs in parts.values() for one in programs]
     millicpu = sum(quantities.millicpu(one.cpu) * one.replicas for one in each)
     mib = sum(quantities.mib(one.memory) * one.replicas for one in each)
-    names = "Kueue and JobSet"
+    names = [*parts]
     if karpenter is not None:
         launched = _most_nodes(pool for pool in pools if pool.is_karpenter)
         size = karpenter_scale(launched, karpenter)
         millicpu += size.vcpus * 1000 * karpenter_facts.REPLICAS
         mib += size.memory_gib * 1024 * karpenter_facts.REPLICAS
-        names = "Kueue, JobSet and Karpenter"
+        names.append("Karpenter")
     there = [(_most(placed.item), *_largest(placed.item)) for placed in system]
     vcpus = sum(nodes * each for nodes, each, _ in there)
     memory_mib = sum(nodes * each for nodes, _, each in there)
     if system and (vcpus * 1000 < millicpu or memory_mib < mib):
         wrong = (
-            f"too few for the controllers of {names}, which take {millicpu / 1000:g} vCPUs and "
-            f"{mib / 1024:g} GiB together"
+            f"too few for the controllers of {_listed(names)}, which take "
+            f"{millicpu / 1000:g} vCPUs and {mib / 1024:g} GiB together"
         )
         todo = "add nodes, or use larger types"
         yield config.Mistake((*system[0].at, "nodes"), wrong, todo)
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _most_nodes(pools: Iterable[config.Pool]) -> int:

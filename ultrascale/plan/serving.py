@@ -1,6 +1,6 @@
 """Controllers of services: those that services need, and their sizes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale import config
@@ -58,10 +58,17 @@ _SIZES = (
 
 def controllers_of(cluster: config.Cluster) -> tuple[config.ServingController, ...]:
     """Return the controllers of services: those that the file names, or that its services need."""
-    stated = cluster.serving.controllers
-    if stated is not None:
-        return tuple(stated)
     services = [job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob)]
+    return controllers_for(cluster.serving, services)
+
+
+def controllers_for(
+    serving: config.Serving, services: Iterable[config.ServiceJob]
+) -> tuple[config.ServingController, ...]:
+    """Return the controllers of services: those that the file names, or that ``services`` need."""
+    if serving.controllers is not None:
+        return tuple(serving.controllers)
+    services = tuple(services)
     found: list[config.ServingController] = []
     if any(service.autoscale is not None for service in services):
         found.append("keda")
@@ -100,6 +107,18 @@ def plan_serving(
 def serving_sizes(nodes: int) -> ServingSizes:
     """Return the sizes of the controllers of a cluster of ``nodes`` nodes."""
     return next((each for each in _SIZES if nodes <= each.nodes), _SIZES[-1])
+
+
+def parts_of(
+    controllers: Collection[config.ServingController], nodes: int
+) -> Iterator[tuple[str, tuple[ControllerPlan, ...]]]:
+    """Yield name and programs of each of ``controllers`` in a cluster of ``nodes`` nodes."""
+    size = serving_sizes(nodes)
+    if "keda" in controllers:
+        # Its webhooks are as large as its server of metrics.
+        yield "KEDA", (size.operator, size.server, size.server)
+    if "leader-worker-set" in controllers:
+        yield "LeaderWorkerSet", (size.leader_worker_set,)
 
 
 def _keda(size: ServingSizes, namespaces: tuple[str, ...]) -> KedaPlan:
