@@ -100,6 +100,18 @@ def test_a_server_that_began_anew_counts_from_nought() -> None:
     assert measures.get("service_generated_tokens", CHAT) == 10
 
 
+def test_no_words_of_a_pod_end_the_measuring_of_others() -> None:
+    words = (
+        'vllm:num_requests_waiting{engine="0"} 1-e.\n'
+        'vllm:num_requests_waiting{engine="1"} 2\n'
+        'vllm:time_to_first_token_seconds_bucket{le="many"} 4\n'
+    )
+    measures, _ = measure(server("a"), server("b"), answers={"a": words, "b": BUSY})
+
+    assert measures.get("service_replicas", CHAT) == 2
+    assert measures.get("service_waiting", CHAT) == 22
+
+
 @pytest.mark.parametrize("error", [TimeoutError("timed out"), KubernetesError(503, "GET", "no")])
 def test_a_pod_that_does_not_answer_is_no_replica_and_hides_no_other(error: Exception) -> None:
     measures, later = measure(server("a"), server("b"), answers={"a": error, "b": BUSY})

@@ -34,9 +34,17 @@ class Sample(NamedTuple):
 
 def samples(text: str, names: Collection[str]) -> Iterator[Sample]:
     """Yield the samples of the metrics ``names``; what is not a finite number is left out."""
-    for name, labels, number in _LINE.findall(text):
-        if name in names and math.isfinite(value := float(number)):
+    for name, labels, digits in _LINE.findall(text):
+        if name in names and math.isfinite(value := number(digits)):
             yield Sample(name, dict(_LABEL.findall(labels)), value)
+
+
+def number(text: str) -> float:
+    """Return a number, or not-a-number for other words: any program may answer for a server."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def quantile(share: float, buckets: Mapping[float, float]) -> float | None:

@@ -8,6 +8,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING
 
 from botocore.signers import RequestSigner
@@ -22,6 +24,9 @@ MERGE_PATCH = "application/merge-patch+json"
 
 _TIMEOUT_SECONDS = 10
 _PAGE = 500
+_PART_BYTES = 2**16
+# Metrics of a model server have some hundred kilobytes.
+_MOST_TEXT_BYTES = 8 * 2**20
 # The API server learns of a new access entry only after some seconds.
 _ATTEMPTS = 5
 _SECONDS_BETWEEN = 5
@@ -77,13 +82,15 @@ class KubernetesApi:
 
         Args:
             path: Its path.
-            timeout: Seconds of silence after which it counts as unreachable.
+            timeout: Seconds of silence after which it counts as unreachable, and in which the
+                answer must have come from its first byte to its last.
 
         Raises:
             KubernetesError: The API server refused, or did not reach the pod.
-            OSError: It could not be reached.
+            OSError: It could not be reached, or its answer is too long or too slow.
         """
-        answer = self._call("GET", path, accept="text/plain", timeout=timeout)
+        whole = partial(_within, seconds=timeout)
+        answer = self._call("GET", path, accept="text/plain", timeout=timeout, whole=whole)
         return answer.decode(errors="replace")
 
     def list(self, path: str, **query: str) -> "Iterator[Object]":
@@ -167,6 +174,7 @@ class KubernetesApi:
         *,
         accept: str = "application/json",
         timeout: float = _TIMEOUT_SECONDS,
+        whole: Callable[[HTTPResponse], bytes] = HTTPResponse.read,
     ) -> bytes:
         request = urllib.request.Request(
             self._endpoint + path,
@@ -181,13 +189,32 @@ class KubernetesApi:
         for left in reversed(range(_ATTEMPTS)):
             try:
                 with self._opener.open(request, timeout=timeout) as answer:
-                    return answer.read()
+                    return whole(answer)
             except urllib.error.HTTPError as error:
                 if error.code != 401 or left == 0:
                     text = error.read().decode(errors="replace")
                     raise KubernetesError(error.code, f"{method} {path}", text) from error
+            except HTTPException as error:
+                # Such as an answer that ends before its length: these are no OSErrors.
+                raise ConnectionError(f"{method} {path}: {error!r}") from error
             self._sleep(_SECONDS_BETWEEN)
         raise AssertionError("unreachable")
+
+
+def _within(answer: HTTPResponse, *, seconds: float) -> bytes:
+    """Return an answer that any pod may have written: neither endless nor sent in drops.
+
+    Raises:
+        OSError: It is longer, or takes more than ``seconds``.
+    """
+    found, end = bytearray(), time.monotonic() + seconds
+    while part := answer.read1(_PART_BYTES):
+        found += part
+        if len(found) > _MOST_TEXT_BYTES:
+            raise OSError(f"its answer is longer than {_MOST_TEXT_BYTES:,} bytes")
+        if time.monotonic() > end:
+            raise TimeoutError(f"its answer took longer than {seconds:g} seconds")
+    return bytes(found)
 
 
 def tls_context(certificate_authority: str) -> ssl.SSLContext:

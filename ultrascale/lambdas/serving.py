@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .exposition import quantile, samples
+from .exposition import number, quantile, samples
 
 _HALF, _MOST = 0.5, 0.95
 
@@ -95,8 +95,9 @@ def read(text: str, names: MetricNames, *, at: float) -> Reading | None:
     bucket = f"{names.first_token}_bucket"
     for sample in samples(text, {*names, bucket}):
         if sample.name == bucket:
-            bound = float(sample.labels.get("le", math.inf))
-            buckets[bound] = buckets.get(bound, 0) + sample.value
+            bound = number(sample.labels.get("le", "+Inf"))
+            if not math.isnan(bound):
+                buckets[bound] = buckets.get(bound, 0) + sample.value
             continue
         sums[sample.name] = sums.get(sample.name, 0) + sample.value
         counts[sample.name] = counts.get(sample.name, 0) + 1
