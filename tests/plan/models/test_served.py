@@ -60,15 +60,15 @@ FOUR = "--tensor-parallel-size=4"
     [
         pytest.param(
             service(FOUR, model="Llama-3.1-405B"),
-            "model: 189.0 GiB of weights a device on 4 devices (NVIDIA L40S), and 41.1 GiB that "
-            "vLLM takes of each, got Llama-3.1-405B; use 32 devices (tensor x pipeline "
-            "parallelism, nodes), or a pool with more memory, or smaller weights",
+            "model: too large: 189.0 GiB of weights on each of 4 devices (NVIDIA L40S), where vLLM "
+            "takes 41.1 GiB, got Llama-3.1-405B; use 32 devices (--tensor-parallel-size x "
+            "--pipeline-parallel-size), or a pool with more memory, or smaller weights",
             id="weights",
         ),
         pytest.param(
             service(model="Qwen3-8B", args=["--model=/models/q", "--max-model-len=200k"]),
-            "model: 15.3 GiB of weights a device and 27.5 GiB of KV cache for one sequence of "
-            "200,000 tokens on 1 device (NVIDIA L40S), and 41.1 GiB that vLLM takes of each, got "
+            "model: too large: 15.3 GiB of weights and 27.5 GiB of KV cache for one sequence of "
+            "200,000 tokens on 1 device (NVIDIA L40S), where vLLM takes 41.1 GiB, got "
             "Qwen3-8B; use --max-model-len=40960, or a pool with more memory, or smaller weights",
             id="KV cache",
         ),
@@ -120,7 +120,7 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
         plan_cluster(loads_own(as_json(CLUSTER | {"jobs": jobs})))
 
     (line,) = refusal.value.diagnostics
-    assert line.keyed.startswith("jobs.chat.model: 189.0 GiB of weights a device on 4 devices")
+    assert line.keyed.startswith("jobs.chat.model: too large: 189.0 GiB of weights on each of 4")
 
 
 @pytest.mark.parametrize(
@@ -145,6 +145,10 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
         ),
         pytest.param(service(FOUR, model="Llama-3.1-405B", server="other"), id="other server"),
         pytest.param(service(path="/opt/model", model="Qwen3-8B"), id="in the image"),
+        pytest.param(
+            service(command=["sh", "-c", "vllm serve /m -tp 4"], args=[], model=LLAMA_70B),
+            id="by a shell, whose options nobody reads",
+        ),
     ],
 )
 def test_a_service_that_may_start_is_not_refused(job: dict[str, Any]) -> None:
@@ -199,9 +203,9 @@ def test_on_trainium_the_share_of_the_kv_cache_is_told() -> None:
             id="Lustre",
         ),
         pytest.param(
-            service(FOUR, model=LLAMA_70B | {"gb_per_second": 0.5}),
+            service(FOUR, model=LLAMA_70B | {"gb_per_second": 1.42}),
             "bucket models",
-            142,
+            50,
             id="measured",
         ),
     ],
@@ -214,6 +218,21 @@ def test_the_time_to_load_a_model_follows_from_where_it_lies(
     probe = container["startupProbe"]
     # Twice that time, and ten minutes.
     assert 0 <= probe["failureThreshold"] * probe["periodSeconds"] - 600 - 2 * seconds < 20
+
+
+def test_a_wrong_option_is_told_and_not_what_vllm_would_do_without_it() -> None:
+    job = service("--tensor-parallel-size=four", model=LLAMA_70B)
+
+    (line,) = refusals(CLUSTER, job)
+
+    assert line.startswith("job: args: --tensor-parallel-size is no whole number above 0, got four")
+
+
+def test_the_time_to_answers_is_told_in_minutes() -> None:
+    told = notes(service(FOUR, model=LLAMA_70B | {"gb_per_second": 0.5}))
+
+    assert "in about 2 min (71.0 GB / 0.5 GB/s" in told
+    assert "answers about 13 min after its pod is made, where a node is launched for it" in told
 
 
 def test_a_download_has_no_time_that_anybody_knows() -> None:
@@ -230,3 +249,13 @@ def test_files_of_a_bucket_are_read_ahead() -> None:
 
     assert "add --safetensors-load-strategy=prefetch" in plain
     assert "add --safetensors-load-strategy=prefetch" not in ahead
+    neuron = service(
+        "--tensor-parallel-size=4",
+        "--max-model-len=8k",
+        pool="trn2",
+        image=f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
+        resources={"neuron": 1},
+        model=LLAMA_70B,
+    )
+    assert "reads its weights from bucket models" in notes(neuron)
+    assert "--safetensors-load-strategy" not in notes(neuron)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import image_references, serving_memory
+from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.recipes import smallest_device
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.vllm import VllmOptions, options_of
+from ultrascale.plan.jobs.vllm import VllmOptions, options_of, starts_vllm
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ModelShape,
@@ -26,7 +27,7 @@ Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
 _KEY = "model"
-_NEURON_IMAGE = "vllm-neuronx"
+_NEURON, _NEURON_IMAGE = "AWS ", "vllm-neuronx"
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 _MOUNTED = "bucket"
 _STARTUP_SECONDS = 600
@@ -146,11 +147,14 @@ def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[
         yield f"The time to load {planned.name} is not known: {load.formula}."
         return
     yield (
-        f"A replica reads its weights from {load.place} in about {load.seconds:,.0f} s "
-        f"({load.formula}), and answers about {cold:,.0f} s after its pod is made."
+        f"A replica reads its weights from {load.place} in about {span(load.seconds)} "
+        f"({load.formula}), and answers about {span(cold)} after its pod is made, where a node is "
+        "launched for it."
     )
+    # The images for Neuron load weights by a program of their own.
+    by_vllm = planned.device is None or not planned.device.name.startswith(_NEURON)
     ahead = options.safetensors_load_strategy in _READS_AHEAD or options.load_format != "auto"
-    if load.place.startswith(_MOUNTED) and not ahead:
+    if load.place.startswith(_MOUNTED) and by_vllm and not ahead:
         yield (
             "vLLM maps files of a bucket into memory and reads them in small parts, far below that "
             "rate: add --safetensors-load-strategy=prefetch to args."
@@ -251,6 +255,10 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
         return "its nodes have no accelerators whose memory is known"
     if options.config is not None:
         return f"options stand in {options.config} of the image"
+    if job.command and not starts_vllm(job.command):
+        return "its command is a shell or another program, which may start vLLM with other options"
+    if options.wrong:
+        return f"{options.wrong[0].option} is {options.wrong[0].wrong}"
     if options.enable_expert_parallel and options.data_parallel > 1:
         return "copies of the model share its experts"
     return ""
@@ -282,19 +290,17 @@ def _divisors(number: int) -> str:
 
 def _why_too_large(planned: ServedModelPlan, memory: ServingMemory) -> str:
     used, weights = memory.device / _GIB, memory.weights / _GIB
-    of_each = f"{used:,.1f} GiB that vLLM takes of each"
+    several = "each of " if planned.division.devices > 1 else ""
+    on_each = f"on {several}{_devices(planned)}, where vLLM takes {used:,.1f} GiB"
     device, division = planned.device, planned.division
     if memory.weights > memory.device:
-        return f"{weights:,.1f} GiB of weights a device on {_devices(planned)}, and {of_each}"
+        return f"too large: {weights:,.1f} GiB of weights {on_each}"
     sequence = f"{memory.sequence / _GIB:,.1f} GiB of KV cache for one sequence"
     length = f" of {division.context:,} tokens" if division.context is not None else ""
     bound = ""
     if device is not None and device.kv_share is not None:
         bound = f", of which vLLM Neuron gives {device.kv_share:.0%} to the KV cache"
-    return (
-        f"{weights:,.1f} GiB of weights a device and {sequence}{length} on {_devices(planned)}, "
-        f"and {of_each}{bound}"
-    )
+    return f"too large: {weights:,.1f} GiB of weights and {sequence}{length} {on_each}{bound}"
 
 
 def _smaller(planned: ServedModelPlan, memory: ServingMemory) -> str:
@@ -308,7 +314,7 @@ def _smaller(planned: ServedModelPlan, memory: ServingMemory) -> str:
         least = math.ceil(weights / taken)
         degree = 1 << (least - 1).bit_length()
         if degree > planned.division.devices:
-            ways.append(f"{degree} devices (tensor x pipeline parallelism, nodes)")
+            ways.append(f"{degree} devices (--tensor-parallel-size x --pipeline-parallel-size)")
     ways.append("a pool with more memory, or smaller weights")
     return f"use {', '.join(ways[:-1])}{', or ' if len(ways) > 1 else ''}{ways[-1]}"
 
