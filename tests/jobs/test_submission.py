@@ -428,6 +428,13 @@ def scaled_service() -> JobManifests:
     return replace(found, objects=(*plain, SCALED))
 
 
+def set_by(manager: str, deployment: Object) -> Object:
+    """Return a Deployment whose number of replicas ``manager`` has set."""
+    owner: Object = {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    metadata: Object = {**deployment["metadata"], "managedFields": [owner]}
+    return {**deployment, "metadata": metadata}
+
+
 def replicas_sent(stub: StubApiServer) -> list[Any]:
     sent = [each for each in writes(stub) if "/deployments/chat" in each.path and not each.dry_run]
     return [each.body["spec"].get("replicas") for each in sent]
@@ -452,9 +459,7 @@ def test_a_service_that_is_sent_again_keeps_the_replicas_it_has(
     """Without the number that we wrote last, the API server would go back to one."""
     stub.groups |= {"/apis/keda.sh/v1alpha1"}
     running = given.deployment(pods=7)
-    owner: Object = {"manager": manager, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-    metadata: Object = {**running["metadata"], "managedFields": [owner]}
-    stub.put(f"{given.DEPLOYMENTS}/chat", {**running, "metadata": metadata})
+    stub.put(f"{given.DEPLOYMENTS}/chat", set_by(manager, running))
 
     send(cluster, scaled_service())
 
@@ -471,6 +476,54 @@ def test_a_service_with_a_fixed_number_is_scaled_no_longer(
 
     assert SCALED_OBJECT not in stub.paths()
     assert replicas_sent(stub) == [3]
+
+
+@pytest.mark.parametrize("manager", ["kube-controller-manager", "keda"])
+def test_a_fixed_number_takes_the_place_of_the_autoscalers(
+    stub: StubApiServer, cluster: Cluster, manager: str
+) -> None:
+    """The API server keeps a number that another manager has set, unless it is told."""
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+    stub.put(SCALED_OBJECT, SCALED)
+    stub.put(f"{given.DEPLOYMENTS}/chat", set_by(manager, given.deployment(pods=7)))
+
+    send(cluster, given.service(pods=3))
+
+    assert replicas_sent(stub) == [3]
+
+
+def test_a_number_that_a_person_has_set_is_not_taken_over(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.put(f"{given.DEPLOYMENTS}/chat", set_by("kubectl", given.deployment(pods=7)))
+
+    with pytest.raises(ClusterError, match="force-conflicts"):
+        send(cluster, given.service(pods=3))
+
+    assert replicas_sent(stub) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "group"),
+    [
+        ("httproutes", "/apis/gateway.networking.k8s.io/v1"),
+        ("networkpolicies", "/apis/networking.k8s.io/v1"),
+    ],
+)
+def test_what_a_service_has_no_more_goes_as_it_is_sent_again(
+    stub: StubApiServer, cluster: Cluster, kind: str, group: str
+) -> None:
+    """A route that stays would go on sending requests to a service that is kept from the front."""
+    stub.groups |= {group}
+    path = f"{group}/namespaces/training/{kind}"
+    labels = {given.JOB_LABEL: "chat"}
+    stub.put(f"{path}/chat", {"metadata": {"labels": labels}})
+    stub.put(f"{path}/other", {"metadata": {"labels": {given.JOB_LABEL: "other"}}})
+
+    send(cluster, given.service())
+
+    assert f"{path}/chat" not in stub.paths()
+    assert f"{path}/other" in stub.paths()
 
 
 def test_a_service_that_follows_the_load_is_refused_where_nobody_would_scale_it(

@@ -345,6 +345,8 @@ class StubApiServer:
     def _apply(self, request: Request) -> tuple[int, Object]:
         self._judge(request)
         found: Object = deepcopy(self.objects.get(request.path) or {})
+        if request.query.get("force") != "true":
+            _judge_replicas(found, request.body)
         join(found, request.body)
         known = request.path in self.objects
         if not request.dry_run:
@@ -434,6 +436,18 @@ class StubApiServer:
 
 def _line(event: Object) -> bytes:
     return json.dumps(event).encode() + b"\n"
+
+
+def _judge_replicas(found: Object, wanted: Object) -> None:
+    """Refuse another number of replicas than a manager has set who is not the one that applies."""
+    replicas = wanted.get("spec", {}).get("replicas")
+    if replicas in (None, found.get("spec", {}).get("replicas")):
+        return
+    for entry in found["metadata"].get("managedFields", ()) if found else ():
+        manager, owned = entry["manager"], entry["fieldsV1"].get("f:spec", {})
+        if manager != "ultrascale" and "f:replicas" in owned:
+            told = f'Apply failed with 1 conflict: conflict with "{manager}": .spec.replicas'
+            raise RefusedError(409, told, "Conflict")
 
 
 def _status(error: RefusedError) -> Object:

@@ -158,8 +158,23 @@ class Cluster:
         response = self._send("POST", path, {}, manifest, _JSON, timeout_seconds, kind.kind)
         return _read(response, kind.kind)
 
-    def apply(self, kind: Kind, namespace: str, manifest: Object, *, dry_run: bool) -> Object:
+    def apply(
+        self,
+        kind: Kind,
+        namespace: str,
+        manifest: Object,
+        *,
+        dry_run: bool,
+        force: bool = False,
+    ) -> Object:
         """Apply an object by server-side apply, which keeps the fields of other managers.
+
+        Args:
+            kind: Its kind.
+            namespace: Its namespace.
+            manifest: The object.
+            dry_run: Whether nothing is stored.
+            force: Take over fields that other managers have set.
 
         Raises:
             RefusedError: Another manager has set a field to another value. The message names the
@@ -167,7 +182,8 @@ class Cluster:
         """
         path = kind.path(namespace, text(manifest, "metadata", "name"))
         try:
-            return self._object("PATCH", path, _write(dry_run), manifest, media=_APPLY, on=manifest)
+            query = {**_write(dry_run), "force": "true"} if force else _write(dry_run)
+            return self._object("PATCH", path, query, manifest, media=_APPLY, on=manifest)
         except RefusedError as error:
             if error.status != CONFLICT:
                 raise

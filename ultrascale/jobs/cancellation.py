@@ -58,12 +58,13 @@ def _labelled(
     cluster: Cluster, namespace: str, job: str, *, key: str = JOB_LABEL
 ) -> Iterator[Found]:
     for kind in SENT:
-        for manifest in _collection(cluster, kind, namespace, f"{key}={job}"):
+        for manifest in labelled(cluster, kind, namespace, f"{key}={job}"):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield Found(kind, manifest)
 
 
-def _collection(cluster: Cluster, kind: Kind, namespace: str, labels: str) -> list[Object]:
+def labelled(cluster: Cluster, kind: Kind, namespace: str, labels: str) -> list[Object]:
+    """Return the objects of a kind that a selector of labels finds."""
     try:
         return cluster.collection(kind, namespace, {"labelSelector": labels})
     except RefusedError as error:

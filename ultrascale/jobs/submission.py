@@ -1,15 +1,32 @@
 """Submission of a job's objects: all of them or none."""
 
-from ultrascale.cluster_api.kinds import SCALED_OBJECT, SERVICE, Kind
+import time
+
+from ultrascale.cluster_api.kinds import (
+    DEPLOYMENT,
+    HTTP_ROUTE,
+    LEADER_WORKER_SET,
+    NETWORK_POLICY,
+    SCALED_OBJECT,
+    SERVICE,
+    Kind,
+)
 from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
+from ultrascale.jobs.cancellation import labelled
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.plan.names import JOB_LABEL
 
 _Sent = tuple[Kind, Object]
+
+# Objects of a service that not every service has; the autoscaler goes first.
+_AT_WILL = (SCALED_OBJECT, HTTP_ROUTE, NETWORK_POLICY)
+# Who sets the replicas of a service with an autoscaler: Kubernetes' own, and KEDA at its bounds.
+_AUTOSCALERS = ("kube-controller-manager", "keda")
+_GONE_SECONDS = 60
 
 
 def send(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
@@ -48,7 +65,7 @@ def create(cluster: Cluster, job: JobManifests) -> None:
     made: list[_Sent] = []
     updated: list[_Sent] = []
     if job.kind == "service":
-        _stop_scaling(cluster, job)
+        _take_away(cluster, job)
     for kind, manifest in ((kind_of(each), each) for each in job.objects):
         path = kind.path(job.namespace, name(manifest))
         new = not _is_applied(job, kind) or cluster.find(path) is None
@@ -63,13 +80,29 @@ def create(cluster: Cluster, job: JobManifests) -> None:
             raise ClusterError(f"{job.name}: {error}", *lines) from error
 
 
-def _stop_scaling(cluster: Cluster, job: JobManifests) -> None:
-    """Delete the autoscaler of a service that has a fixed number of replicas by now."""
-    if any(kind_of(each) == SCALED_OBJECT for each in job.objects):
-        return
-    wanted = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-    for left in cluster.collection(SCALED_OBJECT, job.namespace, wanted):
-        cluster.delete(SCALED_OBJECT, job.namespace, left)
+def _take_away(cluster: Cluster, job: JobManifests) -> None:
+    """Delete what a service had before and has no more: its autoscaler, its route, its policy.
+
+    Raises:
+        ClusterError: Its autoscaler stays, and would change the replicas again.
+    """
+    sent = {kind_of(each) for each in job.objects}
+    for kind in (each for each in _AT_WILL if each not in sent):
+        for left in labelled(cluster, kind, job.namespace, f"{JOB_LABEL}={job.name}"):
+            cluster.delete(kind, job.namespace, left)
+            if kind == SCALED_OBJECT:
+                _wait_until_gone(cluster, job, kind, left)
+
+
+def _wait_until_gone(cluster: Cluster, job: JobManifests, kind: Kind, left: Object) -> None:
+    for _ in range(_GONE_SECONDS):
+        if cluster.find(kind.path(job.namespace, name(left))) is None:
+            return
+        time.sleep(1)
+    raise ClusterError(
+        f"{job.name}: {kind.kind} {name(left)} is still being deleted, which KEDA does; look at "
+        "`kubectl get pods -n keda`, and submit again once it is gone"
+    )
 
 
 def _rehearse(cluster: Cluster, job: JobManifests) -> None:
@@ -87,13 +120,22 @@ def _rehearse(cluster: Cluster, job: JobManifests) -> None:
 def _write(
     cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object, *, dry_run: bool = False
 ) -> Object:
-    if _is_applied(job, kind):
-        manifest = _with_replicas(cluster, job, kind, manifest)
+    if not _is_applied(job, kind):
+        return cluster.create(kind, job.namespace, manifest, dry_run=dry_run)
+    if kind not in (DEPLOYMENT, LEADER_WORKER_SET):
         return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
-    return cluster.create(kind, job.namespace, manifest, dry_run=dry_run)
+    existing = cluster.find(kind.path(job.namespace, name(manifest)))
+    if "replicas" not in mapping(manifest, "spec"):
+        manifest = _with_replicas(job, manifest, existing)
+    elif existing is not None and _sets_replicas(existing, *_AUTOSCALERS):
+        # Whatever else another manager has set is still refused.
+        kept = _of_replicas(manifest, number(existing, "spec", "replicas", default=1))
+        cluster.apply(kind, job.namespace, kept, dry_run=True)
+        return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run, force=True)
+    return cluster.apply(kind, job.namespace, manifest, dry_run=dry_run)
 
 
-def _with_replicas(cluster: Cluster, job: JobManifests, kind: Kind, manifest: Object) -> Object:
+def _with_replicas(job: JobManifests, manifest: Object, existing: Object | None) -> Object:
     """Return the manifest with the replicas to begin with, where an autoscaler sets them.
 
     A service that is there keeps those it has. As long as they are of our own last writing, a
@@ -101,26 +143,22 @@ def _with_replicas(cluster: Cluster, job: JobManifests, kind: Kind, manifest: Ob
 
     Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#transferring-ownership
     """
-    scaled = [each for each in job.objects if kind_of(each) == SCALED_OBJECT]
-    target = next(
-        (each for each in scaled if text(each, "spec", "scaleTargetRef", "kind") == kind.kind), None
-    )
-    if target is None:
-        return manifest
-    existing = cluster.find(kind.path(job.namespace, name(manifest)))
     if existing is None:
-        replicas = number(target, "spec", "minReplicaCount")
-    elif _owns_replicas(existing):
-        replicas = number(existing, "spec", "replicas", default=1)
-    else:
-        return manifest
+        scaled = next(each for each in job.objects if kind_of(each) == SCALED_OBJECT)
+        return _of_replicas(manifest, number(scaled, "spec", "minReplicaCount"))
+    if _sets_replicas(existing, FIELD_MANAGER):
+        return _of_replicas(manifest, number(existing, "spec", "replicas", default=1))
+    return manifest
+
+
+def _of_replicas(manifest: Object, replicas: int) -> Object:
     return {**manifest, "spec": {**mapping(manifest, "spec"), "replicas": replicas}}
 
 
-def _owns_replicas(existing: Object) -> bool:
+def _sets_replicas(existing: Object, *managers: str) -> bool:
+    """Return whether the number of replicas is the last writing of one of ``managers``."""
     return any(
-        text(entry, "manager") == FIELD_MANAGER
-        and "f:replicas" in mapping(entry, "fieldsV1", "f:spec")
+        text(entry, "manager") in managers and "f:replicas" in mapping(entry, "fieldsV1", "f:spec")
         for entry in objects(existing, "metadata", "managedFields")
     )
 
