@@ -85,7 +85,7 @@ class FrontLoadBalancer(Construct):
             target_group_attributes=[
                 elbv2.CfnTargetGroup.TargetGroupAttributeProperty(key=key, value=value)
                 for key, value in (
-                    ("deregistration_delay.timeout_seconds", str(plan.drain_seconds)),
+                    ("deregistration_delay.timeout_seconds", str(front.drain_seconds)),
                     ("load_balancing.algorithm.type", "least_outstanding_requests"),
                 )
             ],

@@ -63,7 +63,20 @@ def test_proxies_run_apart_on_system_nodes_and_finish_answers_as_they_go() -> No
     assert deployment["pod"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] == "DoNotSchedule"
     assert kubernetes["envoyPDB"] == {"minAvailable": 1}
     assert kubernetes["envoyService"]["type"] == "ClusterIP"
-    assert spec["shutdown"]["drainTimeout"] == "1800s"
+
+
+def test_a_proxy_that_goes_holds_a_drain_of_its_node_for_less_than_eks_waits() -> None:
+    """A load balancer keeps connections of no request, and they count as answers."""
+    found = planned("{}").front
+    assert found is not None
+    assert found.drain_seconds < 15 * 60 - 60
+    assert objects()["EnvoyProxy"]["spec"]["shutdown"]["drainTimeout"] == f"{found.drain_seconds}s"
+
+
+def test_a_rollout_waits_until_the_load_balancer_sends_to_the_new_proxy() -> None:
+    """It needs two good checks, 5 s apart; with two proxies, no other one may be left."""
+    deployment = objects()["EnvoyProxy"]["spec"]["provider"]["kubernetes"]["envoyDeployment"]
+    assert deployment["patch"]["value"]["spec"]["minReadySeconds"] >= 20
 
 
 def test_no_request_ends_for_want_of_a_word_within_an_hour() -> None:

@@ -129,7 +129,7 @@ def test_an_answer_of_an_hour_passes_and_a_proxy_that_goes_ends_its_own() -> Non
     attributes = {each["Key"]: each["Value"] for each in balancer["LoadBalancerAttributes"]}
     drains = {each["Key"]: each["Value"] for each in targets["TargetGroupAttributes"]}
     assert attributes["idle_timeout.timeout_seconds"] == "3600"
-    assert drains["deregistration_delay.timeout_seconds"] == "1800"
+    assert drains["deregistration_delay.timeout_seconds"] == "600"
     assert targets["HealthCheckPath"] == "/healthz"
 
 

@@ -31,7 +31,10 @@ _HTTP, _HTTPS = 80, 443
 # The proxies wait longer: the side that closes must be the one that sends no request meanwhile.
 # Source: https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-troubleshooting.html
 _IDLE_SECONDS = 3600
-_DRAIN_SECONDS = 1800
+# Connections that a load balancer keeps for the next request count too, and nothing ends them
+# before. EKS gives up after 15 minutes on a node whose pods have not left.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+_DRAIN_SECONDS = 600
 
 
 def plan_front(
@@ -60,6 +63,7 @@ def plan_front(
         namespaces=(names.FRONT_NAMESPACE, *_namespaces_of_services(cluster)),
         controllers=_CONTROLLERS,
         proxies=front.replicas,
+        drain_seconds=_DRAIN_SECONDS,
         api_keys=front.api_keys,
         jwt=None
         if front.jwt is None
@@ -87,7 +91,6 @@ def _load_balancer(
         cidrs=tuple(str(each) for each in front.allowed_cidrs or inside),
         subnets=tuple(reversed(subnets.values())),
         idle_seconds=_IDLE_SECONDS,
-        drain_seconds=_DRAIN_SECONDS,
         binding=lbc.AUTO_MODE_API_VERSION if auto_mode else lbc.API_VERSION,
         controller=None
         if auto_mode

@@ -26,7 +26,9 @@ _IDLE = "3900s"
 _LISTENER = "http"
 _MOST = 100_000
 # A load balancer needs two failed checks, 5 s apart, to send nothing more.
-_DRAIN, _LEAST_DRAIN = "1800s", "20s"
+_LEAST_DRAIN = "20s"
+# And two good ones to send: as the next proxy goes, the last one's successor has requests.
+_READY_SECONDS = 30
 
 
 class FrontChart(cdk8s.Chart):
@@ -137,13 +139,20 @@ def _proxy(plan: FrontPlan) -> dict[str, Json]:
                                 "limits": {"memory": "2Gi"},
                             },
                         },
+                        "patch": {
+                            "type": "StrategicMerge",
+                            "value": {"spec": {"minReadySeconds": _READY_SECONDS}},
+                        },
                     },
                     "envoyPDB": {"minAvailable": 1},
                     # The load balancer, where there is one, is of our stack.
                     "envoyService": {"name": FRONT_GATEWAY, "type": "ClusterIP"},
                 },
             },
-            "shutdown": {"drainTimeout": _DRAIN, "minDrainDuration": _LEAST_DRAIN},
+            "shutdown": {
+                "drainTimeout": f"{plan.drain_seconds}s",
+                "minDrainDuration": _LEAST_DRAIN,
+            },
         },
     }
 

@@ -33,7 +33,6 @@ class LoadBalancerPlan:
         cidrs: Ranges whose addresses reach it.
         subnets: Its subnets, one in each zone.
         idle_seconds: Time that it waits for a byte.
-        drain_seconds: Time that answers of a proxy which goes may still take.
         binding: Group and version of the kind by which its list of proxies is kept.
         controller: What keeps that list; None: EKS Auto Mode does.
     """
@@ -44,7 +43,6 @@ class LoadBalancerPlan:
     cidrs: tuple[str, ...]
     subnets: tuple[SubnetPlan, ...]
     idle_seconds: int
-    drain_seconds: int
     binding: str
     controller: "LoadBalancerControllerPlan | None"
 
@@ -89,6 +87,7 @@ class FrontPlan:
         namespaces: Namespaces whose routes it serves, its own first.
         controllers: Pods of the controller.
         proxies: Pods of the proxy.
+        drain_seconds: Time that answers of a proxy which goes may still take.
         api_keys: Secret with the clients' keys; None: no keys are asked for.
         jwt: Tokens of clients; None: no tokens are asked for.
         load_balancer: The load balancer; None: pods of the cluster alone reach it.
@@ -106,6 +105,7 @@ class FrontPlan:
     namespaces: tuple[str, ...]
     controllers: int
     proxies: int
+    drain_seconds: int
     api_keys: str | None
     jwt: JwtPlan | None
     load_balancer: LoadBalancerPlan | None
