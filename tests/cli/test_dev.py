@@ -24,6 +24,7 @@ from tests.support.jobs import DEV, job_cluster
 from tests.support.pools import as_text, pool_document
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
+from ultrascale.errors import UsageError
 from ultrascale.jobs import logs
 from ultrascale.operate import dev_pod
 from ultrascale.operate.tunnel import free_port, is_open
@@ -216,6 +217,38 @@ def test_a_pod_is_deleted_on_request(
 
     assert answer.returncode == 0, answer.stderr
     assert JOB not in stub.paths()
+
+
+def test_no_pod_of_another_cluster_is_deleted(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
+) -> None:
+    file = cluster_file(tmp_path, idle_hours=1)
+    ultrascale("dev", file, "notebook", "--detach")
+    file.write_text(file.read_text().replace("name: research", "name: other", 1))
+
+    answer = ultrascale("dev", file, "notebook", "--stop")
+
+    assert "cluster other in us-west-2, but the kubeconfig's current context is" in answer.stderr
+    assert JOB in stub.paths()
+
+
+@pytest.mark.parametrize("error", [KeyError("getpwuid(): uid not found: 1000"), OSError("none")])
+def test_a_machine_without_a_name_for_the_user_asks_for_one(
+    ultrascale: Ultrascale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def unknown() -> str:
+        raise error
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+
+    answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--detach")
+
+    assert "--name: missing, and this machine has no name for you" in answer.stderr
+
+
+def test_a_template_that_leaves_no_room_for_a_persons_name_asks_for_one() -> None:
+    with pytest.raises(UsageError, match="too long to be followed by your own name"):
+        dev_pod.own_name("n" * 40)
 
 
 def test_each_person_has_a_pod_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,15 @@ def test_what_a_person_may_regret_is_said_before_the_node_is_paid_for(
     assert any(note in each for each in notes)
 
 
+@pytest.mark.parametrize(
+    ("hours", "told"), [(1, "after 1 hour without"), (1.5, "after 1.5 hours without")]
+)
+def test_the_idle_time_is_told_in_words(hours: float, told: str) -> None:
+    notes = prepared(CLUSTERS["none"], PART, idle_hours=hours).notes
+
+    assert any(told in each for each in notes), notes
+
+
 def test_the_price_of_hours_that_nobody_uses_is_said() -> None:
     notes = prepared(llm(), NOTEBOOK, pool="serving-large", idle_hours=2).notes
 
@@ -185,8 +194,8 @@ def test_volcano_places_it_beside_its_own_jobs() -> None:
         ({"idle_hours": 0}, "idle_hours: out of range, got 0; write more than 0"),
         (
             {"deadline_hours": 3},
-            "idle_hours: no later than the 3 hours of deadline_hours; write less, or leave "
-            "deadline_hours out",
+            "idle_hours: no less than deadline_hours, 3, which ends the pod first; write less, or "
+            "leave deadline_hours out",
         ),
         (
             {"port": 80},

@@ -299,6 +299,15 @@ def test_a_program_that_is_not_in_the_image_is_named(tmp_path: Path) -> None:
     assert pod.process.returncode == 2  # no restart would help
 
 
+def test_a_folder_that_cannot_be_entered_is_named(tmp_path: Path) -> None:
+    with running(tmp_path, f"--folder={tmp_path / 'none'}", lab=True) as pod:
+        said = pod.said()
+
+    assert "JupyterLab cannot be started: " in said
+    assert str(tmp_path / "none") in said
+    assert pod.process.returncode == 2
+
+
 def test_processes_that_shells_leave_are_taken_away(tmp_path: Path) -> None:
     leave = "import subprocess; subprocess.Popen(['/bin/sleep', '0'])"
     with running(tmp_path, "--", sys.executable, "-c", leave, idle=60) as pod:

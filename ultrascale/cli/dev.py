@@ -68,6 +68,7 @@ def dev(
     The pod stays, and ends after its idle_hours without use. Called again, the command leads back
     to it.
     """
+    from ultrascale.cluster_api.identity import same_cluster
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate import dev_pod
 
@@ -87,6 +88,8 @@ def dev(
         cluster = Cluster.connected(kubeconfig, context)
         own = name or dev_pod.own_name(job)
         if stop:
+            if context is None:
+                same_cluster(file, cluster)
             dev_pod.stop(cluster, dev_pod.namespace_of(file, job), own)
             say(f"{own}: deleted; its pod stops within its grace period")
             return

@@ -41,5 +41,5 @@ def dev_port_needs_no_root(job: DevJob) -> Mistakes:
 @rule
 def dev_ends_by_its_deadline(job: DevJob) -> Mistakes:
     if job.deadline_hours is not None and job.deadline_hours <= job.idle_hours:
-        wrong = f"no later than the {job.deadline_hours:g} hours of deadline_hours"
+        wrong = f"no less than deadline_hours, {job.deadline_hours:g}, which ends the pod first"
         yield refuse("idle_hours", wrong, "write less, or leave deadline_hours out")

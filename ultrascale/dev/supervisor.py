@@ -24,7 +24,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from datetime import datetime
@@ -194,7 +193,7 @@ class Supervisor:
         self._terminals = Terminals(Path(chosen.terminals))
         self._jupyter: Jupyter | None = None
         self._child: subprocess.Popen[bytes] | None = None
-        self._signal = threading.Event()
+        self._signalled = False
         self._warnings: list[float] = []
 
     def run(self) -> int:
@@ -204,18 +203,19 @@ class Supervisor:
         try:
             self._start()
         except OSError as error:
-            self._say(f"{self._chosen.program[0]} cannot be started: {error}")
+            program = self._chosen.program or ["JupyterLab"]
+            self._say(f"{program[0]} cannot be started: {error}")
             return _MISTAKE
         processors = Processors(Path(self._chosen.cgroup))
         used = time.time()
         looked = time.monotonic()
         while True:
-            woken = self._signal.wait(min(_TICK_SECONDS, self._chosen.look_seconds))
+            time.sleep(min(_TICK_SECONDS, self._chosen.look_seconds))
             status = self._reaped()
             if status is not None:
                 self._say(f"its program has ended with exit code {status}")
                 return status
-            if woken:
+            if self._signalled:
                 self._stop()
                 return _SIGNALLED + signal.SIGTERM
             if time.monotonic() - looked < self._chosen.look_seconds:
@@ -235,7 +235,8 @@ class Supervisor:
             self._warn(now, used)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
-        self._signal.set()
+        # An event has a lock, which the interrupted line may hold.
+        self._signalled = True
 
     def _start(self) -> None:
         program = self._chosen.program
@@ -351,7 +352,7 @@ def _clock(seconds: float) -> str:
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds / 3600:g} hours" if seconds != 3600 else "1 hour"
+    return f"{seconds / 3600:.3g} hours" if seconds != 3600 else "1 hour"
 
 
 def main(arguments: list[str]) -> int:

@@ -29,7 +29,7 @@ from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.dev.supervisor import STATE, STATE_FOLDER, TOLD
 from ultrascale.documents import look_up, mapping, number, text
-from ultrascale.errors import ClusterError, QuestionError
+from ultrascale.errors import ClusterError, QuestionError, UsageError
 from ultrascale.jobs import cancellation, gate, logs
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.options import JobOptions
@@ -46,6 +46,8 @@ _READY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _QUIET_SECONDS = 15.0
 _GONE_MINUTES = 5.0
+# Fewer would tell few people apart.
+_USER_CHARACTERS = 9
 # Of its last lines, the warning that holds now.
 _LAST_LINES = 100
 _ENDED_BY_SIGNAL = 128
@@ -267,8 +269,20 @@ def refuse_missing_kubectl() -> None:
 
 
 def own_name(template: str) -> str:
-    """Return the name of this user's pod from a template: each person has one of their own."""
-    user = re.sub(r"[^a-z0-9]+", "-", getpass.getuser().lower()).strip("-") or "me"
+    """Return the name of this user's pod from a template: each person has one of their own.
+
+    Raises:
+        UsageError: The machine does not know the user, or the template leaves their name no room.
+    """
+    try:
+        found = getpass.getuser()
+    except (KeyError, OSError):  # the latter since Python 3.13
+        wrong = "--name: missing, and this machine has no name for you"
+        raise UsageError([f"{wrong}; write it as {template}-anna"]) from None
+    if len(template) > config.LONGEST_JOB_NAME - _USER_CHARACTERS:
+        wrong = f"--name: missing, and {template} is too long to be followed by your own name"
+        raise UsageError([f"{wrong}; use at most {config.LONGEST_JOB_NAME} characters"])
+    user = re.sub(r"[^a-z0-9]+", "-", found.lower()).strip("-") or "me"
     return f"{template}-{user}"[: config.LONGEST_JOB_NAME].rstrip("-")
 
 

@@ -106,9 +106,10 @@ def _cost(request: JobRequest, job: config.DevJob) -> Iterator[str]:
 
 
 def _notes(request: JobRequest, job: config.DevJob, share: NodeShare) -> Iterator[str]:
+    hours = "1 hour" if job.idle_hours == 1 else f"{job.idle_hours:g} hours"
     yield (
-        f"It ends after {job.idle_hours:g} hours without use: no kernel computes, no file is "
-        "saved, nobody types, and CPUs and GPUs are idle."
+        f"It ends after {hours} without use: no kernel computes, no file is saved, nobody types, "
+        "and CPUs and GPUs are idle."
     )
     yield from _cost(request, job)
     if _folder(request) is None:
