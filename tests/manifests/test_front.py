@@ -46,7 +46,7 @@ def objects(front: str = "{exposure: cluster}") -> Mapping[str, Document]:
     "front",
     [
         "{exposure: cluster}",
-        "{exposure: cluster, api_keys: front-keys, replicas: 5}",
+        "{exposure: cluster, api_keys: front-keys, replicas: 3}",
         f"{{exposure: cluster, jwt: {JWT | AUDIENCE}}}",
     ],
 )
@@ -99,6 +99,13 @@ def test_authentication_is_asked_for_where_the_file_says_so() -> None:
     assert keys["apiKeyAuth"]["sanitize"] is True
     tokens = objects(f"{{exposure: cluster, jwt: {JWT}}}")["SecurityPolicy"]["spec"]
     assert tokens["jwt"]["providers"][0]["issuer"] == JWT["issuer"]
+
+
+@pytest.mark.parametrize("front", ["{exposure: cluster}", "{exposure: cluster, api_keys: keys}"])
+def test_a_client_cannot_say_that_it_is_another(front: str) -> None:
+    """Services read the header, which the filter for keys alone sets."""
+    headers = objects(front)["ClientTrafficPolicy"]["spec"]["headers"]
+    assert headers["earlyRequestHeaders"]["remove"] == ["x-ultrascale-client"]
 
 
 def test_routes_count_in_namespaces_of_services_alone() -> None:

@@ -92,3 +92,12 @@ def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
 
 def test_two_services_may_have_one_model_where_there_is_no_front() -> None:
     assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).front is None
+
+
+def test_more_proxies_than_system_nodes_are_refused() -> None:
+    with pytest.raises(ConfigError) as error:
+        planned(make_document(serving={"front": {"exposure": "cluster", "replicas": 5}}))
+    assert (
+        "serving.front.replicas: more proxies than system nodes, of which there are 4 at most: "
+        "each takes one, got 5; write 4 or fewer, or add nodes to the system pool"
+    ) in str(error.value)

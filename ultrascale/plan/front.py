@@ -141,6 +141,18 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
     return options_of(job).names if config.server_of(job) == "vllm" else ()
 
 
+def proxies_have_their_nodes(front: config.Front, pools: config.Every[config.Pool]) -> Mistakes:
+    """Yield more proxies than system nodes: each waits for one of its own."""
+    system = [placed.item for placed in pools.placed if placed.item.role == "system"]
+    if not system or not all(pool.nodes.are_counted for pool in system):
+        return
+    most = sum(pool.nodes.highest * pool.shards for pool in system)
+    if front.replicas > most:
+        wrong = f"more proxies than system nodes, of which there are {most} at most: each takes one"
+        todo = f"write {most} or fewer, or add nodes to the system pool"
+        yield config.refuse("replicas", wrong, todo, got=str(front.replicas))
+
+
 def models_are_told_apart(
     services: config.Readable[config.ServiceJob], front: config.Front
 ) -> Mistakes:

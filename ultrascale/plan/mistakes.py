@@ -11,6 +11,7 @@ from ultrascale.plan.front import (
     front_reaches_the_server,
     models_are_served,
     models_are_told_apart,
+    proxies_have_their_nodes,
 )
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
@@ -157,6 +158,7 @@ _RULES = config.Rules(
     flavors_hold_the_taints,
     kueue_has_room,
     controllers_have_room,
+    proxies_have_their_nodes,
     models_are_told_apart,
     models_are_served,
     front_reaches_the_server,

@@ -162,6 +162,8 @@ def _client_policy() -> dict[str, Json]:
         "ClientTrafficPolicy",
         {
             "connection": {"bufferLimit": _BODY_LIMIT},
+            # Services believe it: no client may say who it is.
+            "headers": {"earlyRequestHeaders": {"remove": [names.CLIENT_HEADER]}},
             "healthCheck": {"path": names.FRONT_HEALTH_PATH},
             "timeout": {"http": {"idleTimeout": _IDLE, "streamIdleTimeout": _IDLE}},
         },
