@@ -248,8 +248,10 @@ def stop_under_load(*pods: Server) -> tuple[list[str], list[tuple[float, float]]
     with ThreadPoolExecutor(64) as clients, ThreadPoolExecutor(len(pods)) as kubelets:
         sender = threading.Thread(target=send, args=(clients,))
         sender.start()
-        time.sleep(1)
-        assert server.metric(vllm.RUNNING) == PLACES
+        end = time.monotonic() + 60
+        while server.metric(vllm.RUNNING) < PLACES:
+            assert time.monotonic() < end, "its batch is not full"
+            time.sleep(0.1)
         threading.Timer(2, forgotten.set).start()
         seconds = [*kubelets.map(Server.stop, pods)]
         sender.join()
