@@ -328,6 +328,30 @@ def test_status_is_a_table_for_people_and_json_for_programs(
     assert [each["name"] for each in json.loads(every.stdout)] == ["bert"]
 
 
+def test_a_file_that_cannot_be_planned_hides_no_state_of_a_service(
+    stub: StubApiServer, ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    document = yaml.safe_load(CLUSTER.read_text())
+    # Its model does not fit.
+    wrong = {
+        "kind": "service",
+        "pool": "trn1",
+        "image": "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.16.0",
+        "args": ["--model=meta-llama/Llama-3.1-405B"],
+        "model": "Llama-3.1-405B",
+    }
+    document["jobs"] = {"chat": wrong}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump(document))
+    stub.put(f"{given.DEPLOYMENTS}/chat", given.deployment())
+
+    answer = ultrascale("status", file, "chat")
+
+    assert ultrascale("check", file).returncode == 1
+    assert answer.returncode == 0, answer.stderr
+    assert "Progressing" in answer.stdout
+
+
 def test_logs_of_several_pods_are_told_apart(stub: StubApiServer, ultrascale: Ultrascale) -> None:
     stub.put(JOB, given.volcano_job())
     for index in range(2):

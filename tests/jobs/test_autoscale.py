@@ -219,14 +219,14 @@ WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "more than the pool holds": (
         service(max=9),
         GROWING,
-        "job: autoscale.max: more replicas than the nodes that its pools may grow to hold, which "
-        "is 8, got 9; write at most that, or give its pools more nodes",
+        "job: autoscale.max: more than the 8 replicas that its pools at their largest hold, got 9; "
+        "write at most 8, or give its pools more nodes",
     ),
     "more than there are": (
         service(max=3),
         FIXED,
-        "job: autoscale.max: more replicas than the nodes of its pools hold, which is 2, got 3; "
-        "write at most that, or give its pools more nodes",
+        "job: autoscale.max: more than the 2 replicas that the nodes of its pools hold, got 3; "
+        "write at most 2, or give its pools more nodes",
     ),
     "a server that counts nothing": (
         service("--disable-log-stats"),

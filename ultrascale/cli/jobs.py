@@ -13,7 +13,7 @@ from ultrascale.cli.job_options import changes_of, file_and_job
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.documents import text
-from ultrascale.errors import UsageError
+from ultrascale.errors import ConfigError, UsageError
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
@@ -394,13 +394,21 @@ def _namespaces(file: Path | None) -> tuple[str, ...]:
 
 
 def _service_needs(file: Path | None, job: str) -> "ServiceNeeds | None":
-    """Return nodes and money of a service of a cluster file; None of another job."""
-    if file is None:
+    """Return nodes and money of a service of a cluster file; None of another job.
+
+    A file that cannot be planned, such as in the middle of a change, hides no state of a job.
+    """
+    from ultrascale import config
+
+    if file is None or not isinstance(config.load(file).jobs.get(job), config.ServiceJob):
         return None
     from ultrascale import plan
     from ultrascale.plan.needs.services import plan_service_needs
 
-    services = plan_service_needs(plan.load(file))
+    try:
+        services = plan_service_needs(plan.load(file))
+    except ConfigError:
+        return None
     return next((each for each in services if each.service == job), None)
 
 

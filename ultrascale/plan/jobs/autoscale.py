@@ -37,9 +37,10 @@ def mistakes_of(
         held = nodes.most_pods(pools, share)
         if job.autoscale.max * job.nodes > held:
             replicas = held // job.nodes
-            there = "nodes of its pools" if fixed else "nodes that its pools may grow to"
-            wrong = f"more replicas than the {there} hold, which is {replicas}"
-            todo = "write at most that, or give its pools more nodes"
+            there = "the nodes of its pools" if fixed else "its pools at their largest"
+            wrong = f"more than the {replicas} replicas that {there} hold"
+            todo = f"write at most {replicas}" if replicas else "leave autoscale out"
+            todo += ", or give its pools more nodes"
             yield config.refuse("autoscale.max", wrong, todo, got=str(job.autoscale.max))
 
 
