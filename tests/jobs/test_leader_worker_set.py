@@ -67,6 +67,18 @@ def containers(manifests: JobManifests) -> tuple[Any, Any]:
     return leader, worker
 
 
+def test_a_service_does_not_take_the_name_at_which_pods_of_a_replica_meet() -> None:
+    """LeaderWorkerSet takes a Service of that name for its own, and no pod finds the others."""
+    large = {key: value for key, value in TWO_NODES.items() if key not in ("name", "command")}
+    cluster = CLUSTER | {"jobs": {"large": large}}
+    one = TWO_NODES | {"nodes": 1, "args": ["--model=/models/small", "-tp=8"]}
+
+    (line,) = refusals(cluster, one | {"name": "large-0"})
+
+    assert line.startswith("job: name: the name of the address at which pods of a replica of ser")
+    assert not refusals(cluster, one | {"name": "larger-0"})
+
+
 def test_each_object_is_what_the_api_server_takes(sent: JobManifests) -> None:
     assert [each["kind"] for each in sent.objects][-1] == "LeaderWorkerSet"
     assert objects(sent, "Deployment") == []

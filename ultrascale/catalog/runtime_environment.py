@@ -16,6 +16,7 @@ Runtime = Literal[
     "torch",
     "neuron",
     "neuron-efa",
+    "neuron-vllm",
     "nvidia",
     "nvidia-torch",
     "nvidia-allocator",
@@ -44,6 +45,10 @@ _NEURON = (
 )
 _NEURON_EFA = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/setup/setup-troubleshooting.html"
+)
+_NEURON_VLLM = (
+    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"
+    "developer_guides/vllm-user-guide-v1.html"
 )
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 # TorchTitan's own figure: `Comm.trace_buf_size`.
@@ -93,6 +98,13 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
             ),
             "FI_EFA_USE_DEVICE_RDMA": Variable(
                 value="1", why="devices write to each other's memory", source=_NEURON_EFA
+            ),
+        },
+        "neuron-vllm": {
+            "NEURON_COMPILED_ARTIFACTS": Variable(
+                value="/tmp/neuron-compiled-artifacts",
+                why="graphs would be compiled into the folder of the model, which is read-only",
+                source=_NEURON_VLLM,
             ),
         },
         "nvidia": {

@@ -38,7 +38,7 @@ def leader_worker_set(
                 "rollingUpdateConfiguration": {
                     "partition": 0,
                     "maxSurge": 1 if serving.surge else 0,
-                    "maxUnavailable": 0 if serving.surge else 1,
+                    "maxUnavailable": serving.replaced,
                 },
             },
             "startupPolicy": "LeaderCreated",

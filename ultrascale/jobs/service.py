@@ -74,7 +74,7 @@ def _deployment(plan: JobPlan, serving: ServingPlan) -> dict[str, Json]:
                 "type": "RollingUpdate",
                 "rollingUpdate": {
                     "maxSurge": 1 if serving.surge else 0,
-                    "maxUnavailable": 0 if serving.surge else 1,
+                    "maxUnavailable": serving.replaced,
                 },
             },
             "progressDeadlineSeconds": _LAUNCH_SECONDS + serving.startup_seconds,

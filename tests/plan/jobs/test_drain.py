@@ -144,3 +144,13 @@ def test_no_disruption_budget_keeps_pods_on_a_spot_node_that_goes(
     assert budget["spec"]["maxUnavailable"] == unavailable
     # An update keeps its capacity there too.
     assert deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] <= 1
+
+
+def test_a_proxy_of_the_pod_is_not_asked_for_its_own_metrics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    with server(BUSY) as (url, _):
+        assert until_idle.requests_at(url) == 24

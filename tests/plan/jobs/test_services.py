@@ -94,6 +94,31 @@ def test_an_update_starts_a_pod_more_only_where_a_node_can_be_launched_for_it(
     assert rolling == ({"maxSurge": 1, "maxUnavailable": 0} if surge else {"maxSurge": 0} | ONE_OUT)
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "replaced"),
+    [(1, 7, 0), (1, 8, "13%"), (7, 8, "13%"), (8, 8, 1)],
+)
+def test_an_update_of_a_service_that_follows_the_load_keeps_its_fewest_replicas(
+    least: int, most: int, replaced: int | str
+) -> None:
+    """At its most replicas all nodes are taken, and only there may one go first."""
+    scaled = {"metric": "cpu", "target": 70, "min": least, "max": most}
+    stated = {"pool": "burst", "resources": {"gpu": 4}, "autoscale": scaled}
+    job = {key: value for key, value in SERVICE.items() if key != "replicas"} | stated
+
+    (deployment,) = objects(prepared(SERVING, job), "Deployment")
+
+    surge = 0 if replaced == 1 else 1
+    rolling = {"maxSurge": surge, "maxUnavailable": replaced}
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == rolling
+    if isinstance(replaced, str):
+        share = int(replaced.removesuffix("%"))
+        assert [count * share // 100 for count in range(least, most + 1)] == [
+            *[0] * (most - least),
+            1,
+        ]
+
+
 ONE_OUT = {"maxUnavailable": 1}
 
 

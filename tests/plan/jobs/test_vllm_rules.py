@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.jobs import SERVICE, job_cluster, prepared, refusals
+from tests.support.jobs import SERVICE, job_cluster, pod_spec, prepared, refusals
 from tests.support.pools import pool_document
 
 # Four GPUs, two Inferentia2 devices of two NeuronCores each, and eight GPUs.
@@ -111,6 +111,11 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
             "pods; leave it out: serving.front ends TLS at the address of the cluster",
         ),
         (
+            service() | {"args": ["-tp=4"]},
+            "job: args: no model: vLLM would load one of its own choice from Hugging Face; add "
+            "--model=PATH",
+        ),
+        (
             service("-tp=4", "--headless"),
             "job: args: --headless: no pod of the service would answer; leave it out: with nodes "
             "each pod but the first of a replica is headless",
@@ -124,3 +129,17 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
 )
 def test_a_server_that_nobody_would_reach_is_refused(job: dict[str, Any], told: str) -> None:
     assert told in refusals(CLUSTER, job)
+
+
+def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_only() -> None:
+    """By default vLLM Neuron writes them into the folder of the model, and would not start."""
+    folder = "NEURON_COMPILED_ARTIFACTS"
+
+    def stated(**keys: Any) -> str | None:
+        (container,) = pod_spec(prepared(CLUSTER, service(**keys)))["containers"]
+        return {each["name"]: each.get("value") for each in container["env"]}.get(folder)
+
+    assert stated(args=["m", "-tp=12"], pool="neuron") == "/tmp/neuron-compiled-artifacts"
+    own = {folder: "/models/m/compiled"}
+    assert stated(args=["m", "-tp=12"], pool="neuron", env=own) == "/models/m/compiled"
+    assert stated(args=["m", "-tp=4"]) is None

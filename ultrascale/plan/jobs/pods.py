@@ -104,6 +104,8 @@ def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[st
         runtimes.append("neuron")
         if names.EFA_INTERFACE in requests:
             runtimes.append("neuron-efa")
+        if isinstance(job, config.ServiceJob) and config.server_of(job) == "vllm":
+            runtimes.append("neuron-vllm")
     elif names.NVIDIA_GPU in requests:
         runtimes.append("nvidia")
         if isinstance(job, config.TrainingJob):

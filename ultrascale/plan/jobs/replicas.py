@@ -47,6 +47,7 @@ def is_started(job: config.ServiceJob) -> bool:
 def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
     yield from _group_name_fits(request, job)
+    yield from _address_is_its_own(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
         wrong = "a replica of several nodes, of a program that nothing tells the others' addresses"
         todo = (
@@ -66,6 +67,17 @@ def _group_name_fits(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     if len(request.name) > most:
         wrong = "too long a name for a service in a queue, whose replicas Kueue names after it"
         yield config.refuse("name", wrong, f"use at most {most} characters", got=request.name)
+
+
+def _address_is_its_own(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield a name that LeaderWorkerSet gives the Service of another service's replica."""
+    other, _, number = request.name.rpartition("-")
+    found = request.cluster.jobs.get(other)
+    if not isinstance(found, config.ServiceJob) or not number.isdecimal():
+        return
+    if found.namespace == job.namespace and (found.nodes > 1 or found.queue is not None):
+        wrong = f"the name of the address at which pods of a replica of service {other} meet"
+        yield config.refuse("name", wrong, "use a name without the number", got=request.name)
 
 
 def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]:

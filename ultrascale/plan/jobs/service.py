@@ -53,6 +53,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     controller = controller_of(job)
     model = served.plan_served_model(request, job, share, pools)
     startup = served.startup_seconds(job, model)
+    surge, replaced = _update(job, pools, share)
     serving = ServingPlan(
         replicas=job.least_replicas,
         nodes=job.nodes,
@@ -62,7 +63,8 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         drain_seconds=drain.forget_seconds(job),
         drain=drain.hook_of(job),
         max_unavailable=drain.max_unavailable(job, pools),
-        surge=job.queue is None and _has_room(pools, share, job),
+        surge=surge,
+        replaced=replaced,
         # Where no policy closes the namespace, this one alone would close the service to it.
         allow_from=job.allow_from if request.policies_of_jobs else (),
         measured_from=_measured_from(request, job),
@@ -108,12 +110,30 @@ def _health_path(job: config.ServiceJob) -> str | None:
     return job.health_path or known
 
 
-def _has_room(pools: Sequence[PoolPlan], share: NodeShare, job: config.ServiceJob) -> bool:
+def _update(
+    job: config.ServiceJob, pools: Sequence[PoolPlan], share: NodeShare
+) -> tuple[bool, int | str]:
+    """Return whether an update adds a replica first, and how many it may take away before.
+
+    A service that follows the load fills its pools at its most replicas alone: with a share that
+    is less than one replica of fewer, an update takes none away there.
+    """
+    if job.queue is not None:
+        return False, 1
+    if _has_room(pools, share, job, job.most_replicas):
+        return True, 0
+    if _has_room(pools, share, job, job.least_replicas):
+        return True, f"{-(-100 // job.most_replicas)}%"
+    return False, 1
+
+
+def _has_room(
+    pools: Sequence[PoolPlan], share: NodeShare, job: config.ServiceJob, replicas: int
+) -> bool:
     """Return whether a replica too many gets nodes; reserved ones are taken, or soon will be."""
     if not share.accelerators:
         return True
     grows = any(
         pool.role != "reserved" and pool.sized_by in capacity.SIZED_BY_PODS for pool in pools
     )
-    pods = (job.most_replicas + 1) * job.nodes
-    return grows and pods <= nodes.most_pods(pools, share)
+    return grows and (replicas + 1) * job.nodes <= nodes.most_pods(pools, share)

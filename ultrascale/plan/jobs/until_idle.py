@@ -29,7 +29,10 @@ def requests_at(url: str) -> float | None:
     """Return the requests that run and wait; None where the server tells no number."""
     # The server's certificate is for its clients' name of it.
     plain = ssl._create_unverified_context()  # pyright: ignore[reportPrivateUsage]
-    with urllib.request.urlopen(url, timeout=5, context=plain) as answer:
+    # A proxy of the pod's environment does not reach it.
+    direct = urllib.request.ProxyHandler({})
+    opener = urllib.request.build_opener(direct, urllib.request.HTTPSHandler(context=plain))
+    with opener.open(url, timeout=5) as answer:
         found = _SERIES.findall(answer.read().decode())
     return sum(map(float, found)) if found else None
 

@@ -22,6 +22,9 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
         todo = "write it as `vllm serve --help=all` says"
         yield config.refuse(words, f"{each.option} is {each.wrong}", todo, got=each.value)
     yield from _is_reached(job, options)
+    if options.model is None and _is_read(job, options):
+        wrong = "no model: vLLM would load one of its own choice from Hugging Face"
+        yield config.refuse(_place(job), wrong, "add --model=PATH", got="")
     if options.headless:
         wrong = "--headless: no pod of the service would answer"
         todo = "leave it out: with nodes each pod but the first of a replica is headless"
@@ -61,9 +64,12 @@ def _sized(job: config.ServiceJob, share: NodeShare) -> VllmOptions | None:
     if config.server_of(job) != "vllm" or not share.accelerators:
         return None
     options = vllm.options_of(job)
-    # A file in the image may state the sizes, and so may a program around vLLM.
-    unknown = options.config is not None or (job.command and not vllm.starts_vllm(job.command))
-    return None if unknown else options
+    return options if _is_read(job, options) else None
+
+
+def _is_read(job: config.ServiceJob, options: VllmOptions) -> bool:
+    """Return whether ``options`` are all: a file in the image, or a program, may state others."""
+    return options.config is None and (not job.command or vllm.starts_vllm(job.command))
 
 
 def _noun(share: NodeShare) -> str:

@@ -59,6 +59,8 @@ class ServingPlan:
         max_unavailable: Replicas that a drain of nodes may take away at the same time.
         surge: Whether an update starts a new replica before it takes an old one away: scarce
             nodes have no room for both.
+        replaced: Replicas that an update may take away before others serve: a number, or a share
+            in percent, which is rounded down.
         allow_from: Other namespaces whose pods may reach it.
         measured_from: Ranges of the API server, through which its metrics are read; empty where no
             policy closes its namespace, or no metrics are known of it.
@@ -77,6 +79,7 @@ class ServingPlan:
     drain: tuple[str, ...]
     max_unavailable: int
     surge: bool
+    replaced: int | str
     allow_from: tuple[str, ...]
     measured_from: tuple[str, ...]
     server: Literal["vllm", "other"]
