@@ -52,6 +52,7 @@ def test_each_host_has_a_way_or_needs_none(uses: Sequence[HostUse], estate: Asse
 @pytest.mark.parametrize(
     "name",
     [
+        "elbv2.k8s.aws/v1beta1",
         "gateway.envoyproxy.io/gatewayclass-controller",
         "gateway.networking.k8s.io/v1",
         "keda.sh/v1alpha1",

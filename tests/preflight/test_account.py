@@ -154,6 +154,7 @@ def test_karpenter_needs_the_role_of_spot_before_it_launches(
     ("name", "needed"),
     [
         ("hybrid-hyperpod", {"SageMakerHyperPod", "AmazonFSx", "EC2Spot", "RDS"}),
+        ("serving", {"AmazonFSx", "EC2Spot", "ElasticLoadBalancing"}),
         ("ultra-100k", {"CloudWatchApplicationSignals", "EC2Spot", "ECRPullThroughCache"}),
     ],
 )

@@ -16,6 +16,7 @@ _API_GROUPS = frozenset(
         *("batch.volcano.sh", "bus.volcano.sh", "certificates.k8s.io"),
         *("cluster-autoscaler.kubernetes.io", "config.volcano.sh", "coordination.k8s.io"),
         *("discovery.k8s.io", "ebs.csi.aws.com", "efs.csi.aws.com", "eks.amazonaws.com"),
+        "elbv2.k8s.aws",
         *("gateway.envoyproxy.io", "gateway.networking.k8s.io"),
         *("flow.volcano.sh", "fsx.csi.aws.com", "helm.sh", "jobset.sigs.k8s.io"),
         *("jobset.x-k8s.io", "k8s.amazonaws.com", "k8s.io", "karpenter.k8s.aws"),

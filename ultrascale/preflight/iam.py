@@ -88,6 +88,12 @@ _ROLES = (
         source="https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.ServiceLinkedRoles.html",
     ),
     _Role(
+        name="AWSServiceRoleForElasticLoadBalancing",
+        service="elasticloadbalancing.amazonaws.com",
+        needed=lambda plan: plan.front is not None and plan.front.load_balancer is not None,
+        source="https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/elb-service-linked-roles.html",
+    ),
+    _Role(
         name="AWSServiceRoleForECRPullThroughCache",
         service="pullthroughcache.ecr.amazonaws.com",
         needed=lambda plan: plan.image_cache is not None,
