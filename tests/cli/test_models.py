@@ -66,6 +66,9 @@ DOCUMENTS: Mapping[str, Any] = {
     "old/config.json": {"model_type": "t5"},
     "broken/config.json": None,
     "adapter/config.json": LLAMA,
+    "slip/config.json": LLAMA | {"hidden_size": 8},
+    "hollow/config.json": LLAMA,
+    "endless/config.json": LLAMA | {"max_position_embeddings": 10**30},
 }
 SIZES: Mapping[str, int] = {
     **weights("llama", 140),
@@ -77,6 +80,9 @@ SIZES: Mapping[str, int] = {
     **weights("old", 3, files=1),
     **weights("broken", 3, files=1),
     "adapter/adapter_model.json": 1,
+    **weights("slip", 3, files=1),
+    **weights("hollow", 0, files=1),
+    **weights("endless", 3, files=1),
     "logs/run.txt": 12,
     **dict.fromkeys(DOCUMENTS, 100),
 }
@@ -143,7 +149,8 @@ def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_
     job = SERVED | yaml.safe_load(told)
 
     assert job["args"] == [
-        *("--model=/models/llama", "--tensor-parallel-size=4", "--max-model-len=32768")
+        *("--model=/models/llama", "--tensor-parallel-size=4", "--max-model-len=32768"),
+        "--safetensors-load-strategy=prefetch",
     ]
     notes = prepare(tmp_path / "cluster.yaml", {"name": "chat", **job}).notes
     assert any("4 devices (NVIDIA L40S): 32.6 GiB of weights" in note for note in notes)
@@ -153,7 +160,7 @@ def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:
     told = yaml.safe_load(models("models/mistral").stdout.partition("paste into a service:\n")[2])
 
     assert told["resources"] == {"gpu": 1}
-    assert told["args"] == ["--model=/models/mistral", "--max-model-len=32768"]
+    assert told["args"][:-1] == ["--model=/models/mistral", "--max-model-len=32768"]
 
 
 def test_longer_sequences_take_more_nodes(models: Models) -> None:
@@ -181,6 +188,8 @@ def test_weights_count_once_and_as_they_are_served(models: Models) -> None:
         ("part", "1 of 2 files are missing: b.safetensors, …"),
         ("old", "its config.json has no num_hidden_layers"),
         ("broken", "config.json is no JSON"),
+        ("slip", "no model has such figures: head_width"),
+        ("hollow", "no model has such figures: weights_gb"),
         ("adapter", "no weights that vLLM reads, as *.safetensors, lie beside it"),
     ],
 )
@@ -190,10 +199,18 @@ def test_what_cannot_be_served_is_listed_with_the_reason(
     assert f"/models/{folder}\n  {problem}\n" in models(f"models/{folder}").stdout
 
 
+def test_a_context_without_an_end_is_none(models: Models) -> None:
+    (row,) = json.loads(models("models/endless", "--json").stdout)
+
+    assert (row["problem"], row["figures"]["longest_context"]) == ("", None)
+    assert row["fits"][0]["nodes"] == 1
+
+
 def test_a_bucket_of_somebody_else_is_named_by_s3s_own_name(models: Models, aws: FakeAws) -> None:
     answer = models("s3://corp-models/llama")
 
     assert "--model=s3://corp-models/llama" in answer.stdout
+    assert "--safetensors-load-strategy" not in answer.stdout
     (asked,) = aws.parameters("s3:ListBucket")
     assert (asked["Bucket"], asked["Prefix"]) == ("corp-models", "llama")
 

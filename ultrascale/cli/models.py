@@ -165,7 +165,7 @@ def _lines(row: _Row) -> Iterator[str]:
             yield f"    nodes: {best.nodes}"
         if row.place.namespace:
             yield f"    namespace: {row.place.namespace}"
-        yield f"    args: [{', '.join(_args(row.path, best))}]"
+        yield f"    args: [{', '.join(_args(row, best))}]"
         if (part := _part(best)) is not None:
             yield f"    resources: {{{part}}}"
     yield "    model:"
@@ -187,16 +187,19 @@ def _part(fit: "PoolFit") -> str | None:
     return "neuron: 1" if alone else None
 
 
-def _args(path: str, fit: "PoolFit") -> Iterator[str]:
+def _args(row: _Row, fit: "PoolFit") -> Iterator[str]:
     assert fit.division is not None
-    assert fit.memory is not None
-    yield f"--model={path}"
+    assert fit.device is not None
+    yield f"--model={row.path}"
     if fit.division.tensor > 1:
         yield f"--tensor-parallel-size={fit.division.tensor}"
     if fit.division.pipeline > 1:
         yield f"--pipeline-parallel-size={fit.division.pipeline}"
     if fit.division.context is not None:
         yield f"--max-model-len={fit.division.context}"
+    if row.place.mount_path and not fit.device.is_neuron:
+        # Else vLLM reads small parts of files that are mapped into memory.
+        yield "--safetensors-load-strategy=prefetch"
 
 
 def _verdict(fit: "PoolFit") -> str:

@@ -8,11 +8,14 @@ Sources:
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
+import pydantic
+
+from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError
@@ -122,13 +125,24 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
         weights = sorted(named & files.keys()) or weights
     if not weights:
         problems.append("no weights that vLLM reads, as *.safetensors, lie beside it")
-    return FoundModel(
+    found = FoundModel(
         path=folder,
         weights_bytes=sum(files[name] for name in weights),
         files=len(weights),
         figures=figures,
         problem="; ".join(problems),
     )
+    return found if found.problem else replace(found, problem=_impossible(found))
+
+
+def _impossible(found: FoundModel) -> str:
+    """Return which figures no model has: whoever may write to the bucket wrote its files."""
+    try:
+        config.ServedModel.model_validate(figures_as_keys(found))
+    except pydantic.ValidationError as error:
+        keys = sorted({str(each["loc"][0]) for each in error.errors()})
+        return f"no model has such figures: {', '.join(keys)}"
+    return ""
 
 
 def _weights(files: Mapping[str, int]) -> Iterator[str]:

@@ -8,6 +8,7 @@ Sources:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ultrascale.catalog import integer_bounds
 from ultrascale.documents import Json, mapping
 
 # A model with pictures or sound has the decoder's figures below one of these.
@@ -169,6 +170,8 @@ def _context(decoder: Mapping[str, Json]) -> int | None:
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
     """
     stated = _whole(decoder, _CONTEXT)
+    if stated is not None and stated > integer_bounds.MODEL_WIDTH:
+        return None  # in other words: as long as you like
     scaling = mapping(decoder.get("rope_scaling")) or mapping(decoder.get("rope_parameters"))
     kind, factor = scaling.get("rope_type", scaling.get("type")), scaling.get("factor")
     within = kind in _SCALED_ALREADY or "gemma3" in str(decoder.get("model_type"))

@@ -55,6 +55,11 @@ class ServingDevice:
     memory_bytes: int
     kv_share: float | None = None
 
+    @property
+    def is_neuron(self) -> bool:
+        """Whether it is of AWS, whose images have a loader and a cache of their own."""
+        return self.name.startswith("AWS ")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingDivision:

@@ -27,7 +27,7 @@ Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
 _KEY = "model"
-_NEURON, _NEURON_IMAGE = "AWS ", "vllm-neuronx"
+_NEURON_IMAGE = "vllm-neuronx"
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 _MOUNTED = "bucket"
 _STARTUP_SECONDS = 600
@@ -152,7 +152,7 @@ def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[
         "launched for it."
     )
     # The images for Neuron load weights by a program of their own.
-    by_vllm = planned.device is None or not planned.device.name.startswith(_NEURON)
+    by_vllm = planned.device is None or not planned.device.is_neuron
     ahead = options.safetensors_load_strategy in _READS_AHEAD or options.load_format != "auto"
     if load.place.startswith(_MOUNTED) and by_vllm and not ahead:
         yield (
