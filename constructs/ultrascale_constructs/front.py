@@ -61,7 +61,11 @@ def controller_configuration(plan: FrontPlan) -> Mapping[str, object]:
         "gateway": {"controllerName": plan.controller_name},
         "provider": {
             "type": "Kubernetes",
-            "kubernetes": {"watch": {"type": "Namespaces", "namespaces": [*plan.namespaces]}},
+            "kubernetes": {
+                "watch": {"type": "Namespaces", "namespaces": [*plan.namespaces]},
+                # The chart writes it where the controller does not look, which listens then.
+                "proxyTopologyInjector": {"disabled": True},
+            },
         },
         "logging": {"level": {"default": "info"}},
         # By a script the proxies read the model of a request, which its body names.

@@ -85,6 +85,8 @@ def test_the_controller_runs_twice_on_system_nodes(stack: Template) -> None:
     found = values(stack)
     assert found["deployment"]["replicas"] == 2
     assert found["podDisruptionBudget"] == {"minAvailable": 1}
+    provider = found["config"]["envoyGateway"]["provider"]["kubernetes"]
+    assert provider["proxyTopologyInjector"] == {"disabled": True}
     for pod in (found["deployment"]["pod"], found["certgen"]["job"]):
         assert pod["nodeSelector"] == {"ultrascale.dev/role": "system"}
         assert pod["tolerations"] == [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
