@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.account import fake_account
 from tests.support.described_vpcs import INTERNET, LOCAL, NAT, answers, endpoint, interface
-from tests.support.existing_vpc import OWNER, VPC, existing_document, subnets
+from tests.support.existing_vpc import OWNER, VPC, existing_document, subnet, subnets
 from tests.support.fake_aws import ID, Told, denied
 from tests.support.pools import as_text
 from tests.support.preflight_context import NOW
@@ -37,11 +37,13 @@ def findings(
     network: dict[str, Any] | None = None,
     rules: Sequence[Any] = (OPEN,),
     more: dict[str, Told] | None = None,
+    serving: dict[str, Any] | None = None,
     **told: Any,
 ) -> dict[str, Finding]:
     """Return the findings, by subject, where the account is as the file says but for ``told``."""
     groups = {"SecurityGroups": [{"GroupId": "sg-2", "IpPermissions": [*rules]}]}
-    plan = plan_cluster(config.loads(as_text(existing_document(**(network or {})))))
+    document = existing_document(**(network or {})) | ({"serving": serving} if serving else {})
+    plan = plan_cluster(config.loads(as_text(document)))
     tables = [
         {"RouteTableId": "rtb-main", "Associations": [{"Main": True}], "Routes": [LOCAL, NAT]}
     ]
@@ -186,6 +188,43 @@ def test_what_is_wrong_with_a_subnet_is_told(
     assert found.state == state
     assert evidence in found.evidence
     assert found.fix
+
+
+@pytest.mark.parametrize(
+    ("exposure", "routes", "state"),
+    [
+        ("internet", [LOCAL, INTERNET], "pass"),
+        ("internet", [LOCAL, NAT], "fail"),
+        ("internal", [LOCAL, NAT], "pass"),
+    ],
+)
+def test_clients_of_the_internet_find_a_way_to_the_front(
+    exposure: str, routes: Sequence[Any], state: str
+) -> None:
+    """Its load balancer would be made, and answer nobody."""
+    public = [
+        subnet(number, f"us-east-1{zone}", f"10.20.1.{32 * number}/27", "public")
+        for number, zone in ((1, "a"), (2, "b"))
+    ]
+    arn = f"arn:aws:acm:us-east-1:{ID}:certificate/11111111-2222-4333-8444-555555555501"
+    keys: dict[str, Any] = {"exposure": exposure}
+    if exposure == "internet":
+        keys |= {"certificate": arn, "api_keys": "keys", "allowed_cidrs": ["8.8.8.0/24"]}
+    listed = [*subnets(), *public]
+    tables = [
+        {"RouteTableId": "rtb-main", "Associations": [{"Main": True}], "Routes": [LOCAL, NAT]},
+        {
+            "RouteTableId": "rtb-2",
+            "Associations": [{"SubnetId": each["id"]} for each in public],
+            "Routes": [*routes],
+        },
+    ]
+
+    found = findings(
+        network={"subnets": listed}, serving={"front": keys}, subnets=listed, tables=tables
+    )
+
+    assert {found[f"{each['id']} (public)"].state for each in public} == {state}
 
 
 def tagged(tags: dict[str, str]) -> dict[str, Told]:

@@ -22,6 +22,7 @@ from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.run import run_checks
 
 ON_DEMAND_P, INTERFACES, NAU = "L-417A185B", "L-DF5E4CA3", "L-BB24F6E5"
+ALBS = "L-53DA6B97"
 # Four p5.48xlarge.
 NEEDED = 4 * 192
 TRAIN = pool_document(purchase=ON_DEMAND, nodes={"max": 4})
@@ -167,6 +168,32 @@ def test_usage_that_no_metric_tells_is_counted() -> None:
     found = finding(answers(), "gp3")
 
     assert (found.state, "2.50 in use" in found.evidence) == ("pass", True)
+
+
+def test_load_balancers_and_target_groups_of_others_count() -> None:
+    """A Network Load Balancer counts elsewhere; target groups of both kinds count together."""
+    balancers = [{"Type": "application"}, {"Type": "network"}, {"Type": "application"}]
+    told: dict[str, Told] = {
+        "elasticloadbalancing:DescribeLoadBalancers": {"LoadBalancers": balancers},
+        "elasticloadbalancing:DescribeTargetGroups": [
+            {"TargetGroups": [{"TargetGroupName": "a"}], "NextMarker": "more"},
+            {"TargetGroups": [{"TargetGroupName": "b"}, {"TargetGroupName": "c"}]},
+        ],
+        GET: lambda asked: quota(asked["QuotaCode"], 2 if asked["QuotaCode"] == ALBS else 10**9),
+    }
+    asked = context(answers(told=told), serving={"front": {}})
+
+    found = {each.subject: each for each in run_checks((QUOTAS,), asked)}
+
+    balanced = found[f"{ALBS} Application Load Balancers per Region"]
+    assert (balanced.state, "has 2; 1 load balancers needed; 2 in use" in balanced.evidence) == (
+        "fail",
+        True,
+    )
+    assert "--desired-value 3" in (balanced.fix or "")
+    assert "3 in use" in found["L-B22855CB Target Groups per Region"].evidence
+    rules = found["L-0EA8095F Inbound or outbound rules per security group"]
+    assert (rules.state, "in use" in rules.evidence) == ("pass", False)
 
 
 def test_all_pages_are_counted() -> None:

@@ -22,6 +22,7 @@ REGION = "us-west-2"
 
 PREFIXES = {
     "amp": "aps",
+    "elbv2": "elasticloadbalancing",
     "resourcegroupstaggingapi": "tag",
     "service-quotas": "servicequotas",
 }

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
     from mypy_boto3_sts import STSClient
 
+    from ultrascale.account.clients import CertificateManagerClient, LoadBalancingClient
+
     class ProductPage(TypedDict):
         """A page of the answer of ``GetProducts``."""
 
@@ -76,6 +78,7 @@ _CONNECTIONS = 20
 # Source: https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 _IAM_PREFIXES = {
     "amp": "aps",
+    "elbv2": "elasticloadbalancing",
     "resourcegroupstaggingapi": "tag",
     "service-quotas": "servicequotas",
 }
@@ -127,6 +130,10 @@ class Account:
 
     @overload
     def client(
+        self, service: Literal["acm"], region: str | None = None, *, once: bool = False
+    ) -> "CertificateManagerClient": ...
+    @overload
+    def client(
         self, service: Literal["amp"], region: str | None = None, *, once: bool = False
     ) -> "PrometheusServiceClient": ...
     @overload
@@ -153,6 +160,10 @@ class Account:
     def client(
         self, service: Literal["eks"], region: str | None = None, *, once: bool = False
     ) -> "EKSClient": ...
+    @overload
+    def client(
+        self, service: Literal["elbv2"], region: str | None = None, *, once: bool = False
+    ) -> "LoadBalancingClient": ...
     @overload
     def client(
         self, service: Literal["fsx"], region: str | None = None, *, once: bool = False

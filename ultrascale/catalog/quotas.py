@@ -10,6 +10,7 @@ Sources:
     https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html
     https://docs.aws.amazon.com/AmazonECR/latest/userguide/service-quotas.html
     https://docs.aws.amazon.com/general/latest/gr/eks.html
+    https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html
 """
 
 from collections.abc import Mapping
@@ -31,6 +32,9 @@ _POD_IDENTITY = "https://docs.aws.amazon.com/eks/latest/userguide/pod-identities
 _FSX = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/limits.html"
 _ECR = "https://docs.aws.amazon.com/AmazonECR/latest/userguide/service-quotas.html"
 _HYPERPOD = "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html"
+_ELB = (
+    "https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-limits.html"
+)
 _VPC = "https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html"
 
 
@@ -193,6 +197,31 @@ LUSTRE_FILE_SYSTEMS = Quota(
     default=100,
     source=_FSX,
 )
+# The codes are in the links of AWS's page to Service Quotas.
+LOAD_BALANCERS = Quota(
+    code="L-53DA6B97",
+    service="elasticloadbalancing",
+    name="Application Load Balancers per Region",
+    unit="load balancers",
+    default=50,
+    source=_ELB,
+)
+TARGET_GROUPS = Quota(
+    code="L-B22855CB",
+    service="elasticloadbalancing",
+    name="Target Groups per Region",
+    unit="target groups",
+    default=3_000,
+    source=_ELB,
+)
+SECURITY_GROUP_RULES = Quota(
+    code="L-0EA8095F",
+    service="vpc",
+    name="Inbound or outbound rules per security group",
+    unit="rules of the largest",
+    default=60,
+    source=_VPC,
+)
 IMAGE_MANIFESTS = Quota(
     code="L-16E70933",
     service="ecr",
@@ -247,6 +276,7 @@ _QUOTAS: Mapping[str, Quota] = MappingProxyType(
             INTERFACE_ENDPOINTS,
             *(CLUSTERS, NODE_GROUPS, NODES_OF_A_GROUP, ACCESS_ENTRIES, POD_IDENTITIES),
             *(VPCS, ELASTIC_ADDRESSES, LUSTRE_STORAGE, LUSTRE_FILE_SYSTEMS),
+            *(LOAD_BALANCERS, TARGET_GROUPS, SECURITY_GROUP_RULES),
             *(IMAGE_MANIFESTS, IMAGE_LAYERS, IMAGE_TOKENS),
             *(HYPERPOD_INSTANCES, ALL_HYPERPOD_INSTANCES),
         )

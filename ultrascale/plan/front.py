@@ -8,11 +8,13 @@ Sources:
 from collections.abc import Iterator
 
 from ultrascale import config
+from ultrascale.catalog import application_load_balancer as alb
 from ultrascale.catalog import envoy_gateway
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
 from ultrascale.plan.model import (
+    ClusterPlan,
     FrontPlan,
     FrontRoutePlan,
     JwtPlan,
@@ -20,7 +22,7 @@ from ultrascale.plan.model import (
     LoadBalancerPlan,
     NetworkPlan,
 )
-from ultrascale.plan.model.network import SubnetKind
+from ultrascale.plan.model.network import SubnetKind, SubnetPlan
 from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 Mistakes = Iterator[config.Mistake]
@@ -81,8 +83,9 @@ def _load_balancer(
 ) -> LoadBalancerPlan:
     public = front.exposure == "internet"
     kind: SubnetKind = "public" if public else "private"
-    # A load balancer takes one subnet in each zone.
-    subnets = {subnet.zone: subnet for subnet in reversed(network.of_kind(kind))}
+    # A load balancer takes one subnet in each zone: the first that is large enough.
+    found = sorted(network.of_kind(kind), key=lambda each: not _is_large_enough(each))
+    subnets = {subnet.zone: subnet for subnet in reversed(found)}
     inside = (network.vpc_cidr, *network.secondary_cidrs, *cluster.network.connected_cidrs)
     return LoadBalancerPlan(
         scheme="internet-facing" if public else "internal",
@@ -104,6 +107,27 @@ def _load_balancer(
             registers=lbc.TARGET_ACTIONS,
         ),
     )
+
+
+def _is_large_enough(subnet: SubnetPlan) -> bool:
+    return subnet.cidr.prefixlen <= alb.SMALLEST_SUBNET_MASK
+
+
+def subnets_hold_the_load_balancer(plan: ClusterPlan) -> Mistakes:
+    """Yield subnets of the front that are smaller than a load balancer takes."""
+    balancer = plan.front.load_balancer if plan.front is not None else None
+    for subnet in balancer.subnets if balancer is not None else ():
+        if _is_large_enough(subnet):
+            continue
+        wrong = (
+            f"subnet {subnet.cidr} of {subnet.zone} is smaller than the /"
+            f"{alb.SMALLEST_SUBNET_MASK} that a load balancer takes"
+        )
+        less = "internal" if subnet.kind == "public" else "cluster"
+        todo = f"write a larger network.vpc_cidr, or {less}"
+        if subnet.id is not None:
+            todo = f"add a larger subnet of {subnet.zone} with the same use, or write {less}"
+        yield config.Mistake(("serving", "front", "exposure"), wrong, todo, got="")
 
 
 def _namespaces_of_services(cluster: config.Cluster) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ultrascale.plan.front import (
     models_are_served,
     models_are_told_apart,
     proxies_have_their_nodes,
+    subnets_hold_the_load_balancer,
 )
 from ultrascale.plan.jobs.claims import claims_of_templates_exist
 from ultrascale.plan.jobs.governance import templates_suit_the_teams
@@ -59,6 +60,7 @@ def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
 def mistakes_of_plan(plan: ClusterPlan) -> Mistakes:
     """Yield what is wrong with a cluster that only its whole plan shows."""
     yield from endpoint_mistakes(plan)
+    yield from subnets_hold_the_load_balancer(plan)
     for service in plan.services:
         if service.model is not None and service.server == "vllm":
             for mistake in mistakes_in(service.model):

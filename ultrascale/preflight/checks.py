@@ -9,6 +9,7 @@ from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
+from ultrascale.preflight.front import FRONT
 from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.keys import KEYS
@@ -53,6 +54,7 @@ CHECKS: tuple[Check, ...] = (
     EXISTING_VPC,
     EXISTING_LUSTRE,
     EXISTING_BUCKETS,
+    FRONT,
     MIRROR,
     STACKS,
     PACKAGE,

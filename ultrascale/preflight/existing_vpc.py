@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 from ultrascale.account.vpcs import ACTIONS, EndpointRecord, SubnetRecord, VpcRecord, read_vpc
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import EndpointPlan, ExistingVpcPlan, NetworkPlan, SubnetPlan
+from ultrascale.plan.model import (
+    ClusterPlan,
+    EndpointPlan,
+    ExistingVpcPlan,
+    NetworkPlan,
+    SubnetPlan,
+)
 from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.occupancy import zones_without_room
@@ -172,6 +178,26 @@ def _subnet_issues(
     if any(each.kind in ("private", "accelerated") for each in plans):
         yield from _route_issues(network, found)
         yield from _neighbour_issues(context.plan.name, found)
+    if any(each.kind == "public" for each in plans):
+        yield from _way_in_issues(context.plan, found)
+
+
+def _way_in_issues(plan: ClusterPlan, found: SubnetRecord) -> Iterator[Issue]:
+    """Yield a public subnet of the front that the internet does not reach."""
+    balancer = plan.front.load_balancer if plan.front is not None else None
+    if balancer is None or found.id not in [each.id for each in balancer.subnets]:
+        return
+    if balancer.scheme != "internet-facing" or found.route == "internet-gateway":
+        return
+    known = found.route_table is not None
+    yield Issue(
+        state="fail" if known else "warn",
+        evidence=f"no way in for clients of the front (route {found.route})"
+        if known
+        else "its route table is not visible",
+        fix="have 0.0.0.0/0 of it go to an internet gateway, or write serving.front.exposure: "
+        "internal",
+    )
 
 
 def _vpc_id(network: NetworkPlan) -> str:

@@ -28,6 +28,8 @@ ACTIONS = (
     "ec2:DescribeVolumes",
     "ec2:DescribeVpcs",
     "eks:ListClusters",
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeTargetGroups",
     "fsx:DescribeFileSystems",
     "sagemaker:ListClusters",
     "sagemaker:DescribeCluster",
@@ -86,6 +88,16 @@ def _clusters(account: "Account") -> Iterator[float]:
         yield from (1 for _ in page["clusters"])
 
 
+def _load_balancers(account: "Account") -> Iterator[float]:
+    for page in account.ask_pages(account.client("elbv2").describe_load_balancers):
+        yield from (1 for each in page["LoadBalancers"] if each["Type"] == "application")
+
+
+def _target_groups(account: "Account") -> Iterator[float]:
+    for page in account.ask_pages(account.client("elbv2").describe_target_groups):
+        yield from (1 for _ in page["TargetGroups"])
+
+
 def _gp3_tib(account: "Account") -> Iterator[float]:
     pages = account.ask_pages(
         account.client("ec2").describe_volumes,
@@ -119,6 +131,8 @@ _AMOUNTS: "Mapping[str, Callable[[Account], Iterator[float]]]" = {
     quotas.VPCS.code: _vpcs,
     quotas.ELASTIC_ADDRESSES.code: _addresses,
     quotas.CLUSTERS.code: _clusters,
+    quotas.LOAD_BALANCERS.code: _load_balancers,
+    quotas.TARGET_GROUPS.code: _target_groups,
     quotas.GP3_STORAGE.code: _gp3_tib,
     quotas.LUSTRE_FILE_SYSTEMS.code: _lustre_file_systems,
     quotas.LUSTRE_STORAGE.code: _lustre_gib,

@@ -42,6 +42,25 @@ def test_the_interfaces_of_endpoints_and_gateways_take_the_place_of_nodes() -> N
     assert "30 endpoints in zones + 2 NAT gateways" in need.needed.formula
 
 
+def test_the_load_balancer_of_a_front_needs_a_rule_for_each_range() -> None:
+    """A security group has 60 rules before AWS raises it: the stack would fail on the 61st."""
+    ranges = [f"10.{number}.0.0/16" for number in range(100, 161)]
+    front = {"exposure": "internal", "allowed_cidrs": ranges}
+
+    found = needs(pool_document(purchase=ODCR), serving={"front": front})
+
+    rules = quota(found, quotas.SECURITY_GROUP_RULES.code)
+    assert (rules.needed.value, rules.default, rules.state) == (61, 60, "ask")
+    assert quota(found, quotas.LOAD_BALANCERS.code).needed.value == 1
+    assert quota(found, quotas.TARGET_GROUPS.code).needed.value == 1
+
+
+def test_a_front_for_pods_alone_needs_no_load_balancer() -> None:
+    found = needs(pool_document(purchase=ODCR), serving={"front": {"exposure": "cluster"}})
+
+    assert quotas.LOAD_BALANCERS.code not in codes(found)
+
+
 def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
     storage = make_document()["network"]["zones"]
     lustre = [

@@ -47,6 +47,7 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
         *_vpc_quotas(plan, totals),
         _disks(plan),
         *_lustre_quotas(plan),
+        *_front_quotas(plan),
         *_image_quotas(totals["nodes"].value or 0),
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
@@ -207,6 +208,20 @@ def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         yield _need(quotas.LUSTRE_STORAGE, gib, formula)
         names = ", ".join(each.name for each in plan.lustre)
         yield _need(quotas.LUSTRE_FILE_SYSTEMS, len(plan.lustre), names)
+
+
+def _front_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
+    """Yield what the load balancer of the front counts against.
+
+    Its proxies are a hundred at most, of the thousand targets that a load balancer has.
+    """
+    balancer = plan.front.load_balancer if plan.front is not None else None
+    if balancer is None:
+        return
+    yield _need(quotas.LOAD_BALANCERS, 1, "that of the front")
+    yield _need(quotas.TARGET_GROUPS, 1, "the proxies of the front")
+    ranges = len(balancer.cidrs)
+    yield _need(quotas.SECURITY_GROUP_RULES, ranges, f"{ranges} ranges that reach the front")
 
 
 def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:

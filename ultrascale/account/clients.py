@@ -1,0 +1,78 @@
+"""Parts of boto3's clients whose type stubs are not among those of the project."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NotRequired, TypedDict
+
+from botocore.client import BaseClient
+
+
+class RenewalSummary(TypedDict):
+    """The renewal of a certificate that ACM manages."""
+
+    RenewalStatus: str
+
+
+class Certificate(TypedDict):
+    """A certificate in the answer of ``DescribeCertificate``."""
+
+    DomainName: str
+    Status: str
+    Type: str
+    KeyAlgorithm: str
+    NotAfter: NotRequired[datetime]
+    RenewalSummary: NotRequired[RenewalSummary]
+
+
+class DescribedCertificate(TypedDict):
+    """The answer of ``DescribeCertificate``."""
+
+    Certificate: Certificate
+
+
+class CertificateManagerClient(BaseClient):
+    """The part of boto3's client of AWS Certificate Manager that is used."""
+
+    def describe_certificate(
+        self,
+        *,
+        CertificateArn: str,  # noqa: N803 the API's own name
+    ) -> DescribedCertificate:
+        """Return a certificate."""
+        ...
+
+
+class LoadBalancer(TypedDict):
+    """A load balancer in the answer of ``DescribeLoadBalancers``."""
+
+    Type: str
+
+
+class LoadBalancerPage(TypedDict):
+    """A page of the answer of ``DescribeLoadBalancers``."""
+
+    LoadBalancers: Sequence[LoadBalancer]
+
+
+class TargetGroup(TypedDict):
+    """A target group in the answer of ``DescribeTargetGroups``."""
+
+    TargetGroupArn: str
+
+
+class TargetGroupPage(TypedDict):
+    """A page of the answer of ``DescribeTargetGroups``."""
+
+    TargetGroups: Sequence[TargetGroup]
+
+
+class LoadBalancingClient(BaseClient):
+    """The part of boto3's client of Elastic Load Balancing that is used."""
+
+    def describe_load_balancers(self) -> LoadBalancerPage:
+        """Return the load balancers of the Region, but for Classic ones."""
+        ...
+
+    def describe_target_groups(self) -> TargetGroupPage:
+        """Return the target groups of the Region."""
+        ...
