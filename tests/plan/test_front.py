@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.pools import make_cluster, make_document
+from tests.support.pools import SYSTEM_POOL, make_cluster, make_document
 from tests.support.queued_pools import planned
 from ultrascale import config
 from ultrascale.errors import ConfigError
+from ultrascale.plan import plan_cluster
 from ultrascale.plan.front import models_of, plan_route
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.33.0"
@@ -88,6 +89,22 @@ def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
     with pytest.raises(ConfigError) as refused:
         planned(make_document(jobs=jobs, serving=serving))
     assert str(refused.value).splitlines() == [line]
+
+
+def test_subnets_smaller_than_a_load_balancer_takes_are_refused() -> None:
+    """The stack of the front would fail, after the cluster is there."""
+    arn = "arn:aws:acm:us-west-2:111122223333:certificate/11111111-2222-4333-8444-555555555501"
+    keys = {"exposure": "internet", "certificate": arn, "api_keys": "keys"}
+    front = {"front": keys | {"allowed_cidrs": ["192.0.2.0/24"]}}
+    network = {"vpc_cidr": "10.0.0.0/20", "zones": ["us-west-2a", "us-west-2b"]}
+
+    with pytest.raises(ConfigError) as refused:
+        plan_cluster(make_cluster(pools=[SYSTEM_POOL], network=network, serving=front))
+
+    assert str(refused.value).splitlines()[0] == (
+        "serving.front.exposure: subnet 10.0.0.0/28 of us-west-2a is smaller than the /27 that a "
+        "load balancer takes; write a larger network.vpc_cidr, or internal"
+    )
 
 
 def test_two_services_may_have_one_model_where_there_is_no_front() -> None:
