@@ -178,7 +178,8 @@ def test_a_load_balancer_of_the_internet_lies_in_public_subnets() -> None:
 def test_of_a_vpc_that_exists_the_subnets_of_the_file_are_looked_at() -> None:
     """One of a zone: the first that is large enough, though others have the same use."""
     more = [subnet(20, "us-east-1a", "10.20.0.128/28", "nodes"), *subnets()]
-    document = existing_document(subnets=more) | {"serving": {"front": {}}}
+    document = existing_document(subnets=more)
+    document["serving"] = {"front": {}}
     plan = plan_cluster(config.loads(as_text(document)))
     there = [
         {"SubnetId": each["id"], "CidrBlock": each["cidr"], "AvailableIpAddressCount": 9 - number}
