@@ -24,6 +24,10 @@ Runtime = Literal[
 ]
 
 
+COMPILED_GRAPHS = "NEURON_COMPILED_ARTIFACTS"
+"""Folder of compiled graphs, which vLLM on Neuron reads, or else writes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
     """A variable that every job of a runtime gets.
@@ -101,7 +105,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
             ),
         },
         "neuron-vllm": {
-            "NEURON_COMPILED_ARTIFACTS": Variable(
+            COMPILED_GRAPHS: Variable(
                 value="/tmp/neuron-compiled-artifacts",
                 why="graphs would be compiled into the folder of the model, which is read-only",
                 source=_NEURON_VLLM,

@@ -143,3 +143,10 @@ def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_on
     own = {folder: "/models/m/compiled"}
     assert stated(args=["m", "-tp=12"], pool="neuron", env=own) == "/models/m/compiled"
     assert stated(args=["m", "-tp=4"]) is None
+
+    def told(**keys: Any) -> bool:
+        notes = prepared(CLUSTER, service("-tp=12", pool="neuron", **keys)).notes
+        return any("Each start compiles graphs for Neuron" in note for note in notes)
+
+    assert told()
+    assert not told(env=own)

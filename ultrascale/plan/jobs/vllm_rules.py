@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ultrascale import config
+from ultrascale.catalog import runtime_environment
 from ultrascale.catalog import vllm as facts
 from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
@@ -48,7 +49,9 @@ def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
 
 
 def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
-    """Yield the devices of a replica that its parallel sizes leave idle."""
+    """Yield devices of a replica that stay idle, and graphs that each start compiles."""
+    if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
+        yield from _compiles(job)
     if (options := _sized(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
@@ -56,6 +59,18 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
         yield (
             f"vLLM takes {taken} of the {devices} {_noun(share)} of a replica, by "
             f"{_sizes(options)}: {_all_of(job, share)}{_fewer(job, taken, share)}."
+        )
+
+
+def _compiles(job: config.ServiceJob) -> Iterator[str]:
+    """Yield that each start compiles, where the job names no folder of compiled graphs.
+
+    Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/developer_guides/vllm-user-guide-v1.html
+    """
+    if runtime_environment.COMPILED_GRAPHS not in job.env:
+        yield (
+            "Each start compiles graphs for Neuron, beside the time to load the model: env "
+            f"{runtime_environment.COMPILED_GRAPHS} names a folder that holds compiled ones."
         )
 
 
