@@ -111,5 +111,11 @@ MODEL_LABEL = "model_name"
 ENGINE_LABEL = "engine"
 """Label of each metric: the number of the engine, one for each data-parallel rank."""
 
+LONGER_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+"""Variable that allows sequences longer than the model's own maximum."""
+
+OVERRIDES = "--hf-overrides"
+"""Option that replaces keys of the model's `config.json`, such as the scaling of positions."""
+
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Values of `--host` that nobody outside of the pod reaches."""

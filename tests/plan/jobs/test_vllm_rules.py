@@ -29,6 +29,13 @@ def service(*args: str, pool: str = "gpu", **keys: Any) -> dict[str, Any]:
         service("-tp=8", "-pp=2", pool="large", nodes=2),
         service("-tp=12", pool="neuron"),
         service("--config=/models/vllm.yaml"),
+        service("-tp=4", "--max-model-len=40K", model="Qwen3-8B"),
+        service("-tp=4", "--max-model-len=64K", "--hf-overrides={}", model="Qwen3-8B"),
+        service(
+            *("-tp=4", "--max-model-len=64K"),
+            model="Qwen3-8B",
+            env={"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"},
+        ),
         service(command=["serve.sh"]),
         service(server="other"),
     ],
@@ -104,6 +111,12 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
             service("-tp=4", "--max-model-len=4.5K"),
             "job: args: --max-model-len is no number of tokens, such as 32768, 32K or auto, got "
             "4.5K; write it as `vllm serve --help=all` says",
+        ),
+        (
+            service("-tp=4", "--max-model-len=41k", model="Qwen3-8B"),
+            "job: args: --max-model-len is above the model's own maximum of 40960 tokens, got "
+            "41000; write at most that, or state model.longest_context as its config.json, or "
+            "--hf-overrides, has it",
         ),
         (
             service("-tp=4", "--ssl-keyfile=/tls/key"),

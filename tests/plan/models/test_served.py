@@ -41,6 +41,7 @@ SERVICE: dict[str, Any] = {
     "image": "public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3",
     "port": 8000,
 }
+LONG = {"name": "Qwen3-8B", "longest_context": 262_144}
 LLAMA_70B = {"name": "Llama-3.1-70B", "weights_gb": 71, "dtype": "fp8"}
 
 
@@ -66,10 +67,10 @@ FOUR = "--tensor-parallel-size=4"
             id="weights",
         ),
         pytest.param(
-            service(model="Qwen3-8B", args=["--model=/models/q", "--max-model-len=200k"]),
+            service(model=LONG, args=["--model=/models/q", "--max-model-len=200k"]),
             "model: too large: 15.3 GiB of weights and 27.5 GiB of KV cache for one sequence of "
             "200,000 tokens on 1 device (NVIDIA L40S), where vLLM takes 41.1 GiB, got "
-            "Qwen3-8B; use --max-model-len=40960, or a pool with more memory, or smaller weights",
+            "Qwen3-8B; use --max-model-len=168848, or a pool with more memory, or smaller weights",
             id="KV cache",
         ),
         pytest.param(
@@ -129,7 +130,10 @@ def test_a_file_whose_model_does_not_fit_is_refused_before_it_is_planned() -> No
         pytest.param(service(FOUR, model=LLAMA_70B), id="compressed weights"),
         pytest.param(service(FOUR, "--quantization=fp8", model="Llama-3.1-70B"), id="compressing"),
         pytest.param(
-            service(FOUR, "--kv-cache-dtype=fp8", "--max-model-len=256k", model=LLAMA_70B),
+            service(
+                *(FOUR, "--kv-cache-dtype=fp8", "--max-model-len=256k"),
+                model=LLAMA_70B | {"longest_context": 262_144},
+            ),
             id="compressed cache",
         ),
         pytest.param(service("--max-model-len=auto", model="Qwen3-8B"), id="any length"),

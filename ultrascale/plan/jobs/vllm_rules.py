@@ -9,6 +9,7 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.vllm import VllmOptions
+from ultrascale.plan.models.shape import of_stated
 
 Mistakes = Iterator[config.Mistake]
 
@@ -23,6 +24,7 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
         todo = "write it as `vllm serve --help=all` says"
         yield config.refuse(words, f"{each.option} is {each.wrong}", todo, got=each.value)
     yield from _is_reached(job, options)
+    yield from _is_within_the_model(job, options)
     if options.model is None and _is_read(job, options):
         wrong = "no model: vLLM would load one of its own choice from Hugging Face"
         yield config.refuse(_place(job), wrong, "add --model=PATH", got="")
@@ -112,6 +114,28 @@ def _fewer(job: config.ServiceJob, taken: int, share: NodeShare) -> str:
     key = "neuron" if share.accelerator == names.NEURON_DEVICE else "gpu"
     devices, rest = divmod(taken, share.processes // share.accelerators)
     return "" if rest or job.nodes > 1 else f", or resources: {{{key}: {devices}}}"
+
+
+def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+    """Yield sequences that are longer than the model was made for.
+
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
+    """
+    shape = None if job.model is None else of_stated(job.model)
+    if shape is None or shape.longest_context is None or options.max_model_len is None:
+        return
+    words = (*job.command, *job.args)
+    if facts.LONGER_VARIABLE in job.env or any(facts.OVERRIDES in word for word in words):
+        return
+    if options.max_model_len > shape.longest_context:
+        wrong = (
+            f"--max-model-len is above the model's own maximum of {shape.longest_context} tokens"
+        )
+        todo = (
+            "write at most that, or state model.longest_context as its config.json, or "
+            f"{facts.OVERRIDES}, has it"
+        )
+        yield config.refuse(_place(job), wrong, todo, got=str(options.max_model_len))
 
 
 def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
