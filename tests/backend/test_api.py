@@ -27,6 +27,7 @@ OWNERS = (
     "/apis/batch.volcano.sh/v1alpha1/namespaces/training/jobs",
     "/apis/jobset.x-k8s.io/v1alpha2/namespaces/training/jobsets",
     "/apis/kubeflow.org/v1/namespaces/training/pytorchjobs",
+    "/apis/leaderworkerset.x-k8s.io/v1/namespaces/training/leaderworkersets",
     "/apis/sagemaker.amazonaws.com/v1/namespaces/training/hyperpodpytorchjobs",
 )
 _KEYS = count()
