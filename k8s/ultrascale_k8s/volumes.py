@@ -6,7 +6,7 @@ import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.plan.model import ClaimPlan, VolumePlan
+from ultrascale.plan.model import VolumePlan
 from ultrascale.plan.names import MOUNT_PATH_ANNOTATION
 from ultrascale_k8s._pods import labels
 
@@ -42,10 +42,6 @@ class VolumesChart(cdk8s.Chart):
             _claim(self, plan)
 
 
-def _access_modes(claim: ClaimPlan) -> list[str]:
-    return ["ReadOnlyMany" if claim.read_only else "ReadWriteMany"]
-
-
 def _volume(chart: cdk8s.Chart, plan: VolumePlan) -> None:
     kube.KubePersistentVolume(
         chart,
@@ -54,7 +50,7 @@ def _volume(chart: cdk8s.Chart, plan: VolumePlan) -> None:
         spec=kube.PersistentVolumeSpec(
             capacity={"storage": kube.Quantity.from_string(f"{plan.capacity_gib}Gi")},
             volume_mode="Filesystem",
-            access_modes=_access_modes(plan.claim),
+            access_modes=[plan.claim.access_mode],
             mount_options=list(plan.mount_options),
             persistent_volume_reclaim_policy="Retain",
             storage_class_name=_NO_CLASS,
@@ -81,7 +77,7 @@ def _claim(chart: cdk8s.Chart, plan: VolumePlan) -> None:
             annotations={MOUNT_PATH_ANNOTATION: claim.mount_path},
         ),
         spec=kube.PersistentVolumeClaimSpec(
-            access_modes=_access_modes(claim),
+            access_modes=[claim.access_mode],
             storage_class_name=_NO_CLASS,
             volume_name=plan.name,
             resources=kube.ResourceRequirements(

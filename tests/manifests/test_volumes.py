@@ -29,7 +29,7 @@ OTHER = replace(
         name="checkpoints",
         mount_path="/checkpoints",
         source="bucket",
-        read_only=True,
+        read_only=True, access_mode="ReadOnlyMany",
     ),
     driver="s3.csi.aws.com",
     handle="s3-checkpoints-training-checkpoints",

@@ -345,6 +345,23 @@ class TestBuckets:
         assert access == {"checkpoints": "write", "results": "none"}
 
 
+def test_a_service_changes_nothing_of_a_claim_that_kubernetes_never_changes() -> None:
+    """It makes reads alone of the mount; another access mode would fail the next deployment."""
+    buckets = [{"name": "models", "claim": claim("models", "/models", "serving")}]
+    service = {"kind": "service", "namespace": "serving", "pool": POOL["name"]}
+    without, served = (
+        plan_volumes(cluster(default_claims=None, buckets=buckets, jobs=jobs))
+        for jobs in ({}, {"chat": service})
+    )
+    (before,), (after,) = (
+        [each for each in volumes if each.claim.name == "models"] for volumes in (without, served)
+    )
+
+    assert (before.claim.read_only, after.claim.read_only) == (False, True)
+    assert "read-only" in after.mount_options
+    assert before.claim.access_mode == after.claim.access_mode == "ReadWriteMany"
+
+
 def test_a_file_system_that_only_a_team_claims_is_opened_in_the_teams_namespace() -> None:
     own = lustre(zone="us-east-1b", claim=claim("data", "/data", "hyperpod-ns-research"))
     document = governed_document(*TEAMS, storage={"lustre": [own], "default_claims": False})

@@ -336,6 +336,12 @@ _SECRET = Harm(
     lost="a secret that programs of the cluster read",
     instead="keep it until nothing reads it, and name it then",
 )
+_ADDRESS = Harm(
+    verdict="outage",
+    lost="the address at which clients reach models: requests in flight break, and a new load "
+    "balancer has another name",
+    instead="lead clients elsewhere first, and name it then",
+)
 _LINK = Harm(
     verdict="outage",
     lost="the link between a file system and its bucket: what jobs write reaches the bucket no "
@@ -379,6 +385,9 @@ _JUDGES: Mapping[str, Sequence[Judge]] = {
     "AWS::EKS::Cluster": (_cluster_closes,),
     "AWS::EKS::Nodegroup": (_taint_evicts,),
     "AWS::EKS::PodIdentityAssociation": (_association_goes,),
+    "AWS::ElasticLoadBalancingV2::Listener": (when_it_goes(_ADDRESS),),
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": (when_it_goes(_ADDRESS),),
+    "AWS::ElasticLoadBalancingV2::TargetGroup": (when_it_goes(_ADDRESS),),
     "AWS::FSx::DataRepositoryAssociation": (when_it_goes(_LINK),),
     "AWS::Grafana::Workspace": (when_it_goes(_METRICS_HISTORY),),
     "AWS::IAM::InstanceProfile": (when_it_goes(NODES_LOSE),),

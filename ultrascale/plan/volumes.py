@@ -7,6 +7,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth, mountpoint
 from ultrascale.plan import names
 from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
+from ultrascale.plan.model.storage import AccessMode
 from ultrascale.plan.namespaces import (
     serving_namespaces,
     team_namespaces,
@@ -133,14 +134,22 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
     services = serving_namespaces(cluster)
     for bucket, stated in cluster.storage.bucket_claims.items():
         served = stated.namespace in services and bucket not in cluster.storage.writable_buckets
+        read_only = bucket in cluster.storage.read_only_buckets
         claim = ClaimPlan(
             namespace=stated.namespace,
             name=stated.name,
             mount_path=stated.mount_path,
             source="bucket",
-            read_only=served or bucket in cluster.storage.read_only_buckets,
+            read_only=served or read_only,
+            # A namespace becomes one of services by a job, and Kubernetes takes no other access
+            # mode of a claim that is there: the mount alone refuses writes then.
+            access_mode=_access_mode(read_only=read_only),
         )
         yield _Claimed(claim=claim, bucket=bucket, own=True)
+
+
+def _access_mode(*, read_only: bool) -> AccessMode:
+    return "ReadOnlyMany" if read_only else "ReadWriteMany"
 
 
 def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
@@ -160,7 +169,8 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 )
             else:
                 read_only = default.bucket in storage.read_only_buckets
-                mounted = replace(claim, source="bucket", read_only=read_only)
+                mode = _access_mode(read_only=read_only)
+                mounted = replace(claim, source="bucket", read_only=read_only, access_mode=mode)
                 yield _Claimed(claim=mounted, bucket=default.bucket)
 
 
@@ -179,6 +189,7 @@ def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
         mount_path=f"{claim.mount_path}{path}",
         source="bucket",
         read_only=True,
+        access_mode=_access_mode(read_only=True),
     )
     return _Claimed(claim=stand_in, bucket=lustre.s3.bucket, prefix=config.folder(lustre.s3.prefix))
 

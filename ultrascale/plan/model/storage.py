@@ -6,6 +6,7 @@ from typing import Literal
 
 Source = Literal["lustre", "bucket"]
 Access = Literal["none", "read", "write"]
+AccessMode = Literal["ReadOnlyMany", "ReadWriteMany"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class ClaimPlan:
         source: What is behind it: a Lustre file system, or a bucket through Mountpoint for S3,
             which renames nothing and writes a file once, from its start to its end.
         read_only: Whether pods may only read.
+        access_mode: Access mode of the claim, which never changes once it is there.
         zone: The zone that the file system lies in; None where every zone is as near.
         stand_in: Claim of the same namespace that shows the same data where no node of a job lies
             in ``zone``; None without one.
@@ -30,6 +32,7 @@ class ClaimPlan:
     mount_path: str
     source: Source = "lustre"
     read_only: bool = False
+    access_mode: AccessMode = "ReadWriteMany"
     zone: str | None = None
     stand_in: str | None = None
     file_system: str | None = None
