@@ -32,7 +32,7 @@ XDS_PORT = 18000
 """Port of the controller at which proxies ask for their configuration."""
 
 PRIVILEGED_PORT_OFFSET = 10_000
-"""What a proxy adds to the port of a listener below 1024, which it may not open itself.
+"""Offset that a proxy adds to the port of a listener below 1024, which it may not open.
 
 Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/listener.go
 """

@@ -61,7 +61,7 @@ class Cluster(Identity):
     """
 
     serving: Serving = Field(default_factory=Serving)
-    """What the cluster has for all services."""
+    """Controllers and front of all services."""
 
     hyperpod: HyperPod = Field(default_factory=HyperPod)
     """SageMaker HyperPod, for pools with `provisioner: hyperpod`."""

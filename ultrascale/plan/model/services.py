@@ -45,7 +45,7 @@ class AutoscalePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingPlan:
-    """How replicas are reached, and kept.
+    """Replicas of a service: their address, and what keeps them.
 
     Attributes:
         replicas: Replicas; the fewest where they follow the load.

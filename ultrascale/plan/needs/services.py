@@ -33,7 +33,7 @@ class _Node:
 
     @property
     def of_a_pod(self) -> float:
-        """What a pod costs in an hour by its share; without a price its share alone."""
+        """Price of a pod in an hour by its share; without a price its share alone."""
         return self.part.share * (1 if self.price.value is None else self.price.value)
 
 
