@@ -58,6 +58,7 @@ _ALSO: Mapping[Place, object] = {
     ("existing", "id"): "fs-0f9e8d7c6b5a43210",
     ("existing", "mount_name"): "zyxwvuts",
     ("existing", "security_group"): "sg-0f9e8d7c6b5a43210",
+    ("jwks_uri",): "https://login.example.com/others",
 }
 # Values of one place that are tried: each is another assembly to synthesize.
 _MOST = 2
