@@ -11,9 +11,12 @@ from ultrascale import config
 from ultrascale.config.services import ServiceJob
 
 
-def service(scheduling: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+def service(
+    scheduling: dict[str, Any] | None = None, serving: dict[str, Any] | None = None, **keys: Any
+) -> dict[str, Any]:
     """Return a cluster file with one service."""
-    parts = {} if scheduling is None else {"scheduling": scheduling}
+    given = {"scheduling": scheduling, "serving": serving}
+    parts = {key: value for key, value in given.items() if value is not None}
     common = {"kind": "service", "pool": "train", "server": "vllm"}
     return make_document(jobs={"chat": common | keys}, **parts)
 
@@ -67,6 +70,25 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a queue that is not there": (
         service(KUEUE | {"queues": [{"name": "research"}]}, queue="reserch"),
         "jobs.chat.queue: not one of scheduling.queues, got 'reserch'; did you mean research?",
+    ),
+    "replicas that nobody scales": (
+        service(autoscale=SCALED, serving={"controllers": []}),
+        "jobs.chat.autoscale: needs keda, which serving.controllers leaves out; "
+        "add keda there, or leave out serving.controllers or autoscale",
+    ),
+    "a replica of several pods that nobody makes": (
+        service(nodes=2, serving={"controllers": ["keda"]}),
+        "jobs.chat.nodes: needs leader-worker-set, which serving.controllers leaves out; "
+        "add leader-worker-set there, or leave out serving.controllers or nodes",
+    ),
+    "a queued service that nobody makes": (
+        service(
+            KUEUE | {"queues": [{"name": "research"}]},
+            queue="research",
+            serving={"controllers": []},
+        ),
+        "jobs.chat.queue: needs leader-worker-set, which serving.controllers leaves out; "
+        "add leader-worker-set there, or leave out serving.controllers or queue",
     ),
     "a model that is spelt otherwise": (
         service(model="Llama-3.1-8b"),

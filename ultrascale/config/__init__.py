@@ -117,6 +117,7 @@ from ultrascale.config.services import (
     ScalingMetric,
     Server,
     ServiceJob,
+    controllers_needed,
     server_of,
 )
 from ultrascale.config.serving import Serving, ServingController
@@ -261,6 +262,7 @@ __all__ = [
     "Vpc",
     "WriteLatencySlo",
     "blocks",
+    "controllers_needed",
     "count_is_sound",
     "default_claims",
     "default_job_values",

@@ -68,13 +68,8 @@ def controllers_for(
     """Return the controllers of services: those that the file names, or that ``services`` need."""
     if serving.controllers is not None:
         return tuple(serving.controllers)
-    services = tuple(services)
-    found: list[config.ServingController] = []
-    if any(service.autoscale is not None for service in services):
-        found.append("keda")
-    if any(service.nodes > 1 or service.queue is not None for service in services):
-        found.append("leader-worker-set")
-    return tuple(found)
+    needed = {each for service in services for each in config.controllers_needed(service)}
+    return tuple(sorted(needed))
 
 
 def plan_serving(
