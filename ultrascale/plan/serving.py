@@ -56,6 +56,9 @@ _SIZES = (
 )
 
 
+_CONTROLLERS: tuple[config.ServingController, ...] = ("keda", "leader-worker-set")
+
+
 def controllers_of(cluster: config.Cluster) -> tuple[config.ServingController, ...]:
     """Return the controllers of services: those that the file names, or that its services need."""
     services = [job for job in cluster.jobs.values() if isinstance(job, config.ServiceJob)]
@@ -69,7 +72,7 @@ def controllers_for(
     if serving.controllers is not None:
         return tuple(serving.controllers)
     needed = {each for service in services for each in config.controllers_needed(service)}
-    return tuple(sorted(needed))
+    return tuple(each for each in _CONTROLLERS if each in needed)
 
 
 def plan_serving(
