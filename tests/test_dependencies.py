@@ -1,4 +1,4 @@
-"""What the package says that it needs: ranges that hold what it is tested with."""
+"""Dependencies of the package: their ranges hold the tested versions."""
 
 import re
 import sys

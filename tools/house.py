@@ -39,7 +39,7 @@ _MANY_LAYERS = 3
 _LATEST_TYPE = "p6-b300"
 _POOL_KEY = "fallback_max"
 _ADDON = "aws-fsx-csi-driver"
-_QUESTIONS = re.compile(r"(What|How|Which|Who|Where|Whose|When|Of|Why)\b")
+_QUESTION = re.compile(r'"""(What|How|Which|Whose|Whom|Who|Where|When|Why|Of)\b')
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +209,15 @@ def helpers() -> Row:
 
 
 def questions() -> Row:
-    """Return the modules whose docstring begins with a question word, and their share."""
-    told = [path for path in modules() if ast.get_docstring(tree(path))]
+    """Return the docstrings that begin with a question word, tests and tools included."""
     asking = tuple(
-        str(path) for path in told if _QUESTIONS.match(ast.get_docstring(tree(path)) or "")
+        f"{path}: {match.string[match.start() :].splitlines()[0]}"
+        for path in tracked()
+        if path.suffix == ".py"
+        for match in _QUESTION.finditer(text(path))
     )
-    share = 100 * len(asking) / len(told)
-    subject = "module docstrings that begin What, How, Which, Who, Where, Whose, When, Of, Why"
-    return Row(subject, f"{len(asking)} ({share:.0f} %)", "0", asking)
+    subject = "docstrings that begin What, How, Which, Who, Where, Whose, When, Of, Why"
+    return Row(subject, str(len(asking)), "0", asking)
 
 
 def rows() -> list[Row]:

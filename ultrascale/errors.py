@@ -148,7 +148,7 @@ class ArgumentError(UltrascaleError, ValueError):
 
 
 class QuestionError(UltrascaleError):
-    """What a command was asked is incomplete, wrong or contradictory.
+    """Raised for an incomplete, wrong or contradictory question to a command.
 
     Attributes:
         mistakes: Lines of the form ``--option: what is wrong, got VALUE; what to do``.

@@ -16,7 +16,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Backlog(Collector):
-    """What is not done yet, as the database has it when it is asked."""
+    """Backlog of requests, read from the database at each scrape."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

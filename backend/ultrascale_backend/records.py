@@ -119,7 +119,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What the cluster shows of a request.
+    """Observed state of a request's job in the cluster.
 
     Attributes:
         request_id: Which.

@@ -23,7 +23,7 @@ _NEVER = ("name", "kind", "namespace", "team", "secrets", "patch")
 
 
 class Rule(pydantic.BaseModel):
-    """When a request becomes which template.
+    """A rule that turns matching requests into one template.
 
     Attributes:
         name: Its name, which each request that it decides records.

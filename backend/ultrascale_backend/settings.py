@@ -23,7 +23,7 @@ _MOST_PER_SECOND = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
-    """Where the database is, and how the process logs in.
+    """Address of the database and the credentials of the process.
 
     Attributes:
         host: Its endpoint; empty with ``url``.
@@ -48,7 +48,7 @@ class DatabaseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the process is told.
+    """Settings of the backend's process.
 
     Attributes:
         cluster_file: The cluster that jobs run in.

@@ -53,7 +53,7 @@ _FIELDS = [each.name for each in fields(Record)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """What answers are made of.
+    """Parts that the HTTP handlers answer with.
 
     Attributes:
         database: Where requests are recorded.

@@ -128,7 +128,7 @@ def test_credentials_that_do_not_work_say_why(
 def test_a_profile_that_cannot_be_used_says_why(
     nobody: pytest.MonkeyPatch, tmp_path: Path, lines: str, words: str
 ) -> None:
-    """Of programs and files that a profile names, botocore leaves the errors to Python."""
+    """Botocore passes on Python's errors from programs and files that a profile names."""
     (tmp_path / "config").write_text(f"[profile mine]\n{lines}\n")
 
     with pytest.raises(AccountError, match="the AWS configuration does not work") as failure:
@@ -155,7 +155,7 @@ def test_an_endpoint_that_never_answers_is_given_up(keys: pytest.MonkeyPatch, si
 
 
 class Stubs:
-    """What makes the one client that botocore's own Stubber answers for."""
+    """Factory of the single client that botocore's own Stubber answers for."""
 
     def __init__(self) -> None:
         self.eks = boto3.Session("x", "x", region_name=REGION).client("eks")

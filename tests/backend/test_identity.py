@@ -215,7 +215,7 @@ def test_an_api_server_that_knows_no_audiences_vouches_for_nobody(
 
 
 class TestRights:
-    """What callers may submit."""
+    """Rights of callers to submit."""
 
     def test_a_group_submits_what_the_file_grants_it(
         self, backend: BackendProcess, issuer: IssuerServer
@@ -316,7 +316,7 @@ def _tomorrow() -> str:
 
 
 class TestOwners:
-    """Whose requests a caller sees and cancels."""
+    """A caller sees and cancels own requests only, unless a right says more."""
 
     @pytest.fixture
     def ada(self, issuer: IssuerServer) -> str:
@@ -435,7 +435,7 @@ class TestOwners:
 
 
 class TestAudit:
-    """What is left of a request in the log."""
+    """Log entries of requests."""
 
     def test_each_request_is_a_line_that_names_its_caller_and_what_was_decided(
         self, backend: BackendProcess, stub: ReviewingServer
@@ -523,7 +523,7 @@ def test_an_issuer_that_was_never_reached_lets_nobody_in(here: Site, issuer: Iss
 
 
 class TestStart:
-    """What a process needs to tell callers apart, and how it is told to let everybody in."""
+    """Settings for authentication, and the setting that lets everybody in."""
 
     @pytest.fixture
     def plain(

@@ -120,7 +120,7 @@ def token(issuer: str = "known", **claims: Any) -> str:
 
 
 class TestAuthenticator:
-    """How often somebody is asked whose a token is."""
+    """Limits on questions to the issuer about a token."""
 
     @pytest.fixture
     def judge(self) -> Judge:

@@ -53,7 +53,7 @@ class HeldServer(ReviewingServer):
 
 
 class Made(Counter[str]):
-    """How often each object was created."""
+    """Counts of created objects."""
 
     def __call__(self, path: str, _: Object) -> None:
         self[path] += 1

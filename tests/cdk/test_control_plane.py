@@ -121,7 +121,7 @@ class TestWhatTheFileChooses:
 
 
 class TestSafety:
-    """What cannot be made good afterwards."""
+    """Settings that cannot be repaired after the cluster exists."""
 
     def test_it_is_protected_from_deletion(self, private: Template) -> None:
         private.has_resource_properties(CLUSTER, {"DeletionProtection": True})

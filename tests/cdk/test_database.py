@@ -229,7 +229,7 @@ class TestData:
 
 
 class TestCapacity:
-    """What it runs on."""
+    """Instances and storage of the database."""
 
     def test_two_instances_of_aurora_share_the_range_of_the_file(self, aurora: Template) -> None:
         properties = the(aurora, CLUSTER)
@@ -258,7 +258,7 @@ class TestCapacity:
 
 
 class TestAccess:
-    """Who reaches it, and how they log in."""
+    """Network access to the database, and logins."""
 
     def test_postgresql_is_open_to_nodes_and_pods_and_nobody_else(self, template: Template) -> None:
         rule = the(template, "AWS::EC2::SecurityGroupIngress")

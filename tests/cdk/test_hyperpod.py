@@ -73,7 +73,7 @@ def two() -> Template:
 
 
 class TestCluster:
-    """What replaces or rolls a HyperPod cluster is paid for in nodes that stand idle."""
+    """A replaced or rolled HyperPod cluster leaves paid nodes idle."""
 
     def test_another_pool_does_not_replace_the_cluster(self, two: Template) -> None:
         one = properties(template_of(make_group("plain")))

@@ -88,7 +88,7 @@ def _listed(value: object) -> list[object]:
 
 
 class TestProject:
-    """Where the build runs and what it gets."""
+    """Project of CodeBuild: its network and its inputs."""
 
     def test_it_reaches_a_private_endpoint_as_the_clusters_own_nodes_do(
         self, project: dict[str, Any]

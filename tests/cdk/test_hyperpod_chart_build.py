@@ -72,7 +72,7 @@ def pod(outcome: Outcome, name: str) -> dict[str, Any]:
 
 
 class TestInstalled:
-    """What reaches the cluster, and in which order."""
+    """Objects that reach the cluster, and their order."""
 
     def test_the_release_is_upgraded_once_the_cluster_lets_the_build_in(
         self, built: Outcome
@@ -286,7 +286,7 @@ class TestCopy:
 
 
 class TestCluster:
-    """What the cluster may answer."""
+    """Answers of the cluster that the build must handle."""
 
     def test_an_access_entry_that_works_late_is_waited_for(
         self, upstream: Upstream, plan: HyperPodChartPlan, tmp_path: Path

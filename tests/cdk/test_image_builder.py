@@ -294,7 +294,7 @@ class TestMirror:
 
 
 class TestStack:
-    """What a user of the Trainium cluster sees."""
+    """Image builds of the Trainium cluster, from its user's view."""
 
     @staticmethod
     def outputs(assembly: Assembly) -> dict[str, str]:

@@ -117,7 +117,7 @@ class TestWithoutWayOut:
 
 
 class TestController:
-    """What its pods may do, and how they come by it."""
+    """Permissions of the controller's pods, and their source."""
 
     def test_its_service_account_takes_the_role(self, built: Template) -> None:
         identity = the(built, "AWS::EKS::PodIdentityAssociation")
@@ -259,7 +259,7 @@ class TestInterruptions:
 
 
 class TestValues:
-    """What the controller's chart is told."""
+    """Values of the controller's chart."""
 
     VALUES: Any = controller_values(PLAN, cluster_name="research")
 

@@ -108,7 +108,7 @@ class TestInterfaces:
 
 
 class TestCapacity:
-    """What is paid for already is used, and nothing else is bought in its place unasked."""
+    """Paid capacity is used, and nothing else is bought in its place without consent."""
 
     def test_a_block_is_launched_into_by_its_id(self) -> None:
         found = data(synthesize(make_pool_plan(purchase=BLOCK)))
@@ -186,7 +186,7 @@ class TestWhatEksForbids:
 
 
 class TestWhatEksFillsIn:
-    """Of a node that nobody manages the template says everything."""
+    """The template of a self-managed node sets everything, because EKS adds nothing."""
 
     def test_the_image_is_the_pinned_one_of_the_type(self, own: Template) -> None:
         plan = make_pool_plan("p5.48xlarge")
@@ -216,7 +216,7 @@ class TestWhatEksFillsIn:
 
 
 class TestHardening:
-    """What a pod that broke out would look for."""
+    """Node settings that limit a pod after a container escape."""
 
     def test_metadata_takes_tokens_only_and_is_out_of_reach_of_pods(self, p5: Template) -> None:
         options = {"HttpTokens": "required", "HttpPutResponseHopLimit": 1}

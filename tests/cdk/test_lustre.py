@@ -55,7 +55,7 @@ def built() -> Template:
 
 
 class TestFileSystem:
-    """What is bought."""
+    """Purchased size and options of the file system."""
 
     @pytest.mark.parametrize(("capacity", "tier"), [(9600, 500), (1200, 125)])
     def test_size_and_throughput_are_the_files(self, capacity: int, tier: int) -> None:

@@ -97,7 +97,7 @@ def built() -> Synthesized:
 
 
 class TestSubnets:
-    """What nodes, load balancers and the control plane lie in."""
+    """Subnets of nodes, load balancers and the control plane."""
 
     def test_ranges_are_those_of_the_plan(self, built: Synthesized) -> None:
         assert the(built.template, "AWS::EC2::VPC")["CidrBlock"] == "10.0.0.0/16"

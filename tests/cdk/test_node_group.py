@@ -31,7 +31,7 @@ def several() -> Template:
 
 
 class TestGroup:
-    """What EKS is asked for."""
+    """Properties of the node group in EKS."""
 
     def test_nodes_lie_in_the_subnets_of_the_pool_alone(self, p5: Template) -> None:
         p5.has_resource_properties(NODE_GROUP, {"ClusterName": "research", "Subnets": ["subnet-b"]})

@@ -59,7 +59,7 @@ def efa() -> Template:
 
 
 class TestRole:
-    """What every pod that reaches a node's credentials could do."""
+    """Permissions that every pod could use if it reached the node's credentials."""
 
     def test_nodes_may_join_pull_and_be_reached_and_nothing_else(
         self, role: dict[str, Any]

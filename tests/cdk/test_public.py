@@ -187,7 +187,7 @@ NAMES = [name for name in public.__all__ if name != "ArgumentError"]
 
 
 class TestSurface:
-    """What others write against; a change of it is told in the changelog."""
+    """Public API for other people's apps; the changelog reports each change of it."""
 
     def test_arguments_keep_their_names(self) -> None:
         assert {

@@ -172,7 +172,7 @@ class TestZones:
 
 
 class TestPurchase:
-    """Who asks EC2 for what."""
+    """Purchase requests to EC2: the group's own, or the launch template's."""
 
     def test_spot_is_asked_for_of_every_type_and_of_nothing_else(self, spot: Template) -> None:
         policy = the(spot, GROUP)["MixedInstancesPolicy"]
@@ -219,7 +219,7 @@ class TestPurchase:
 
 
 class TestLastNode:
-    """What goes is drained first, by whoever takes it: EC2, a scaler, or a smaller size."""
+    """Every removal drains the node first: by EC2, by a scaler, or by a smaller size."""
 
     @pytest.mark.parametrize(
         ("fixture", "seconds"), [("spot", 120), ("block", 600), ("on_demand", 3600)]
@@ -245,7 +245,7 @@ class TestLastNode:
 
 
 class TestTags:
-    """What others find the group and its instances by."""
+    """Tags by which other programs find the group and its instances."""
 
     def test_instances_belong_to_the_cluster(self, on_demand: Template) -> None:
         assert tags(on_demand, of_instances=True) == {

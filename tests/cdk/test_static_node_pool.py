@@ -32,7 +32,7 @@ specs = st.fixed_dictionaries(
 
 
 class TestSeed:
-    """What CloudFormation applies once. It applies it again, with no nodes, if it ever changes."""
+    """Resource that CloudFormation applies once; a change applies it again, without nodes."""
 
     @few
     @given(before=specs, after=specs)
@@ -67,7 +67,7 @@ class TestSeed:
 
 
 class TestPatch:
-    """What every deploy may change."""
+    """Fields that every deploy may change."""
 
     @pytest.mark.parametrize("live", [0, 7, 32])
     def test_a_size_that_the_calendar_or_a_person_set_stays(self, live: int) -> None:

@@ -71,7 +71,7 @@ def next_deploy() -> Deploy:
 
 
 class TestDeploy:
-    """What CloudFormation is told."""
+    """Properties that CloudFormation receives."""
 
     def test_a_changed_pool_never_updates_the_seed(
         self, deploy: Deploy, next_deploy: Deploy
@@ -116,7 +116,7 @@ class TestDeploy:
 
 
 class TestHandler:
-    """What the CDK's handler makes of it: its own code, with kubectl written down, not run."""
+    """Run of the CDK's own handler; a recorder takes the place of kubectl."""
 
     @pytest.fixture
     def commands(self, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

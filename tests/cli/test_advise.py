@@ -20,7 +20,7 @@ ASKED = (
 
 
 class Terminal(io.StringIO):
-    """What a person types."""
+    """Keyboard input of a person."""
 
     def isatty(self) -> bool:
         return True

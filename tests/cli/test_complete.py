@@ -1,4 +1,4 @@
-"""What a shell is answered at the tab key."""
+"""Completions that a shell receives at the tab key."""
 
 import os
 import shutil

@@ -265,7 +265,7 @@ def test_what_cannot_be_synthesized_is_not_deployed(
 def test_a_file_that_is_edited_meanwhile_is_not_deployed_half_seen(
     ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it needs and costs was told of the one, and the templates would be of the other."""
+    """Needs and costs were shown for the old file; the templates would follow the new one."""
     synthesize: Callable[[Path, Path], object] = guard.synthesize
 
     def edit(path: Path, folder: Path) -> None:

@@ -300,7 +300,7 @@ def test_who_is_let_in_is_shown_with_what_each_may_do(
 def test_callers_of_the_backend_are_shown_with_what_each_may_submit(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
-    """Who reviews the file sees who could take its reserved nodes."""
+    """A reviewer of the file sees every caller who could take its reserved nodes."""
     namespace = "system:serviceaccounts:backend"
     identity = {
         "issuer": "https://login.example.com",

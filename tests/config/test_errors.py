@@ -63,7 +63,7 @@ def test_ten_mistakes_in_one_file_are_ten_lines_in_the_order_of_the_file() -> No
 
 
 def test_a_mistake_of_form_hides_no_mistake_of_another_kind() -> None:
-    """Of pool 1 only what the misspelt key says is not judged."""
+    """Only the misspelt key of pool 1 stays unjudged."""
     bad = {"efa": "all", "zones": TWO_ZONES, "nodes": {"max": 0}}
     document = with_pool(**bad, instance_typ=["x"])
     document["pools"].append(pool_document(name="second", **bad))

@@ -28,7 +28,7 @@ def test_what_a_terminal_cannot_show_stops_nothing(
 def test_a_reader_that_is_gone_is_a_lost_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of `ultrascale deploy FILE | tee LOG`, Ctrl-C ends `tee` at once."""
+    """With `ultrascale deploy FILE | tee LOG`, Ctrl-C ends `tee` at once."""
     project = make_project(tmp_path)
     command = DeployCommand(cdk=project.cdk, assembly=tmp_path)
     before = signal.getsignal(signal.SIGTERM)

@@ -50,7 +50,7 @@ def test_each_key_is_explained_on_one_line(row: reference.Row) -> None:
 
 
 class TestSchema:
-    """What editors check a cluster file by."""
+    """Schema that editors check a cluster file against."""
 
     def test_it_is_a_schema(self) -> None:
         Draft202012Validator.check_schema(schema())

@@ -1,4 +1,4 @@
-"""Who reaches the metrics of a service: the API server, from where no pod has an address."""
+"""Access to a service's metrics: the API server has no pod address, and must still reach them."""
 
 from ipaddress import ip_network
 from typing import Any

@@ -178,7 +178,7 @@ def tagged(name: str = "train-x", **tags: str) -> dict[str, Any]:
 
 
 class TestTags:
-    """What the Cluster Autoscaler does not read, it does not scale from zero."""
+    """The Cluster Autoscaler scales a group from zero only by the tags that it reads."""
 
     def test_they_are_set_on_the_group_and_not_on_instances(self, aws: Aws) -> None:
         aws.describes("train-x")

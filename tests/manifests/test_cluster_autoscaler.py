@@ -150,7 +150,7 @@ class TestPod:
 
 
 class TestRole:
-    """What it may do in AWS: to its own groups, and to no block."""
+    """Permissions in AWS: on its own groups, and on no Capacity Block."""
 
     def test_it_changes_groups_that_carry_our_tag_alone(self, role: dict[str, Any]) -> None:
         (statement,) = (

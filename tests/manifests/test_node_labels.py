@@ -76,7 +76,7 @@ def node_pools(plan: PoolPlan) -> tuple[NodePoolPlan, ...]:
 
 @pytest.fixture(scope="module")
 def groups() -> Mapping[tuple[str, str], Node]:
-    """What the nodes of every pool end up with on the two kinds of node groups."""
+    """Labels and taints of every pool's nodes on the two kinds of node groups."""
     stack = make_stack()
     shared: dict[str, Any] = {
         "cluster": make_context(stack),

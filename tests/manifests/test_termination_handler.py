@@ -156,7 +156,7 @@ class TestPod:
 
 
 class TestQueue:
-    """What it learns, and from whom."""
+    """Events in the queue, and their senders."""
 
     @pytest.mark.parametrize(
         "pattern",
@@ -219,7 +219,7 @@ class TestQueue:
 
 
 class TestRole:
-    """What it may do in AWS: let its own clusters' instances go, and no others."""
+    """Permissions in AWS: end lifecycle actions of its own cluster's instances only."""
 
     def test_it_lets_go_of_no_other_clusters_instances(self, template: Template) -> None:
         statement = _statement(template, "autoscaling:CompleteLifecycleAction")

@@ -221,7 +221,7 @@ class TestConfiguration:
 
 
 class TestLargeClusters:
-    """What is set above 1,000 nodes, and nothing of it before."""
+    """Settings above 1,000 nodes; smaller clusters have none of them."""
 
     @staticmethod
     def planned(nodes: int) -> dict[str, AddonPlan]:

@@ -43,7 +43,7 @@ def application(*, document: dict[str, Any] | None = None, **changes: Any) -> Ap
 
 
 class TestDatabase:
-    """What it runs on, and who upgrades it."""
+    """Instances of the database, and its upgrades."""
 
     def test_by_default_a_second_instance_takes_over_and_capacity_follows_the_load(self) -> None:
         found = database()
@@ -100,7 +100,7 @@ class TestDatabase:
 
 
 class TestApplication:
-    """What its process is told: names that it reads, and no other."""
+    """Settings of the process: exactly the names that it reads."""
 
     def test_without_an_image_the_user_deploys_the_own_application(self) -> None:
         assert backend().application is None
@@ -304,7 +304,7 @@ def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_so
 
 
 class TestNamespaces:
-    """Whose jobs it launches where."""
+    """Namespaces that it launches each caller's jobs in."""
 
     def test_the_hybrid_backend_launches_jobs_of_its_own_and_of_a_team(self) -> None:
         found = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml").backend

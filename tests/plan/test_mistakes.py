@@ -172,7 +172,7 @@ class TestUnsupported:
 
 
 class TestCatalog:
-    """What no source states is refused, never guessed."""
+    """A value that no source states is refused, never guessed."""
 
     def test_the_missing_fact_is_told_in_the_users_words(self, file: Path) -> None:
         lines = mistakes(

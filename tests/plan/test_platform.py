@@ -67,7 +67,7 @@ def test_hypernodes_are_made_of_layers_that_every_node_names(
 
 
 class TestPriorityClasses:
-    """Who gives way to whom."""
+    """Priorities: preemption of one class by another."""
 
     def test_the_seed_has_five(self) -> None:
         classes = plan_priority_classes(cluster())
@@ -193,7 +193,7 @@ class TestVolcano:
 
 
 class TestRendezvous:
-    """Where elastic workers meet."""
+    """Meeting place of elastic workers."""
 
     def test_c10d_needs_no_server(self) -> None:
         assert plan_etcd(cluster()) is None

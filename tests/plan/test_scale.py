@@ -237,7 +237,7 @@ def configuration(plan: ClusterPlan, name: str) -> dict[str, Any]:
 
 
 class TestBeyondFiveThousandNodes:
-    """What every node does for itself melts the API server, or an account's quotas."""
+    """Work that every node causes overloads the API server or an account's quotas."""
 
     def test_no_node_watches_the_pods_of_network_policies(self) -> None:
         assert configuration(large(5_000), "vpc-cni")["enableNetworkPolicy"] == "true"

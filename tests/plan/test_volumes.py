@@ -127,7 +127,7 @@ class TestHybrid:
 
 
 class TestDefaultClaims:
-    """What is behind them, and who has them."""
+    """Storage behind the claims, and the namespaces that have them."""
 
     @pytest.mark.parametrize(
         ("storage", "expected"),

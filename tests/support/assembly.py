@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Assembly:
-    """What one cluster file becomes.
+    """Plan, templates and objects of one cluster file.
 
     Attributes:
         plan: Its plan.

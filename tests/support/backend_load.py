@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What became of the requests.
+    """Results of the requests.
 
     Attributes:
         statuses: HTTP status of each.

@@ -36,7 +36,7 @@ def eventually(holds: Callable[[], object], *, seconds: float = _SECONDS) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the backend answered."""
+    """Answer of the backend."""
 
     status: int
     body: Any

@@ -33,7 +33,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """What CloudFormation was told."""
+    """Properties that CloudFormation received."""
     bodies: Answers = []
 
     def send(request: urllib.request.Request) -> None:

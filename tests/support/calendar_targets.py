@@ -48,7 +48,7 @@ FIRST_DEPLOY = Deploy(size_before=None)
 
 
 class ApiError(Exception):
-    """What an API answers that is down."""
+    """Error of an API that is down."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 @dataclass
 class Answer:
-    """What a command printed, and the status that it ended with."""
+    """Output and exit status of a command."""
 
     returncode: int
     stdout: str

@@ -149,7 +149,7 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a build did.
+    """Result of a build.
 
     Attributes:
         code: Its exit code.

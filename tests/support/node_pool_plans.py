@@ -61,7 +61,7 @@ CELLS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """What becomes of the pools of one cluster.
+    """Plans of the pools of one cluster.
 
     Attributes:
         pools: The pools.

@@ -27,7 +27,7 @@ NOT_HELD: dict[str, Told] = {
     RESERVATIONS: {"CapacityReservations": []},
     HELD_PLANS: {"TrainingPlanSummaries": []},
 }
-"""What AWS answers where nothing was bought before."""
+"""Offers of AWS in an account without purchases."""
 
 BLOCK: dict[str, Any] = {
     "CapacityBlockOfferingId": "cb-0a1b2c3d4e5f60718",

@@ -108,7 +108,7 @@ class FakeCluster(StubApiServer):
 
 
 class _Transport:
-    """What `kubernetes.client.ApiClient` does with a request, without a network."""
+    """Transport of `kubernetes.client.ApiClient` without a network."""
 
     user_agent = ""
 

@@ -70,7 +70,7 @@ def two_accounts(folder: Path, **changes: Any) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Piped:
-    """What a pipeline of two stages becomes.
+    """Result of a pipeline of two stages.
 
     Attributes:
         plan: Its plan.

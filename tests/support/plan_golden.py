@@ -25,7 +25,7 @@ STATUSES: Mapping[str, int] = {
     "trainium-bert": 0,
     "ultra-100k": 2,
 }
-"""How the command ends, by cluster file: 1 where a window is over, 2 beyond what AWS publishes."""
+"""Exit status of `plan` by cluster file: 1 after a window's end, 2 beyond published limits."""
 
 OPTIONS: Mapping[str, tuple[str, ...]] = {"txt": ("--all",), "json": ("--json",)}
 

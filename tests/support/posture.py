@@ -25,7 +25,7 @@ from tests.support.posture_secrets import text_findings, value_findings
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What one cluster file becomes, and what it asks for.
+    """Templates and objects of one cluster file, with the permissions that the file asks for.
 
     Attributes:
         templates: Templates by stack name.

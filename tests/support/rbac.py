@@ -24,7 +24,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 @dataclass(frozen=True)
 class Access:
-    """What is asked of the API server: one verb on one resource, or on all of a namespace."""
+    """Question to the API server: one verb on one resource, or on all of a namespace."""
 
     verb: str
     group: str

@@ -46,7 +46,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Launcher:
-    """What launches nodes because pods wait: a NodePool, tried in the order of its weight."""
+    """Launcher of nodes for waiting pods: a NodePool, tried in the order of its weight."""
 
     name: str
     weight: int
@@ -66,7 +66,7 @@ class Pod:
 
     @property
     def requests(self) -> Amounts:
-        """What its containers request together; of what is only limited, the limit."""
+        """Sum of its containers' requests; a resource without a request counts with its limit."""
         total: dict[str, Decimal] = {"pods": Decimal(1)}
         for container in self.spec["containers"]:
             resources = container.get("resources", {})

@@ -90,7 +90,7 @@ class Request:
 
 @dataclass
 class Reply:
-    """What is answered: an object, or lines that go on; status 0 hangs up."""
+    """Answer of the server: an object, or lines of a stream; status 0 hangs up."""
 
     status: int
     answer: Object = field(default_factory=dict[str, Any])

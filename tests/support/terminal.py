@@ -22,7 +22,7 @@ _STYLES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @dataclass
 class Shown:
-    """What a program has written to its terminal, and the status that it ended with."""
+    """Terminal output of a program, and its exit status."""
 
     status: int
     text: str
@@ -34,7 +34,7 @@ class Shown:
 
     @property
     def lines(self) -> Sequence[str]:
-        """What the terminal shows in the end, line by line."""
+        """Final screen of the terminal, line by line."""
         shown: list[str] = []
         for line in self.plain.replace("\r\n", "\n").split("\n"):
             cells = ""

@@ -95,7 +95,7 @@ def start_workers(
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """What the runs of a test have in common, so that their curves can be compared."""
+    """Flags that all runs of a test share, so that their curves can be compared."""
 
     data: Path
     steps: int

@@ -189,7 +189,7 @@ class TestCalendar:
 
 
 class TestNodePools:
-    """What a deploy does to the NodePools that are there."""
+    """Effect of a deploy on existing NodePools."""
 
     @pytest.mark.parametrize("name", ["block", "fixed"])
     def test_static_ones_are_seeded_and_patched(self, karpenter: Template, name: str) -> None:

@@ -54,7 +54,7 @@ def piped(folder: Path) -> Piped:
 
 @pytest.fixture(scope="module")
 def by_hand(folder: Path, piped: Piped) -> dict[str, Assembly]:
-    """What the same files become without the pipeline."""
+    """Assemblies of the same files, made without the pipeline."""
     return {
         name: synthesize(folder / file, folder / "by-hand" / name)
         for name, file in (("dev", DEV), ("prod", PROD))
@@ -172,7 +172,7 @@ def test_the_assembly_is_built_by_the_installed_product(piped: Piped) -> None:
 
 
 def test_the_wheel_in_a_bucket_is_all_that_builds_may_read_there(piped: Piped) -> None:
-    """Of other objects under the same key of KMS they can decrypt none."""
+    """Builds cannot decrypt other objects under the same key of KMS."""
     readers = {
         role["Ref"]
         for policy_ in piped.of("AWS::IAM::Policy")
@@ -214,7 +214,7 @@ def test_the_first_build_may_read_the_wheel_of_the_next_release(piped: Piped) ->
 
 
 class TestGate:
-    """What is looked at before a stage is deployed."""
+    """Checks before a stage is deployed."""
 
     @each_stage
     def test_a_stage_is_looked_at_and_deployed_under_one_lock(

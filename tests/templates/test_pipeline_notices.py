@@ -34,7 +34,7 @@ def patterns(template: Template) -> Mapping[str, Any]:
 def test_an_approval_of_a_stage_is_told_of_and_the_pipelines_own_answers_are_not(
     template: Template,
 ) -> None:
-    """What confirms permissions waits in every run, until the check answers it a minute later."""
+    """The confirmation of permissions waits in every run until the check answers it."""
     rule = patterns(template)["Action"]
 
     assert rule["EventPattern"]["detail"] == {

@@ -197,7 +197,7 @@ def test_a_bucket_keeps_its_export_when_its_last_mount_leaves_the_file(both: Tem
 
 
 class TestMountpoint:
-    """What pods that mount a bucket may do with it, and with no other."""
+    """Permissions of pods that mount a bucket: on this bucket only."""
 
     def test_reading_datasets_gives_no_right_to_change_them(self, linked: Template) -> None:
         names = buckets(linked)

@@ -69,7 +69,7 @@ def words(**changes: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tutorial(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the command of the page prints, typed into a shell."""
+    """Output of the page's command, run in a shell."""
     (typed,) = re.findall(r"```sh\n(export .+?)```", PAGE, re.DOTALL)
     folder = tmp_path_factory.mktemp("tutorial")
     return request(run(["bash", "-euc", typed], environment(folder)))

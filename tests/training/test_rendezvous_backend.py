@@ -133,7 +133,7 @@ class TestState:
 
 
 class TestHandler:
-    """What torchrun does with it."""
+    """Calls of torchrun to the handler."""
 
     def test_a_job_that_ended_is_closed_and_its_next_attempt_is_not(
         self, etcd: EtcdServer, job: str

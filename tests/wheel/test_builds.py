@@ -34,7 +34,7 @@ print(json.dumps({
 
 
 class Builds(NamedTuple):
-    """What was built from the checkout."""
+    """Distributions that were built from the checkout, and the interpreter that built them."""
 
     python: Path
     wheel: Path

@@ -164,7 +164,7 @@ class TestInit:
 
 
 class TestSynthesis:
-    """What the wheel synthesizes is what the checkout does."""
+    """The wheel synthesizes the same templates as the checkout."""
 
     @pytest.mark.parametrize("name", CLUSTERS)
     def test_templates_are_those_of_the_checkout(self, name: str, examples: Path) -> None:

@@ -52,7 +52,7 @@ def versions(environment: Installed, folder: Path) -> dict[str, Version]:
 def test_the_oldest_versions_are_those_that_the_ranges_begin_with(
     ranged: dict[str, Installed], wheel: Path, tmp_path: Path
 ) -> None:
-    """Where a library was never released with the number that a range begins with, the next one."""
+    """If a library was never released with a range's first number, the next release counts."""
     found = versions(ranged["oldest"], tmp_path)
 
     for requirement in map(Requirement, dependencies_of(wheel)):

@@ -23,7 +23,7 @@ class Device(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """Where tensors go."""
+        """Device of the tensors."""
         ...
 
     @property
@@ -33,7 +33,7 @@ class Device(Protocol):
 
     @property
     def sum_dtype(self) -> torch.dtype:
-        """Of losses that are summed up."""
+        """Type in which losses are summed up."""
         ...
 
     def seed(self, seed: int) -> None:

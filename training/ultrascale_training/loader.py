@@ -27,7 +27,7 @@ class MicroBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What one worker computes of a step.
+    """One worker's part of a step.
 
     Attributes:
         masked: Masked tokens in it.

@@ -34,7 +34,7 @@ _NO_COMPILER_FLAG = ("--retry_failed_compilation", "--cache_dir", "--log_level",
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What is to be known of a command of torchrun.
+    """Facts of a torchrun command that its graphs depend on.
 
     Attributes:
         nodes: Nodes that run it, at most.

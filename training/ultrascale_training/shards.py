@@ -60,7 +60,7 @@ class Shard:
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """What ``dataset.json`` says.
+    """Content of ``dataset.json``.
 
     Attributes:
         seq_len: Tokens of a row, padding included.

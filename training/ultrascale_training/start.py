@@ -31,7 +31,7 @@ _SCHEDULE = ("lr", "warmup_steps", "weight_decay", "clip", "dropout", "bf16")
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Where a run begins.
+    """Starting point of a run.
 
     Attributes:
         step: Steps that are done.

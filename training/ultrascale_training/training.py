@@ -46,7 +46,7 @@ class _Scalars(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
-    """What the loop works with.
+    """Parts that the training loop works with.
 
     Attributes:
         vote: Decides when all workers stop, without a collective of the device.

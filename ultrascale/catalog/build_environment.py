@@ -14,7 +14,7 @@ PUBLIC_REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEnvironment:
-    """What a build runs on.
+    """Environment of a build in CodeBuild.
 
     Attributes:
         image: Build image; AWS keeps its Docker and AWS CLI patched under the same name.

@@ -22,7 +22,7 @@ CUSTOM = ("Custom::", "AWS::CloudFormation::CustomResource")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateBehavior:
-    """What an update of a resource type replaces. Paths have `/`, and `*` for each of a list.
+    """Updates that replace a resource of this type. Paths have `/`, and `*` for each of a list.
 
     Attributes:
         create_only: A change replaces the resource.

@@ -42,7 +42,7 @@ CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierLimits:
-    """What a provisioned control plane does, from Kubernetes 1.34 on.
+    """Limits of a provisioned control plane, from Kubernetes 1.34 on.
 
     Attributes:
         api_seats: Requests that the API server works on at a time, those of long lists several.

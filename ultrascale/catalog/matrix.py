@@ -59,7 +59,7 @@ _NODE_FACTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What becomes of a pool of one provisioner that is bought in one way.
+    """Support of one purchase option by one provisioner.
 
     Attributes:
         provisioner: What launches the nodes.

@@ -41,7 +41,7 @@ LONG_TERM = timedelta(days=365)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenRatio:
-    """What a Capacity Block was once seen to cost, as a part of the On-Demand price.
+    """Observed price of a Capacity Block as a part of the On-Demand price.
 
     Attributes:
         ratio: The part.

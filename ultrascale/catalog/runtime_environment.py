@@ -175,7 +175,7 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a job may not set a variable.
+    """Reason that a job may not set a variable.
 
     Attributes:
         wrong: What is wrong with it.

@@ -33,7 +33,7 @@ class Image:
 
     @property
     def reference(self) -> str:
-        """What a container's ``image`` field takes."""
+        """Reference for a container's ``image`` field."""
         pinned = f"{self.repository}:{self.tag}"
         return pinned if self.digest is None else f"{pinned}@{self.digest}"
 

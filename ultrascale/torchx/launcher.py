@@ -12,7 +12,7 @@ from ultrascale.plan.jobs.command import FIRST_INDEX, INDEXED_INDEX, RANK_ZERO_H
 _PATIENCE_SECONDS = 1800
 
 REPLICA_ID = "@replica_id@"
-"""What stands for the index of a pod in the arguments of `with_index`."""
+"""Placeholder for the index of a pod in the arguments of `with_index`."""
 
 
 def with_index(command: Sequence[str], *, port: int | None) -> list[str]:

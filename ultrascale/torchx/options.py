@@ -25,7 +25,7 @@ _HELP: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Where and how a job is launched; None leaves it to the cluster file.
+    """Options of a launched job; None leaves one to the cluster file.
 
     Attributes:
         cluster: The cluster file.

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a run sends, and where to.
+    """Manifests and options that a run sends.
 
     Attributes:
         manifests: The job.

@@ -37,7 +37,7 @@ KEEP_ON_DELETE: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """What differs from one CustomResourceDefinition to the next.
+    """Properties in which the CustomResourceDefinitions differ.
 
     Attributes:
         group: API group, without ``.volcano.sh``.

@@ -50,7 +50,7 @@ class Webhook:
 
     @property
     def path(self) -> str:
-        """Where the server answers for it, and how `--enabled-admission` calls it."""
+        """Path on the server, which is also its name in `--enabled-admission`."""
         return f"/{self.resource}/{self.verb}"
 
     @property

@@ -30,7 +30,7 @@ HEALTH_PORT = 11251
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
-    """How the kubelet sees whether a program is up.
+    """Probes by which the kubelet judges a program.
 
     Attributes:
         liveness: Restarts it.

@@ -166,7 +166,7 @@ def test_an_action_that_a_schema_leaves_out_can_be_added() -> None:
 
 
 class TestBoundary:
-    """What the role may never do, whatever is attached to it later."""
+    """Actions that the role may never take, even with policies attached later."""
 
     def test_it_leads_to_no_person_and_no_other_service(self) -> None:
         limits = boundary(["AWS::IAM::Role", "AWS::EKS::Cluster"], SCOPE)

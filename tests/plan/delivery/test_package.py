@@ -190,7 +190,7 @@ class TestUpgrade:
 
 
 class TestRefusals:
-    """What would fail in the first build is said before."""
+    """Errors that would stop the first build are reported before it."""
 
     def test_a_wheel_that_is_not_in_the_repository(self, repository: Path) -> None:
         (repository / WHEEL).unlink()

@@ -231,7 +231,7 @@ def shared_memory(job: Any) -> str | None:
 
 @pytest.mark.parametrize("resources", [{}, {"memory": "64Gi"}, {"memory": "1e9"}])
 def test_shared_memory_is_a_part_of_the_pods_memory(resources: dict[str, str]) -> None:
-    """What fills `/dev/shm` counts as memory: more of it than that, and the kernel kills a rank."""
+    """Content of `/dev/shm` counts as memory: if it exceeds the limit, the kernel kills a rank."""
     job = prepared(resources=resources)
     memory = quantities.mib(container(job)["resources"]["limits"]["memory"])
 

@@ -157,7 +157,7 @@ def test_a_standard_control_plane_has_no_limits_to_show_but_one() -> None:
 
 
 def test_nodes_of_auto_mode_run_fewer_pods_of_their_own() -> None:
-    """What EKS runs in them as programs is no object of the cluster."""
+    """Programs that EKS runs on the node itself are no pods of the cluster."""
     pools = [
         pool_document(name="own", purchase=ODCR, nodes={"max": 2}),
         pool_document(

@@ -1,4 +1,4 @@
-"""What the control plane carries: the loads that stopped a cluster, before it is paid for."""
+"""Load on the control plane: each load that stopped a cluster is reported before it costs money."""
 
 from typing import Any
 

@@ -103,7 +103,7 @@ def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes(
 
 
 def test_hyperpod_is_held_against_quotas_of_the_whole_cluster_too() -> None:
-    """What they are at first no page states: they are looked up, and never taken for enough."""
+    """No page states their defaults: they are looked up, and never assumed to suffice."""
     found = needs(HYPERPOD_POOL)
 
     for each in (quotas.HYPERPOD_INSTANCES, quotas.ALL_HYPERPOD_INSTANCES):

@@ -149,7 +149,7 @@ def test_prefixes_are_reserved_by_a_function_where_cloudformation_cannot(
 
 
 class TestWarnings:
-    """What the ranges allow is cheap to mend before a deploy, and not after."""
+    """A warning about ranges is cheap to act on before a deploy, and costly afterwards."""
 
     def test_roomy_ranges_are_nothing_to_warn_of(self) -> None:
         assert [*network_warnings(layout(pod_cidrs=["100.64.0.0/16"]))] == []

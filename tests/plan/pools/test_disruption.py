@@ -184,7 +184,7 @@ def test_karpenter_simulates_no_moves_within_a_large_pool(nodes: int, policy: st
 
 
 def test_a_pool_that_grows_large_drifts_no_node() -> None:
-    """What a node is launched with says nothing of the size of its pool."""
+    """The launch settings of a node do not depend on the size of its pool."""
     small, large = (planned(**CPU, nodes={"max": nodes}).node_pool for nodes in (999, 25_940))
 
     assert small.expire_after == large.expire_after

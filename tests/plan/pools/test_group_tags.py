@@ -31,7 +31,7 @@ def below(prefix: str, found: dict[str, str]) -> dict[str, str]:
 
 
 class TestNodeTemplate:
-    """What pods may ask of a group that has no node to look at."""
+    """Tags that describe a node to schedulers while the group has none."""
 
     def test_its_nodes_labels_and_taints(self) -> None:
         pool = pool_document(labels={"team": "vision"})

@@ -159,7 +159,7 @@ class TestPriorities:
 
 
 class TestPools:
-    """What the pool of a HyperPod group has that other pools have not, and the other way round."""
+    """Properties that only pools of HyperPod groups have, and properties that they lack."""
 
     def test_nodes_are_known_by_sagemakers_names(self) -> None:
         pool = load(ROOT / "clusters" / "hybrid-hyperpod.yaml").pools[0]

@@ -65,7 +65,7 @@ def test_a_cluster_without_hyperpod_pools_has_no_chart() -> None:
 
 
 class TestPins:
-    """What is fetched must not change behind the user's back."""
+    """A fetched chart must not change without the user's consent."""
 
     def test_the_commit_is_named_whole(self) -> None:
         assert re.fullmatch(r"[0-9a-f]{40}", chart.COMMIT)

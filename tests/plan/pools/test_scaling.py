@@ -25,7 +25,7 @@ def handler(*pools: dict[str, Any]) -> TerminationHandlerPlan | None:
 
 
 class TestClusterAutoscaler:
-    """Which groups it scales: no others, or a block is asked for before it is there."""
+    """Groups that it scales: others would ask for a block before its start."""
 
     @pytest.mark.parametrize(
         ("pool", "scaled"),
@@ -101,7 +101,7 @@ def test_the_trainium_tutorial_gets_the_autoscaler_for_both_pools() -> None:
 
 
 class TestTerminationHandler:
-    """Whose nodes it drains before EC2 takes them, and how much time it has."""
+    """Nodes that it drains before EC2 takes them, and its time to do so."""
 
     @pytest.mark.parametrize(
         ("pool", "seconds"),

@@ -45,7 +45,7 @@ _SPAN = re.compile(r"\S+:\d+:\d+: ")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong with the product's answer to a file.
+    """A mistake in the product's answer to a file.
 
     Attributes:
         sign: What it is, without what is of this file alone: by it findings are told apart.
@@ -58,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command printed, how it ended, and how long it took."""
+    """Output, ending and duration of a command."""
 
     status: int
     stdout: str
@@ -68,13 +68,13 @@ class Answer:
 
     @property
     def lines(self) -> Sequence[str]:
-        """What it said on the error stream."""
+        """Lines on the error stream."""
         return self.stderr.rstrip("\n").split("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of a file.
+    """Judgement of one file.
 
     Attributes:
         findings: What is wrong with that.

@@ -29,7 +29,7 @@ _MOST_BYTES = 8 << 30
 
 
 class Tried(NamedTuple):
-    """What came of a case."""
+    """Result of a case."""
 
     kind: Kind
     seed: str

@@ -16,7 +16,7 @@ Comparison = Mapping[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """What a key holds.
+    """Value of a key in etcd.
 
     Attributes:
         data: The bytes.
@@ -33,7 +33,7 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a transaction did.
+    """Result of a transaction.
 
     Attributes:
         succeeded: Whether all comparisons held.

@@ -18,7 +18,7 @@ _SECONDS = {"read_timeout": (10, 1), "retry_timeout": (300, 1), "lease_ttl": (60
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How etcd is reached, and how long things take.
+    """Connection to etcd, and its timeouts.
 
     Attributes:
         endpoints: The members, or one address that stands for them.

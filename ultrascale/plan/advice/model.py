@@ -54,7 +54,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is to run, when, and what its user would accept.
+    """Workload, its time and the conditions that its user accepts.
 
     Attributes:
         workload: What it is.
@@ -128,7 +128,7 @@ class Candidate(Provisioned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a candidate is refused, doubtful, or where it is.
+    """Reason that a candidate is refused, doubtful, or at its place in the order.
 
     Attributes:
         code: ``H1`` to ``H10`` a filter, ``P1`` to ``P6`` a place in the order of preference,
@@ -168,7 +168,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What the nodes cost, as far as it is known offline: nodes alone.
+    """Cost of the nodes alone, as far as it is known offline.
 
     Attributes:
         low: Least, in US dollars; None where no source states it.

@@ -51,7 +51,7 @@ REQUIRED: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the user said, in the user's own words; None where nothing was said.
+    """Answers in the user's own words; None for a question left out.
 
     The attributes are the options of `ultrascale advise`, ``at`` in UTC.
     """
@@ -105,7 +105,7 @@ class _Mistakes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Words:
-    """What is said in words of ours; None where it is not said, or wrong."""
+    """Answers in the adviser's terms; None for one that is left out, or wrong."""
 
     workload: Workload | None
     tolerance: Tolerance | None

@@ -30,7 +30,7 @@ _POD_RANGES = ("network", "pod_cidrs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What became of some pools.
+    """Verdict on pools that were tried.
 
     Attributes:
         refused: Why `check` refuses them; empty where it takes them.
@@ -46,7 +46,7 @@ class Trial:
 
     @property
     def beyond(self) -> tuple[Reason, ...]:
-        """What they need more of than AWS publishes that it grants."""
+        """Reasons against pools that need more than AWS publishes that it grants."""
         quotas = self.needs.quotas if self.needs is not None else ()
         return tuple(
             Reason(
@@ -60,7 +60,7 @@ class Trial:
 
     @property
     def control_plane(self) -> tuple[Reason, ...]:
-        """What they ask of a control plane beyond the tier of the cluster file."""
+        """Reasons to raise the control plane's tier above the one of the cluster file."""
         advice = self.needs.control_plane.advice if self.needs is not None else None
         return (Reason(code="H9", text=f"control plane: {advice}"),) if advice else ()
 

@@ -102,7 +102,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionScope:
-    """Where the role deploys.
+    """Scope of the role's deployments.
 
     Attributes:
         cluster: Name of the cluster, with which the names of its stacks begin.
@@ -121,7 +121,7 @@ class ExecutionScope:
 
     @property
     def prefix(self) -> str:
-        """What the names of everything in the stacks begin with, followed by anything."""
+        """First part of the names of all objects in the stacks; any text may follow."""
         return f"{self.cluster}-"[: names.KEPT_OF_STACK] + "*"
 
     def policy_name(self, number: int) -> str:

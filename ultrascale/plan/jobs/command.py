@@ -72,7 +72,7 @@ CACHE_FOLDER = "neuron-cache"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
-    """Where the nodes of a job meet.
+    """Meeting place of a job's nodes.
 
     Attributes:
         backend: As the cluster file calls it.
@@ -94,7 +94,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePlan:
-    """Where compiled graphs are kept, and whether the run is to compile them.
+    """Cache of compiled graphs, and the job's way to fill it.
 
     Attributes:
         path: Folder of all caches.

@@ -33,7 +33,7 @@ CAPACITY: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeShare:
-    """What a pod may have of a node of any of its pools.
+    """Share of a node that a pod may have, on any of its pools.
 
     Attributes:
         millicpu: CPU, in thousandths.

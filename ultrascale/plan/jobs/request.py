@@ -99,7 +99,7 @@ class JobRequest:
 
     @property
     def namespace(self) -> str:
-        """Where it runs."""
+        """Kubernetes namespace that it runs in."""
         return namespaces.namespace_of(self.cluster, self.called, self.job)
 
     @property
@@ -187,7 +187,7 @@ class JobRequest:
 
     @property
     def backend(self) -> RendezvousBackend:
-        """Where the nodes of the job meet."""
+        """Store through which the nodes of the job meet."""
         server = self.cluster.scheduling.rendezvous.backend
         if not isinstance(self.job, config.TrainingJob):
             return server
@@ -248,7 +248,7 @@ class JobRequest:
 
     @property
     def build(self) -> ImageBuildPlan | None:
-        """What builds its image; None where it names another, or another tag."""
+        """Build of its image; None if the job names another image or another tag."""
         repository, _, tag = (self.job.image or "").partition(":")
         for build in self.builds:
             if build.repository == repository and tag in ("", build.tag):

@@ -56,7 +56,7 @@ from ultrascale.plan.model.storage import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoringPlan:
-    """How the scheduler weighs the free room of the nodes that a pod fits on.
+    """Scoring of nodes that fit a pod, by their free room.
 
     Attributes:
         strategy: Whether the node with the least room left is best, or the one with the most.

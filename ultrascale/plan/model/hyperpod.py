@@ -48,7 +48,7 @@ class InstanceGroupPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamPlan:
-    """What a team may use of the HyperPod nodes.
+    """Share of the HyperPod nodes that a team may use.
 
     Attributes:
         name: Its name.

@@ -93,7 +93,7 @@ class HyperPodChartPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationPlan:
-    """What keeps pods without accelerators off nodes that can have no taints.
+    """Rules that keep pods without accelerators off nodes that can have no taints.
 
     Attributes:
         node_labels: Values that each label has on these nodes, by key. Every one of the nodes has

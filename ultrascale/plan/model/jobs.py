@@ -30,7 +30,7 @@ class TolerationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferencePlan:
-    """What the scheduler prefers of the nodes that pods may run on.
+    """A preference of the scheduler among the nodes that pods may run on.
 
     Attributes:
         weight: How much, from 1 to 100.

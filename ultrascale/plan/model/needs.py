@@ -61,7 +61,7 @@ Figures = Mapping[str, Figure]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolNeeds:
-    """What a pool needs, with all of its shards.
+    """Needs of a pool, with all of its shards.
 
     Attributes:
         pool: Its name in the cluster file.
@@ -96,7 +96,7 @@ class SubnetNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneNeeds:
-    """What a cluster asks of its control plane.
+    """Load of a cluster on its control plane.
 
     Attributes:
         tier: The file's tier, in EKS's own words.
@@ -141,7 +141,7 @@ class WindowNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMoney:
-    """What a pool costs as the file buys it, beside the same nodes On-Demand.
+    """Cost of a pool as the file buys it, beside the same nodes On-Demand.
 
     Attributes:
         pool: Its name in the cluster file.
@@ -195,7 +195,7 @@ class MoneyItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyNeeds:
-    """What the file buys, beside the same fleet On-Demand.
+    """Cost of all that the file buys, beside the same fleet On-Demand.
 
     Attributes:
         items: Things beside nodes.
@@ -222,7 +222,7 @@ class MoneyNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedLimit:
-    """What AWS has granted of a quota above what it publishes, as the file says.
+    """Quota value that AWS has granted above the published one, as the file says.
 
     Attributes:
         code: Code of the quota in Service Quotas.
@@ -451,7 +451,7 @@ class StorageNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNeeds:
-    """What a cluster needs at its full size.
+    """Needs of a cluster at its full size.
 
     Attributes:
         name: The cluster.

@@ -18,7 +18,7 @@ DisruptionReason = Literal["Underutilized", "Empty", "Drifted", "Unhealthy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClassPlan:
-    """How the nodes of a pool are made: a Karpenter EC2NodeClass or an Auto Mode NodeClass.
+    """Settings of a pool's nodes: a Karpenter EC2NodeClass or an Auto Mode NodeClass.
 
     Attributes:
         name: Name of the object.
@@ -84,7 +84,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How many nodes of a pool may be disrupted at a time.
+    """Limit on the nodes of a pool that may be disrupted at a time.
 
     Attributes:
         nodes: Number or percentage.

@@ -141,7 +141,7 @@ class ReminderPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertsPlan:
-    """Who is told of what.
+    """Alerts and their receiver.
 
     Attributes:
         email: Address that is told; its owner has to confirm once.
@@ -220,7 +220,7 @@ class ObjectivePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteLatencyPlan:
-    """What writes to the API server each second, and how many of its writes have to be quick.
+    """Measurement of writes to the API server, with the objective for their latency.
 
     Attributes:
         function: The function that writes.
@@ -239,7 +239,7 @@ class WriteLatencyPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservabilityPlan:
-    """What is measured, shown and told of the cluster.
+    """Metrics, dashboard and alerts of the cluster.
 
     Attributes:
         addon: CloudWatch's EKS add-on, which brings Container Insights.

@@ -69,7 +69,7 @@ class ReservationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPlan:
-    """When the capacity of a Capacity Block or a training plan is there, in UTC.
+    """Times between which the capacity of a Capacity Block or a training plan is there, in UTC.
 
     Attributes:
         starts: Start of the block or plan.

@@ -10,7 +10,7 @@ ProxyMode = Literal["iptables", "nftables"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcesPlan:
-    """What a container requests, in Kubernetes' notation. Its CPU has no limit.
+    """Resource requests of a container, in Kubernetes' notation. Its CPU has no limit.
 
     Attributes:
         cpu: CPU.
@@ -25,7 +25,7 @@ class ResourcesPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KarpenterScale:
-    """What each replica of Karpenter's controller gets, and what it does without.
+    """Resources and features of each replica of Karpenter's controller.
 
     Attributes:
         vcpus: CPU that it requests.
@@ -47,7 +47,7 @@ class KarpenterScale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolcanoScale:
-    """What Volcano's programs get.
+    """Resources and settings of Volcano's programs.
 
     Attributes:
         scheduler: Resources of the scheduler.
@@ -81,7 +81,7 @@ class VolcanoScale:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DnsScale:
-    """How names are resolved.
+    """Settings of name resolution.
 
     Attributes:
         min_replicas: Fewest replicas of CoreDNS.
@@ -118,7 +118,7 @@ class NodeLocalDnsPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalePlan:
-    """What is set for clusters of up to so many nodes.
+    """Settings for clusters of up to a given number of nodes.
 
     Attributes:
         nodes: Most nodes that it is made for.

@@ -147,7 +147,7 @@ class ExistingLustrePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LustreAccessPlan:
-    """What opens new file systems to jobs.
+    """Access of jobs to new file systems.
 
     Attributes:
         image: Image with a shell and the usual tools, pinned, for every architecture.

@@ -32,7 +32,7 @@ _NETWORK = "https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """What one pool puts into each of its zones.
+    """Load of one pool on each of its zones.
 
     Attributes:
         pool: Its name.

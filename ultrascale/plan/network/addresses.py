@@ -23,7 +23,7 @@ _FEWER = "ask for fewer nodes, or spread them over more zones"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRanges:
-    """How the secondary ranges are laid out.
+    """Layout of the secondary ranges.
 
     Attributes:
         subnets: In the order in which ranges were added.

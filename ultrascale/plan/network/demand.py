@@ -16,7 +16,7 @@ ADDRESSES_BESIDE_NODES = 40
 
 @dataclass(frozen=True, slots=True)
 class ZoneDemand:
-    """What the nodes of one zone need: prefixes for each, and so many single addresses."""
+    """Addresses that the nodes of one zone need: prefixes for each node, and single addresses."""
 
     nodes: int
     addresses: int

@@ -31,7 +31,7 @@ _WEBHOOK_KINDS = {"mutating": "ADMIT", "validating": "VALIDATING"}
 
 
 class _Limits(NamedTuple):
-    """What a control plane is sized for; None where EKS scales it by itself."""
+    """Limits that a control plane is sized for; None if EKS scales it by itself."""
 
     tier: str
     seats: int | None

@@ -23,7 +23,7 @@ _GRACE = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disruption:
-    """When nodes of a pool go.
+    """Rules by which nodes of a pool are removed.
 
     Attributes:
         consolidation_policy: Which nodes may be taken away to save cost.

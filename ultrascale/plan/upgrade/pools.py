@@ -19,7 +19,7 @@ _NONE = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUpgrade:
-    """What happens to the nodes of a pool, or of one of its shards.
+    """Effect of an upgrade on the nodes of a pool, or of one of its shards.
 
     Attributes:
         pool: Its name.

@@ -26,7 +26,7 @@ Manifest = JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Support:
-    """How long EKS supports a minor.
+    """Dates until which EKS supports a minor.
 
     Attributes:
         version: The minor.

@@ -24,7 +24,7 @@ State = Literal["changes", "stays", "unknown", "blocks"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChange:
-    """What an upgrade does to something that has a version of its own.
+    """Effect of an upgrade on a part with a version of its own.
 
     Attributes:
         name: What it is.
