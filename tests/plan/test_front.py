@@ -71,11 +71,6 @@ def test_a_service_has_no_route_where_there_is_no_front() -> None:
             "--served-model-name; vLLM knows chat",
         ),
         (
-            {"chat": chat(args=["--model=chat", "--ssl-keyfile=/k"])},
-            "jobs.chat.args: TLS of its own, and the front speaks HTTP to services, got "
-            "--ssl-keyfile; leave it out, or keep the service from the front: model_names: []",
-        ),
-        (
             {"chat": chat(args=["--model=chat", "--api-key=k"])},
             "jobs.chat.args: keys of its own, and the front takes those of clients off, got "
             "--api-key; leave it out, or keep the service from the front: model_names: []",

@@ -215,9 +215,6 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
     if job.team is not None:
         wrong = "a team of task governance, whose namespace the front does not serve"
         yield config.refuse("team", wrong, way_out)
-    if options.ssl_keyfile is not None:
-        wrong = "TLS of its own, and the front speaks HTTP to services"
-        yield config.refuse("args", wrong, way_out, got="--ssl-keyfile")
     if options.api_keys and front.api_keys is not None:
         wrong = "keys of its own, and the front takes those of clients off"
         yield config.refuse("args", wrong, way_out, got="--api-key")

@@ -51,9 +51,6 @@ def _of_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[conf
     if options.disable_log_stats:
         wrong = "a metric that vLLM does not have with --disable-log-stats"
         yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
-    if options.ssl_keyfile is not None:
-        wrong = "a metric that is read by plain HTTP, and --ssl-keyfile serves TLS alone"
-        yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
     if options.data_parallel > 1:
         wrong = (
             f"a metric of each of the {options.data_parallel} engines of a replica, of which KEDA "

@@ -45,8 +45,7 @@ def hook_of(job: config.ServiceJob) -> tuple[str, ...]:
         return ()
     forget = forget_seconds(job)
     most = max(forget, job.grace_period_seconds - _END_SECONDS)
-    scheme = "http" if options.ssl_keyfile is None else "https"
-    python = ("python3", "-c", program("until_idle"), scheme, str(job.port), str(forget), str(most))
+    python = ("python3", "-c", program("until_idle"), str(job.port), str(forget), str(most))
     # A failed hook ends at once, and the server's requests with it.
     return ("sh", "-c", f'"$@" || sleep {forget}', "drain", *python)
 

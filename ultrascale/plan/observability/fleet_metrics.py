@@ -289,9 +289,7 @@ def measured_services(cluster: config.Cluster) -> Mapping[str, config.ServiceJob
 def _tells_metrics(job: config.ServiceJob) -> bool:
     if config.server_of(job) != _SERVER:
         return False
-    options = options_of(job)
-    # The API server is asked to call pods by plain HTTP.
-    return not options.disable_log_stats and options.ssl_keyfile is None
+    return not options_of(job).disable_log_stats
 
 
 def _service_namespaces(cluster: config.Cluster) -> tuple[str, ...]:
