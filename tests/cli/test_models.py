@@ -68,6 +68,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "adapter/config.json": LLAMA,
     "slip/config.json": LLAMA | {"hidden_size": 8},
     "hollow/config.json": LLAMA,
+    "long/config.json": LLAMA | {"max_position_embeddings": 1_048_576},
     "endless/config.json": LLAMA | {"max_position_embeddings": 10**30},
 }
 SIZES: Mapping[str, int] = {
@@ -82,6 +83,7 @@ SIZES: Mapping[str, int] = {
     "adapter/adapter_model.json": 1,
     **weights("slip", 3, files=1),
     **weights("hollow", 0, files=1),
+    **weights("long", 140),
     **weights("endless", 3, files=1),
     "logs/run.txt": 12,
     **dict.fromkeys(DOCUMENTS, 100),
@@ -165,13 +167,23 @@ def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:
 
 def test_longer_sequences_take_more_nodes(models: Models) -> None:
     (long,), (short,) = (
-        json.loads(models("models/llama", *words, "--json").stdout)
+        json.loads(models("models/long", *words, "--json").stdout)
         for words in (("--context", "1000000"), ("--context", "8192"))
     )
 
     assert [fit["nodes"] for fit in long["fits"]] == [3, 0]
     assert [fit["nodes"] for fit in short["fits"]] == [1, 0]
     assert short["fits"][0]["memory"]["fit"] == "fits"
+
+
+def test_sequences_are_no_longer_than_the_model_was_made_for(models: Models) -> None:
+    """`submit` refuses the same length, as vLLM does."""
+    told = models("models/llama", "--context", "65536").stdout
+
+    assert "judged with 32,768 tokens, its own maximum, which --context is above" in told
+    assert "--max-model-len=32768" in told
+    assert "65,536" not in told
+    assert "its own maximum" not in models("models/llama", "--context", "32768").stdout
 
 
 def test_weights_count_once_and_as_they_are_served(models: Models) -> None:

@@ -51,7 +51,7 @@ def models_command(
     *,
     context: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a sequence; by default the model's own maximum."),
+        typer.Option(min=1, help="Most tokens of a sequence, at most the model's own."),
     ] = None,
     profile: Annotated[
         str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
@@ -86,7 +86,7 @@ def models_command(
     if as_json:
         typer.echo(json.dumps([_document(row) for row in rows], indent=2))
     elif rows:
-        _print(rows)
+        _print(rows, context)
     if not rows:
         say(f"no folder with a config.json and weights in {', '.join(asked)}", err=True)
         raise typer.Exit(NOTHING_FOUND)
@@ -111,7 +111,7 @@ def _fits(
     return () if shape is None else fits_of(shape, pools, context=context)
 
 
-def _print(rows: Sequence[_Row]) -> None:
+def _print(rows: Sequence[_Row], context: int | None) -> None:
     table = Table(
         "model",
         "GB",
@@ -136,7 +136,7 @@ def _print(rows: Sequence[_Row]) -> None:
     screen().print(table)
     for row in rows:
         say("")
-        for line in _lines(row):
+        for line in _lines(row, context):
             say(line)
 
 
@@ -147,12 +147,15 @@ def _of_token(row: _Row) -> str:
     return "" if shape is None else f"{whole_token_bytes(shape) / 1000:,.1f} KB"
 
 
-def _lines(row: _Row) -> Iterator[str]:
+def _lines(row: _Row, context: int | None) -> Iterator[str]:
     from ultrascale.models.bucket import figures_as_keys
 
     yield row.path
     if row.found.problem:
         yield f"  {row.found.problem}"
+    own = None if row.found.figures is None else row.found.figures.longest_context
+    if context is not None and own is not None and context > own:
+        yield f"  judged with {own:,} tokens, its own maximum, which --context is above"
     for fit in row.fits:
         yield f"  {fit.pool} ({fit.instance_type}): {_verdict(fit)}"
     if row.found.figures is None or row.found.problem:

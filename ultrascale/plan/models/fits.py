@@ -49,17 +49,17 @@ def fits_of(
     Args:
         shape: The model.
         pools: Plans of pools.
-        context: Most tokens of a sequence; None: the model's own.
+        context: Most tokens of a sequence, at most the model's own; None: the model's own.
     """
+    own = shape.longest_context
+    # vLLM starts no server for sequences that are longer than the model was made for.
+    asked = own if context is None else min(context, own or context)
     seen: dict[tuple[str, str], PoolPlan] = {}
     for pool in pools:
         for name in pool.instance_types:
             if catalog.lookup(name).accelerator is not None:
                 seen.setdefault((pool.pool, name), pool)
-    return tuple(
-        _fit(shape, pool, name, context=context or shape.longest_context)
-        for (_, name), pool in seen.items()
-    )
+    return tuple(_fit(shape, pool, name, context=asked) for (_, name), pool in seen.items())
 
 
 def _fit(shape: ModelShape, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
