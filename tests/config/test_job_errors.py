@@ -335,7 +335,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "namespace that nothing makes": (
         trn(namespace="trainng"),
         "jobs.tune.namespace: not one that the cluster file makes, got 'trainng'; "
-        "did you mean training?",
+        "did you mean training?; a claim under storage makes another",
     ),
     # --- time and capacity
     "grace beyond the notice": (

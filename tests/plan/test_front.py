@@ -75,6 +75,12 @@ def test_a_service_has_no_route_where_there_is_no_front() -> None:
             "jobs.chat.args: keys of its own, and the front takes those of clients off, got "
             "--api-key; leave it out, or keep the service from the front: model_names: []",
         ),
+        (
+            {"chat": chat(args=["--model=m", "--served-model-name=My chat"])},
+            "jobs.chat.args: a name of a model that the front does not read, got My chat; use "
+            "letters, digits and . _ / : @ + - in --served-model-name, or keep the service from "
+            "the front: model_names: []",
+        ),
     ],
 )
 def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
@@ -84,6 +90,20 @@ def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
     with pytest.raises(ConfigError) as refused:
         planned(make_document(jobs=jobs, serving=serving))
     assert str(refused.value).splitlines() == [line]
+
+
+def test_a_server_with_keys_of_its_own_knows_no_token_of_clients() -> None:
+    """Clients have one header for the two."""
+    tokens = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+    jobs = {"chat": chat(args=["--model=chat", "--api-key=k"])}
+
+    with pytest.raises(ConfigError) as refused:
+        planned(make_document(jobs=jobs, serving={"front": {"exposure": "cluster", "jwt": tokens}}))
+
+    assert str(refused.value).splitlines() == [
+        "jobs.chat.args: keys of its own, and clients of the front send tokens in their place, got "
+        "--api-key; leave it out, or keep the service from the front: model_names: []"
+    ]
 
 
 def test_subnets_smaller_than_a_load_balancer_takes_are_refused() -> None:

@@ -60,11 +60,12 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "root_path": ("--root-path",),
         "ssl_keyfile": ("--ssl-keyfile",),
         "api_key": ("--api-key",),
+        "lora_modules": ("--lora-modules",),
     }
 )
 """Options that a plan reads, by the attribute of `VllmOptions`; each takes a value."""
 
-LISTS = frozenset({"served_model_names", "api_key"})
+LISTS = frozenset({"served_model_names", "api_key", "lora_modules"})
 """Those of `OPTIONS` that take several values, one word each."""
 
 FLAGS: Mapping[str, str] = MappingProxyType(

@@ -113,6 +113,7 @@ from ultrascale.config.schema import Kind as SchemaKind
 from ultrascale.config.schema import file_name as schema_file_name
 from ultrascale.config.schema import modeline, schema_text
 from ultrascale.config.services import (
+    MODEL_NAME_PATTERN,
     Autoscale,
     ScalingMetric,
     Server,
@@ -164,6 +165,7 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 
 __all__ = [
     "LONGEST_JOB_NAME",
+    "MODEL_NAME_PATTERN",
     "ROLE_INDEX_VARIABLE",
     "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",

@@ -14,11 +14,12 @@ from ultrascale.config._errors import Mistake, near
 from ultrascale.config._values import WrongValueError
 
 _KEY = "[key]"
+"""Pydantic's last part of the place of a wrong key."""
+
 # Keys that users look for, and the way out, which no key of a near name is.
 _OTHER_WAYS: Mapping[KeyPath, str] = {
     ("hyperpod", "inference_operator"): addons.REFUSED[addons.INFERENCE_OPERATOR][1]
 }
-"""Pydantic's last part of the place of a wrong key."""
 
 _FOLLOWS = "default_factory_not_called"
 """A default that would follow from a value with a mistake of its own."""

@@ -217,7 +217,7 @@ def mounts_have_a_path_each(job: Job) -> Mistakes:
 def job_namespace_exists(job: Job, claims: Every[Claim]) -> Mistakes:
     known = {"training", *(claim.namespace for claim in claims)}
     if job.namespace not in known:
-        todo = near(job.namespace, known)
+        todo = f"{near(job.namespace, known)}; a claim under storage makes another"
         yield refuse("namespace", "not one that the cluster file makes", todo)
 
 

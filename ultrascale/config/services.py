@@ -17,10 +17,12 @@ HttpPath = Annotated[
     matching(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*", "not a path of a URL", "write it as /health"),
 ]
 Server = Literal["vllm", "other"]
+# As the script of the front reads it from a request.
+MODEL_NAME_PATTERN = r"[A-Za-z0-9._/:@+-]{1,256}"
 ModelName = Annotated[
     str,
     matching(
-        r"[A-Za-z0-9._/:@+-]{1,256}",
+        MODEL_NAME_PATTERN,
         "not the name of a model",
         "use letters, digits and . _ / : @ + -",
     ),
@@ -81,7 +83,10 @@ class ServiceJob(Job):
     """
 
     health_path: HttpPath | None = None
-    """Path that answers 200 once the program serves. Default: the open port is enough."""
+    """Path that answers 200 once the program serves.
+
+    Default: `/health` of vLLM; of another server the open port is enough.
+    """
 
     startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] | None = None
     """Seconds that the program may take before it serves, such as to load a model.

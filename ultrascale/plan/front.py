@@ -5,6 +5,7 @@ Sources:
     https://gateway-api.sigs.k8s.io/api-types/httproute/
 """
 
+import re
 from collections.abc import Iterator
 
 from ultrascale import config
@@ -27,6 +28,7 @@ from ultrascale.plan.namespaces import team_namespaces, training_namespaces
 
 Mistakes = Iterator[config.Mistake]
 
+_MODEL_NAME = re.compile(config.MODEL_NAME_PATTERN)
 # One of them leads; the other takes its place while its node is drained.
 _CONTROLLERS = 2
 _HTTP, _HTTPS = 80, 443
@@ -215,9 +217,20 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
     if job.team is not None:
         wrong = "a team of task governance, whose namespace the front does not serve"
         yield config.refuse("team", wrong, way_out)
-    if options.api_keys and front.api_keys is not None:
-        wrong = "keys of its own, and the front takes those of clients off"
+    if options.api_keys and (front.api_keys is not None or front.jwt is not None):
+        wrong = "keys of its own, and "
+        wrong += (
+            "the front takes those of clients off"
+            if front.jwt is None
+            else "clients of the front send tokens in their place"
+        )
         yield config.refuse("args", wrong, way_out, got="--api-key")
+    for name in models_of(job):
+        if not _MODEL_NAME.fullmatch(name):
+            wrong = "a name of a model that the front does not read"
+            todo = "use letters, digits and . _ / : @ + - in --served-model-name, or keep the "
+            todo += "service from the front: model_names: []"
+            yield config.refuse("args", wrong, todo, got=name)
 
 
 def other_services_with(

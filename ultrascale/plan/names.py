@@ -60,9 +60,9 @@ ROW_LABEL, MATRIX_JOB_LABEL = "ultrascale.dev/matrix-row", "ultrascale.dev/matri
 """On such a job: digests of the row's parameters, and of the other keys of the job."""
 COMPONENT_LABEL = "app.kubernetes.io/component"
 SERVER_LABEL = "ultrascale.dev/server"
+"""On a service and its pods: the program that answers, whose metrics are known."""
 FRONT_LABEL = "ultrascale.dev/front"
 """On pods that the front sends requests to. Others of their namespace do not reach them."""
-"""On a service and its pods: the program that answers, whose metrics are known."""
 SERVING_PORT = "serve"
 """Name of the port at which the pods of a service answer."""
 # On the one pod of a large job that the others meet at.

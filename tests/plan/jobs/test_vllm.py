@@ -78,6 +78,18 @@ def test_clients_ask_by_the_served_names_and_else_by_the_model() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["--lora-modules", "sql=/models/sql", "fr=/models/fr"], ("m", "sql", "fr")),
+        (["--lora-modules=sql=/models/sql"], ("m", "sql")),
+        (["--lora-modules", '{"name": "sql", "path": "/models/sql"}'], ("m", "sql")),
+    ],
+)
+def test_adapters_are_asked_by_names_of_their_own(words: list[str], names: tuple[str, ...]) -> None:
+    assert vllm.read_options(["m", *words, "-tp=1"]).names == names
+
+
+@pytest.mark.parametrize(
     ("job", "words"),
     [
         (_service("--model=m", "-tp=4"), ["vllm", "serve", "m", "-tp=4"]),

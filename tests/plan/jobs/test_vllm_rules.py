@@ -28,7 +28,9 @@ def service(*args: str, pool: str = "gpu", **keys: Any) -> dict[str, Any]:
         service("-dp=4"),
         service("-tp=8", "-pp=2", pool="large", nodes=2),
         service("-tp=12", pool="neuron"),
-        service("--config=/models/vllm.yaml"),
+        service("-tp=4", port=8080),
+        service("--config=/models/vllm.yaml", port=8080),
+        service("-tp=4", '--hf-overrides={"a": 1}'),
         service("-tp=4", "--max-model-len=40K", model="Qwen3-8B"),
         service("-tp=4", "--max-model-len=64K", "--hf-overrides={}", model="Qwen3-8B"),
         service(
@@ -101,6 +103,21 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
         (
             service("-tp=4", "--port=9000"),
             "job: port: not that of --port, 9000, got 8000; write port: 9000, or leave --port out",
+        ),
+        (
+            service(args=[], command=["vllm", "serve", "m", "-tp=4"], port=8080),
+            "job: port: not that of vLLM without --port, 8000, got 8080; write port: 8000, or add "
+            "--port=8080 to command",
+        ),
+        (
+            service(port=8080) | {"args": ["vllm", "serve", "m", "-tp=4"]},
+            "job: port: not that of vLLM without --port, 8000, got 8080; write port: 8000, or add "
+            "--port=8080 to args",
+        ),
+        (
+            service("--tensor-parallel-size 4"),
+            "job: args: an option and its value in one word, got --tensor-parallel-size 4; write "
+            "--tensor-parallel-size=4",
         ),
         (
             service("-tp=4", "--host=localhost"),

@@ -5,6 +5,7 @@ Sources:
     https://docs.vllm.ai/en/latest/cli/serve.html
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TypeVar
 
 from ultrascale import config
 from ultrascale.catalog import vllm
+from ultrascale.documents import mapping
 
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
 _MODULE = "vllm.entrypoints.openai.api_server"
@@ -47,6 +49,7 @@ class VllmOptions:
     Attributes:
         model: Path or name of the model; None where the command names none.
         served_model_names: Names by which clients ask for it; its own where none is stated.
+        adapters: Names by which clients ask for its LoRA adapters.
         tensor_parallel: Accelerators that share each layer.
         pipeline_parallel: Groups of layers, one after the other.
         data_parallel: Copies of the model inside one replica.
@@ -80,6 +83,7 @@ class VllmOptions:
 
     model: str | None = None
     served_model_names: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     data_parallel: int = 1
@@ -118,8 +122,9 @@ class VllmOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by which clients ask for the model."""
-        return self.served_model_names or (() if self.model is None else (self.model,))
+        """Names by which clients ask for the model and its adapters."""
+        own = self.served_model_names or (() if self.model is None else (self.model,))
+        return (*own, *self.adapters)
 
 
 def options_of(job: config.ServiceJob) -> VllmOptions:
@@ -147,6 +152,7 @@ def read_options(words: Sequence[str]) -> VllmOptions:
     return VllmOptions(
         model=_first_argument(words) or values.text("model"),
         served_model_names=values.texts("served_model_names"),
+        adapters=tuple(filter(None, map(_adapter, values.texts("lora_modules")))),
         tensor_parallel=values.count("tensor_parallel") or 1,
         pipeline_parallel=values.count("pipeline_parallel") or 1,
         data_parallel=values.count("data_parallel") or 1,
@@ -320,6 +326,20 @@ class _Values:
             option = vllm.OPTIONS[name][0]
             self.wrong.append(WrongOption(place=place, option=option, value=value, wrong=wrong))
         return None
+
+
+def _adapter(value: str) -> str:
+    """Return the name of an adapter, stated as `NAME=PATH` or in JSON; empty for none.
+
+    Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/entrypoints/launchers/cli_args.py
+    """
+    if "=" in value and "," not in value:
+        return value.partition("=")[0]
+    try:
+        name = mapping(json.loads(value)).get("name")
+    except json.JSONDecodeError:
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _seconds(value: str) -> int | None:

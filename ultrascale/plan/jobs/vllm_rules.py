@@ -1,5 +1,6 @@
 """Options of vLLM that contradict the service that states them, or that vLLM refuses."""
 
+import re
 from collections.abc import Iterator
 
 from ultrascale import config
@@ -12,6 +13,7 @@ from ultrascale.plan.jobs.vllm import VllmOptions
 from ultrascale.plan.models.shape import of_stated
 
 Mistakes = Iterator[config.Mistake]
+_TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*)\s+(.*)", re.DOTALL)
 
 
 def mistakes_of(job: config.ServiceJob) -> Mistakes:
@@ -23,6 +25,7 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
         words = "command" if each.place < len(job.command) else "args"
         todo = "write it as `vllm serve --help=all` says"
         yield config.refuse(words, f"{each.option} is {each.wrong}", todo, got=each.value)
+    yield from _are_words(job, options)
     yield from _is_reached(job, options)
     yield from _is_within_the_model(job, options)
     if options.model is None and _is_read(job, options):
@@ -138,11 +141,28 @@ def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistak
         yield config.refuse(_place(job), wrong, todo, got=str(options.max_model_len))
 
 
+def _are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+    """Yield options with their value in one word, which vLLM does not know."""
+    if not _is_read(job, options):
+        return
+    for key, words in (("command", job.command), ("args", job.args)):
+        for word in words:
+            if match := _TWO_WORDS.fullmatch(word):
+                wrong = "an option and its value in one word"
+                yield config.refuse(key, wrong, "write " + "=".join(match.groups()), got=word)
+
+
 def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield an address at which neither probes nor clients reach the server."""
     if options.port is not None and options.port != job.port:
         todo = f"write port: {options.port}, or leave --port out"
         yield config.refuse("port", f"not that of --port, {options.port}", todo)
+    words = vllm.serve_command(job)
+    stated = vllm.read_options(words).port is not None or options.config is not None
+    if vllm.starts_vllm(words) and not stated and job.port != facts.PORT:
+        wrong = f"not that of vLLM without --port, {facts.PORT}"
+        todo = f"write port: {facts.PORT}, or add --port={job.port} to {_place(job)}"
+        yield config.refuse("port", wrong, todo)
     if options.host in facts.LOCAL_HOSTS:
         wrong = "--host is an address that nobody outside of the pod reaches"
         yield config.refuse(_place(job), wrong, "write --host=0.0.0.0", got=options.host)
