@@ -10,8 +10,9 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
+from ultrascale.cli.cells import cell
 from ultrascale.cli.change_views import text_lines
-from ultrascale.cli.needs_tables import cell, unpriced
+from ultrascale.cli.needs_remarks import unpriced
 from ultrascale.cli.output import reader_is_gone, say
 from ultrascale.cli.preflight_views import print_findings, progress_bar
 from ultrascale.cli.screen import Table, screen

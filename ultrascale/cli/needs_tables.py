@@ -1,9 +1,11 @@
-"""Tables and remarks of `ultrascale plan`: the needs of a cluster."""
+"""Tables of `ultrascale plan`: the needs of a cluster."""
 
 from collections.abc import Iterator, Sequence
 
 from rich.box import MARKDOWN, Box
 
+from ultrascale.cli.cells import cell, number
+from ultrascale.cli.needs_remarks import explained, remarks
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.plan.jobs.checkpoints import span
@@ -31,10 +33,8 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
-from ultrascale.plan.needs.report import MONEY, all_figures
+from ultrascale.plan.needs.report import MONEY
 
-# Longer lists of names end in a count.
-_NAMES = 8
 _POOLS = {
     "nodes": "nodes",
     "vcpus": "vCPUs",
@@ -473,146 +473,3 @@ def _items(items: Sequence[MoneyItem], box: Box) -> Table:
         day = "" if item.valid_on is None else str(item.valid_on)
         table.add_row(item.name, item.kind, quantity, price, *sums, day)
     return table
-
-
-def number(value: float, *, places: int) -> str:
-    """Return a number as a reader wants it: no places where there is nothing in them."""
-    rounded = round(value, places)
-    if rounded == int(rounded):
-        return f"{int(rounded):,}"
-    return f"{rounded:,.{places}f}"
-
-
-def cell(figure: Figure | None, *, places: int, is_bound: bool = True) -> str:
-    """Return a number as a table shows it, and that it is not known, or not all of it.
-
-    Args:
-        figure: The number.
-        places: Decimal places.
-        is_bound: Whether a sum that lacks parts is at least what is known of it.
-    """
-    if figure is None:
-        return ""
-    if figure.value is None:
-        return "unknown"
-    text = number(figure.value, places=places)
-    if not figure.without:
-        return text
-    if text == "0":
-        return "unknown"
-    return f"over {text}" if is_bound else f"{text}, without {len(figure.without)}"
-
-
-def remarks(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield the remarks of a plan beside its tables."""
-    for window in needs.calendar:
-        if window.note is not None:
-            yield f"{window.pool}: {window.note}."
-    for subnets in needs.subnets:
-        if subnets.holds_skew is False:
-            yield (
-                f"{subnets.zone}: does not hold all nodes that may launch in its {subnets.kind} "
-                f"subnets, as pools of several zones may all at once: "
-                f"{subnets.figures['nodes_of_skew'].formula}. Nodes beyond that find no address."
-            )
-    if needs.queues is not None:
-        yield (
-            "Queues: a queue gets its guaranteed nodes back when it waits for them; at most are "
-            "those with all that others leave idle."
-        )
-    if needs.services:
-        yield (
-            "Services: dollars are of whole nodes, idle or not; a million tokens cost that much "
-            "while all replicas are fully used, and twice as much while they are half used."
-        )
-    yield from _remarks_on_callers(needs.callers)
-    yield from _remarks_on_keys(needs.keys)
-    yield from _remarks_on_money(needs)
-    if needs.control_plane.advice is not None:
-        yield f"Control plane: {needs.control_plane.advice}."
-    leases = needs.control_plane.figures["leases_per_second"]
-    yield f"Kubelets write {cell(leases, places=1)} leases a second: {leases.formula}."
-    yield from (f"{line}." for line in needs.remarks)
-    yield from (
-        f"{row.name}: {row.advice}." for row in needs.load if row.state == "ask" and row.advice
-    )
-    yield from _remarks_on_launch(needs.launch)
-
-
-def _remarks_on_keys(policies: Sequence[KeyPolicyPlan]) -> Iterator[str]:
-    if policies:
-        yield "Keys: `ultrascale plan FILE keys --json` prints the statements that they need."
-    for policy in policies:
-        for grant in policy.grants:
-            unless = "" if policy.foreign else f"unless the cluster is in account {policy.owner}: "
-            yield (
-                f"Key of {' and '.join(policy.uses)}: it is account {policy.owner}'s, whose policy "
-                f"alone lets no service-linked role in; {unless}`{grant.command}`."
-            )
-
-
-def _remarks_on_callers(callers: IdentityPlan | None) -> Iterator[str]:
-    if callers is None:
-        return
-    issuer = f", and users of {callers.issuer}" if callers.issuer is not None else ""
-    known = f"service accounts of the cluster by tokens for {callers.accounts_audience}{issuer}"
-    if callers.admins or callers.rights:
-        yield f"Backend: it knows {known}. Callers whom no row names are refused."
-    else:
-        yield (
-            f"Backend: it knows {known}, and refuses all of them, as backend.identity names "
-            "neither rights nor admins."
-        )
-
-
-def unpriced(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield which pools have no price, and why."""
-    reasons: dict[str, list[str]] = {}
-    for pool in needs.pools:
-        if pool.figures[MONEY[0]].value is None:
-            reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
-    for why, names in reasons.items():
-        yield f"{_listed(names)}: no price: {why}."
-
-
-def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
-    yield from unpriced(needs)
-    yield f"{needs.money.half[0].upper()}{needs.money.half[1:]}."
-    money = needs.money
-    if money.unpriced:
-        count = len(money.unpriced)
-        counted = "1 thing beside nodes has" if count == 1 else f"{count} things beside nodes have"
-        yield f"{counted} no price: {_listed(money.unpriced)}."
-    if needs.answer.money.command is not None:
-        yield f"Prices that are missing: {needs.answer.money.command}, then --prices prices.csv."
-
-
-def _remarks_on_launch(launch: Figures) -> Iterator[str]:
-    wanted, most = launch["coredns_replicas"], launch["coredns_replicas_most"]
-    if wanted.value is not None and most.value is not None:
-        yield (
-            f"CoreDNS: EKS would take {cell(wanted, places=0)} replicas ({wanted.formula}), and "
-            f"may take {cell(most, places=0)}."
-        )
-    minutes, measured = launch["run_instances_minutes"], launch["measured_minutes"]
-    if minutes.value:
-        text = cell(minutes, places=0)
-        yield f"Launching all nodes takes about {text} minutes: {minutes.formula}."
-        text = cell(measured, places=1)
-        yield f"{text} minutes instead, for which to open a support case: {measured.formula}."
-
-
-def explained(needs: ClusterNeeds) -> Iterator[str]:
-    """Yield each number with its sum and its sources, and what the money rests on."""
-    for figure in all_figures(needs):
-        value = "unknown"
-        if figure.value is not None:
-            value = number(figure.value, places=2 if abs(figure.value) >= 1 else 4)
-        yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
-        yield from (f"    {page}" for page in figure.sources)
-    yield from (f"assumed: {each}" for each in needs.money.assumptions)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ultrascale.guard import Change, Changes, RolledPool
 from ultrascale.report.markup import Content, shown, shown_usd
-from ultrascale.report.tables import Cell, Column, Row, Table
+from ultrascale.report.table import Cell, Column, Row, Table
 from ultrascale.report.words import listed
 
 _MOST_PROPERTIES = 3

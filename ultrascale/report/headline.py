@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.report.markup import Content, Shown, shown, shown_time
-from ultrascale.report.tables import figure
+from ultrascale.report.table import figure
 from ultrascale.report.words import listed
 
 Line = tuple[Content, ...]

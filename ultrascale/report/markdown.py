@@ -7,26 +7,22 @@ from dataclasses import dataclass
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.report import changes, headline
 from ultrascale.report.changes import Comparison, changes_table, nodes_table
+from ultrascale.report.limits import load_table, quotas_table, tier_table
 from ultrascale.report.markup import plain
 from ultrascale.report.mermaid import calendar_diagram, topology_diagram
+from ultrascale.report.table import Cell, Column, Table
 from ultrascale.report.tables import (
-    Cell,
-    Column,
-    Table,
     calendar_table,
     decisions_table,
     items_table,
     launch_table,
-    load_table,
     parts_table,
     placement_table,
     pools_table,
     queues_table,
-    quotas_table,
     services_table,
     steps_table,
     subnets_table,
-    tier_table,
 )
 
 LIMIT = 60_000

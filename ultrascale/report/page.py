@@ -7,25 +7,22 @@ from ultrascale.plan.model import ClusterNeeds
 from ultrascale.report import changes, headline
 from ultrascale.report.calendar import draw_calendar
 from ultrascale.report.changes import Comparison, changes_table, nodes_table
+from ultrascale.report.limits import load_table, quotas_table, tier_table
 from ultrascale.report.markup import Content, Markup, element, joined, plain, shown_time, text
 from ultrascale.report.style import PAGE_STYLE
+from ultrascale.report.table import Row, Table
 from ultrascale.report.tables import (
-    Row,
-    Table,
     calendar_table,
     decisions_table,
     items_table,
     launch_table,
-    load_table,
     parts_table,
     placement_table,
     pools_table,
     queues_table,
-    quotas_table,
     services_table,
     steps_table,
     subnets_table,
-    tier_table,
 )
 from ultrascale.report.topology import WIDTHS, draw_topology
 

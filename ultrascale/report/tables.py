@@ -1,103 +1,18 @@
 """Tables of the report, the same for the page and for Markdown."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-from ultrascale.plan.model import ClusterNeeds, Figure, LoadNeed, QuotaNeed
-from ultrascale.report.markup import Content, Shown, shown, shown_time, shown_usd
-from ultrascale.report.words import LOAD_STATES, PURCHASES, QUOTA_STATES, SUBNETS, purchase_of
-
-Cell = tuple[Content, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column of a table.
-
-    Attributes:
-        title: Its title.
-        is_number: Whether it holds numbers, which are set to the right.
-        is_wide: Whether it holds sentences.
-        is_short: Whether it holds a few words, which stay on one line.
-        is_list: Whether it holds names, of which each stays on one line.
-        is_state: Whether it holds states, in a tone.
-    """
-
-    title: str
-    is_number: bool = False
-    is_wide: bool = False
-    is_short: bool = False
-    is_list: bool = False
-    is_state: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A row of a table.
-
-    Attributes:
-        cells: As many as the table has columns.
-        tone: Tone of its state: `good`, `warn`, `bad` or `plain`.
-        share: Part of a limit that it takes; None where there is none.
-    """
-
-    cells: tuple[Cell, ...]
-    tone: str = "plain"
-    share: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table.
-
-    Attributes:
-        caption: What it holds, in one sentence.
-        columns: Its columns; the first names the row.
-        rows: Its rows.
-        last_is_total: Whether the last row is the sum of the others.
-    """
-
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    last_is_total: bool = False
-
-
-def _column(title: str) -> Column:
-    return Column(title=title)
-
-
-def _short(title: str) -> Column:
-    return Column(title=title, is_short=True)
-
-
-def _number(title: str) -> Column:
-    return Column(title=title, is_number=True)
-
-
-def figure(
-    at: str, own: Figure | None, *, places: int = 0, usd: bool = False, is_bound: bool = True
-) -> Content:
-    """Return a figure of the plan as a cell, with the part that it lacks said in words.
-
-    Args:
-        at: Its place in the JSON.
-        own: The figure.
-        places: Decimal places.
-        usd: Whether it is money.
-        is_bound: Whether a sum that lacks parts is at least what is known of it: not where Spot is
-            counted at the most that it costs.
-    """
-    if own is None:
-        return ""
-    path = f"{at}.value"
-    cell = shown_usd(path, own.value) if usd else shown(path, own.value, places=places)
-    if own.value is not None and own.without:
-        count = len(own.without)
-        lacking = f"{cell.text} without {count} part{'s' * (count != 1)}"
-        known = f"over {cell.text}" if is_bound else lacking
-        return Shown(cell.path, cell.value, known if own.value else "unknown")
-    return cell
+from ultrascale.plan.model import ClusterNeeds
+from ultrascale.report.markup import shown, shown_time, shown_usd
+from ultrascale.report.table import (
+    Cell,
+    Column,
+    Row,
+    Table,
+    figure,
+    number_column,
+    short_column,
+    text_column,
+)
+from ultrascale.report.words import PURCHASES, SUBNETS, purchase_of
 
 
 def pools_table(needs: ClusterNeeds) -> Table:
@@ -134,9 +49,9 @@ def pools_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Pools at their full size; money is of nodes alone, as the file buys them.",
         columns=(
-            *map(_column, ("pool", "bought as", "launched by")),
+            *map(text_column, ("pool", "bought as", "launched by")),
             *(Column(title=title, is_list=True) for title in ("instance types", "zones")),
-            *map(_number, ("nodes", "vCPUs", "accelerators", "EFA", "USD/hour")),
+            *map(number_column, ("nodes", "vCPUs", "accelerators", "EFA", "USD/hour")),
         ),
         rows=tuple(rows),
         last_is_total=True,
@@ -156,9 +71,9 @@ def subnets_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Subnets of each kind and zone, held against all nodes at full size.",
         columns=(
-            *map(_short, ("subnets", "zone")),
+            *map(short_column, ("subnets", "zone")),
             Column(title="ranges", is_wide=True),
-            *map(_number, ("addresses", "needed", "free", "nodes", "nodes at most")),
+            *map(number_column, ("addresses", "needed", "free", "nodes", "nodes at most")),
         ),
         rows=tuple(rows),
     )
@@ -183,8 +98,8 @@ def calendar_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Windows of Capacity Blocks and training plans, in UTC.",
         columns=(
-            *map(_short, ("pool", "bought as", "starts", "drained from", "ends")),
-            *map(_number, ("usable hours", "drain minutes")),
+            *map(short_column, ("pool", "bought as", "starts", "drained from", "ends")),
+            *map(number_column, ("usable hours", "drain minutes")),
             Column(title="state", is_wide=True),
         ),
         rows=tuple(rows),
@@ -204,8 +119,8 @@ def steps_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Cost a day between any two changes of a window, at full size.",
         columns=(
-            *map(_column, ("from", "to")),
-            _number("USD a day"),
+            *map(text_column, ("from", "to")),
+            number_column("USD a day"),
             Column(title="of", is_wide=True),
         ),
         rows=tuple(rows),
@@ -226,7 +141,7 @@ def parts_table(needs: ClusterNeeds) -> Table:
     ]
     return Table(
         caption="What each part costs a day, while it is there.",
-        columns=(*map(_short, ("part", "bought as")), _number("USD a day")),
+        columns=(*map(short_column, ("part", "bought as")), number_column("USD a day")),
         rows=tuple(rows),
     )
 
@@ -247,40 +162,12 @@ def items_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="What is paid beside nodes, with the sum of an hour.",
         columns=(
-            _column("of"),
-            _short("paid"),
-            _number("USD/month"),
+            text_column("of"),
+            short_column("paid"),
+            number_column("USD/month"),
             Column(title="sum", is_wide=True),
-            _short("price of"),
+            short_column("price of"),
         ),
-        rows=tuple(rows),
-    )
-
-
-def tier_table(needs: ClusterNeeds) -> Table:
-    """Return what the control plane is asked for, beside what its tier has."""
-    own = needs.control_plane
-    lines = (
-        ("pods scheduled a second, one for each node", "pods_per_second", "tier_pods_per_second"),
-        ("API seats, of writes alone", "write_seats", "tier_api_seats"),
-        ("GB stored, one pod of a job on each node", "database", "tier_database"),
-        ("GB stored, every node full of pods", "database_most", "tier_database"),
-    )
-    rows: list[Row] = []
-    for words, key, limit in lines:
-        at, needed, most = "control_plane.figures", own.figures[key], own.figures[limit]
-        has: Content = (
-            Shown(f"{at}.{limit}.value", None, "not fixed")
-            if most.value is None
-            else figure(f"{at}.{limit}", most)
-        )
-        share = None if not most.value else (needed.value or 0) / most.value
-        tone = "plain" if share is None else "bad" if share > 1 else "good"
-        cells = ((words,), (figure(f"{at}.{key}", needed, places=2),), (has,))
-        rows.append(Row(cells=cells, tone=tone, share=share))
-    return Table(
-        caption=f"What the tier {own.tier} is asked for, beside what it has.",
-        columns=(_column("need"), _number("needed"), _number(own.tier)),
         rows=tuple(rows),
     )
 
@@ -297,9 +184,9 @@ def launch_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Time in which all nodes are launched, at best.",
         columns=(
-            _column("part"),
-            _number("time"),
-            _short("unit"),
+            text_column("part"),
+            number_column("time"),
+            short_column("unit"),
             Column(title="sum", is_wide=True),
         ),
         rows=tuple(
@@ -334,8 +221,8 @@ def placement_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Time in which the scheduler places a gang by network topology.",
         columns=(
-            _column("gang"),
-            *map(_number, ("pods", "groups tried", "placements", "seconds")),
+            text_column("gang"),
+            *map(number_column, ("pods", "groups tried", "placements", "seconds")),
             Column(title="measured", is_wide=True),
         ),
         rows=tuple(rows),
@@ -363,8 +250,8 @@ def queues_table(needs: ClusterNeeds) -> Table:
         caption="Nodes that queues are guaranteed, and the most that they may use with what others "
         "leave idle.",
         columns=(
-            *map(_column, ("nodes of pool", "queue")),
-            *map(_number, ("tried as", "guaranteed", "at most", "sum")),
+            *map(text_column, ("nodes of pool", "queue")),
+            *map(number_column, ("tried as", "guaranteed", "at most", "sum")),
         ),
         rows=tuple(rows),
     )
@@ -399,9 +286,9 @@ def services_table(needs: ClusterNeeds) -> Table:
         caption="Services with their fewest and their most replicas; money is of whole nodes, and "
         "a million tokens cost that much while all replicas are fully used.",
         columns=(
-            *map(_column, ("service", "on")),
+            *map(text_column, ("service", "on")),
             *map(
-                _number,
+                number_column,
                 (
                     "fewest replicas",
                     "most",
@@ -413,124 +300,10 @@ def services_table(needs: ClusterNeeds) -> Table:
                     "at most",
                 ),
             ),
-            _short("counts"),
+            short_column("counts"),
         ),
         rows=tuple(rows),
     )
-
-
-def load_table(needs: ClusterNeeds, *, judged: bool) -> Table:
-    """Return what the control plane carries.
-
-    Args:
-        needs: The cluster.
-        judged: Whether it holds the rows that somebody published a limit of, or the others.
-    """
-    rows = [
-        _load_row(index, row)
-        for index, row in enumerate(needs.load)
-        if (row.state != "unpublished") == judged
-    ]
-    columns = (
-        _short("group"),
-        _column("load"),
-        _number("planned"),
-        _short("unit"),
-        *((_number("published or quota"), Column(title="", is_state=True)) if judged else ()),
-    )
-    caption = (
-        "Load of the control plane that somebody has published, or that a quota bounds."
-        if judged
-        else "Load of the control plane by its origin; nobody publishes a limit of these."
-    )
-    return Table(caption=caption, columns=columns, rows=tuple(rows))
-
-
-def _load_row(index: int, row: LoadNeed) -> Row:
-    at = f"load.{index}"
-    places = 2 if row.needed.unit == "GB" else 1
-    tone, words = LOAD_STATES[row.state]
-    cells: list[Cell] = [
-        (row.group,),
-        (row.name,),
-        (figure(f"{at}.needed", row.needed, places=places),),
-        (row.needed.unit,),
-    ]
-    if row.state != "unpublished":
-        cells.append((shown(f"{at}.most", row.most) if row.most is not None else "",))
-        cells.append((*_agreed(f"{at}.agreed", row, words),))
-    share = None if not row.most else (row.needed.value or 0) / row.most
-    return Row(cells=tuple(cells), tone=tone, share=share)
-
-
-def quotas_table(needs: ClusterNeeds, *, to_raise: bool) -> Table:
-    """Return the quotas: needed, beside the default.
-
-    Args:
-        needs: The cluster.
-        to_raise: Whether it holds those that ask for something, or the others.
-    """
-    quiet = ("within", "agreed")
-    rows = [
-        _quota_row(index, need)
-        for index, need in enumerate(needs.quotas)
-        if (need.state not in quiet) == to_raise
-    ]
-    table = Table(
-        caption="Quotas to raise, or to look up." if to_raise else "Quotas that hold the cluster.",
-        columns=(
-            Column(title="quota", is_wide=True),
-            _short("code"),
-            *map(_number, ("needed", "default", "AWS grants at most")),
-            Column(title="", is_state=True),
-            *((Column(title="what to do", is_wide=True),) if to_raise else ()),
-        ),
-        rows=tuple(rows),
-    )
-    return _without_empty_columns(table)
-
-
-def _without_empty_columns(table: Table) -> Table:
-    kept = [
-        place
-        for place, column in enumerate(table.columns)
-        if column.is_state or any(row.cells[place] not in ((), ("",)) for row in table.rows)
-    ]
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in kept),
-        rows=tuple(
-            replace(row, cells=tuple(row.cells[place] for place in kept)) for row in table.rows
-        ),
-    )
-
-
-def _quota_row(index: int, need: QuotaNeed) -> Row:
-    at = f"quotas.{index}"
-    tone, words = QUOTA_STATES[need.state]
-    limits: list[Cell] = [
-        (shown(f"{at}.{key}", value) if value is not None else "",)
-        for key, value in (("default", need.default), ("most", need.most))
-    ]
-    cells: tuple[Cell, ...] = (
-        (need.name,),
-        (need.code or "",),
-        (figure(f"{at}.needed", need.needed, places=1),),
-        *limits,
-        (*_agreed(f"{at}.agreed", need, words),),
-    )
-    if need.state not in ("within", "agreed"):
-        cells = (*cells, (need.advice or "",))
-    share = None if not need.default else (need.needed.value or 0) / need.default
-    return Row(cells=cells, tone=tone, share=share)
-
-
-def _agreed(at: str, need: QuotaNeed | LoadNeed, words: str) -> Iterator[Content]:
-    yield words
-    if need.agreed is not None:
-        yield ": "
-        yield shown(f"{at}.value", need.agreed.value)
-        yield f", {' '.join(need.agreed.reference.split())}"
 
 
 def decisions_table(needs: ClusterNeeds) -> Table:
