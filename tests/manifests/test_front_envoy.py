@@ -155,7 +155,7 @@ def configuration(
         services: File in which the clusters are written.
         administration: Port of Envoy's own administration.
     """
-    on = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
+    on: dict[str, Any] = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
     turned_on: dict[str, Any] = {
         ERRORS: on,
         LUA: on,
@@ -212,7 +212,7 @@ def configuration(
     names["chat"] = {MODELS_METADATA: "chat chat-latest", "note": "ours"}
     clusters = [cluster(model, at, names[model]) for model, at in models.items()]
     services.write_text(json.dumps({"version_info": "1", "resources": clusters}))
-    own = {"name": ADMIN_CLUSTER, "type": "STATIC"}
+    own: dict[str, Any] = {"name": ADMIN_CLUSTER, "type": "STATIC"}
     own["load_assignment"] = endpoint(ADMIN_CLUSTER, administration)
     return {
         "node": {"id": "proxy", "cluster": "front"},
