@@ -155,7 +155,10 @@ def configuration(
         services: File in which the clusters are written.
         administration: Port of Envoy's own administration.
     """
-    on: dict[str, Any] = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
+    on: dict[str, Any] = {
+        "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
+        "config": {},
+    }
     turned_on: dict[str, Any] = {
         ERRORS: on,
         LUA: on,
