@@ -219,6 +219,22 @@ def test_a_pod_is_deleted_on_request(
     assert JOB not in stub.paths()
 
 
+@pytest.mark.parametrize("action", ["--stop", "--detach"])
+def test_no_other_job_is_deleted_or_replaced(
+    ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path, action: str
+) -> None:
+    job = f"{given.INDEXED_JOBS}/bert"
+    labels = {given.JOB_LABEL: "bert", "app.kubernetes.io/component": "batch"}
+    ended: Any = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+    stub.put(job, {"metadata": {"labels": labels}, "spec": {"completions": 1}, "status": ended})
+
+    answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--name", "bert", action)
+
+    assert answer.returncode == 1
+    assert "Job bert in namespace training is of no person's pod" in answer.stderr
+    assert job in stub.paths()
+
+
 def test_no_pod_of_another_cluster_is_deleted(
     ultrascale: Ultrascale, stub: StubApiServer, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,18 @@ def test_every_command_that_is_named_exists_with_its_options(paths: Sequence[Pat
         ours = itertools.takewhile(lambda word: word != "--", words)
         wanted = {word.split("=")[0].rstrip(".,:") for word in ours if word.startswith("--")}
         assert wanted <= options(COMMANDS[name]) | {"--help"}, (path, name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_command_of_a_page_has_no_word_too_many(page: Path) -> None:
+    for name, *words in calls(page):
+        command: Any = COMMANDS.get(name)
+        if name == "cdk" or command is None or hasattr(command, "commands"):
+            continue
+        plain = " ".join(words).partition(" >")[0].replace("\\", "").replace("[", "")
+        context = command.context_class(command, info_name=name, resilient_parsing=True)
+        _, left, _ = command.make_parser(context).parse_args(plain.replace("]", "").split())
+        assert left == [], (name, *words)
 
 
 def test_the_two_commands_stand_on_the_first_screen() -> None:

@@ -21,6 +21,7 @@ from ultrascale.cluster_api.kinds import (
     LEADER_WORKER_SET,
     LOCAL_QUEUE,
     SCALED_OBJECT,
+    Kind,
 )
 from ultrascale.cluster_api.objects import name
 from ultrascale.cluster_api.server import Cluster
@@ -331,15 +332,21 @@ def test_eks_policies_leave_out_what_our_roles_bring() -> None:
         assert not granted & of_eks
 
 
-def test_a_job_is_cancelled_where_another_gateways_routes_are_hidden(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [HTTP_ROUTE, LEADER_WORKER_SET, SCALED_OBJECT], ids=str)
+def test_jobs_go_on_where_others_have_installed_what_the_file_does_not_name(
+    kind: Kind, tmp_path: Path
+) -> None:
+    """KEDA, LeaderWorkerSet and gateways are widespread, and give the file's users no rights."""
     document = job_cluster()
     job = prepared(document, SERVICE)
     stub = server(person(document, "edit", **scope_of(document)), document, job)
-    stub.groups.add(HTTP_ROUTE.group_path)
+    stub.groups.add(kind.group_path)
 
     with serve(stub):
         cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
         send(cluster, job)
+        found = jobs_in(cluster, job.namespace)
         cancel(cluster, job.namespace, objects_of(cluster, job.namespace, job.name))
 
+    assert [each.name for each in found] == [job.name]
     assert not any(f"/{job.name}" in path for path in stub.paths())

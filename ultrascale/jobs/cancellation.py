@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ultrascale.cluster_api.kinds import HTTP_ROUTE, Kind
+from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object, name
-from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
+from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import SENT
 from ultrascale.plan.names import JOB_LABEL, MATRIX_LABEL
 
@@ -58,20 +59,9 @@ def _labelled(
     cluster: Cluster, namespace: str, job: str, *, key: str = JOB_LABEL
 ) -> Iterator[Found]:
     for kind in SENT:
-        for manifest in labelled(cluster, kind, namespace, f"{key}={job}"):
+        for manifest in listed(cluster, kind, namespace, {"labelSelector": f"{key}={job}"}):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield Found(kind, manifest)
-
-
-def labelled(cluster: Cluster, kind: Kind, namespace: str, labels: str) -> list[Object]:
-    """Return the objects of a kind that a selector of labels finds."""
-    try:
-        return cluster.collection(kind, namespace, {"labelSelector": labels})
-    except RefusedError as error:
-        # A cluster without the front may serve routes of other gateways, which are not its users'.
-        if kind != HTTP_ROUTE or error.status != FORBIDDEN:
-            raise
-        return []
 
 
 def cancel(cluster: Cluster, namespace: str, sent: tuple[Found, ...]) -> tuple[Found, ...]:

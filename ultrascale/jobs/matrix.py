@@ -29,6 +29,7 @@ from ultrascale.errors import (
     UsageError,
 )
 from ultrascale.jobs import submission, tiers
+from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.matrix_table import Row, Table, digest_of, read_table
 from ultrascale.jobs.options import JobOptions
@@ -359,7 +360,7 @@ def _there(cluster: Cluster, namespace: str, matrix: str) -> Mapping[str, Sequen
     made: dict[tuple[str, str], list[tuple[Kind, Object]]] = defaultdict(list)
     query = {"labelSelector": f"{MATRIX_LABEL}={matrix}"}
     for kind in WORKLOADS:
-        for manifest in cluster.collection(kind, namespace, query):
+        for manifest in listed(cluster, kind, namespace, query):
             made[label(manifest, ROW_LABEL), label(manifest, JOB_LABEL)].append((kind, manifest))
     found: dict[str, list[_Attempt]] = defaultdict(list)
     for (digest, name), workloads in made.items():
@@ -454,7 +455,7 @@ def _was_sent_meanwhile(cluster: Cluster, manifests: JobManifests, error: Cluste
         return any(
             label(manifest, ROW_LABEL) in digests
             for kind in WORKLOADS
-            for manifest in cluster.collection(kind, manifests.namespace, query)
+            for manifest in listed(cluster, kind, manifests.namespace, query)
         )
     except ClusterError:
         return False

@@ -30,6 +30,7 @@ from ultrascale.cluster_api.objects import Object, label, name, owned_by
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.node_disks import warns_of_disks
 from ultrascale.jobs.room import requests_of, waits_for_room
@@ -359,7 +360,7 @@ def _other_kinds(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         if kind in sent:
             continue
         selector = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-        for existing in cluster.collection(kind, job.namespace, selector)[:1]:
+        for existing in listed(cluster, kind, job.namespace, selector)[:1]:
             yield _taken(kind, existing, job, ours=True)
 
 

@@ -12,6 +12,7 @@ from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
 from ultrascale.jobs.admission import held_back
+from ultrascale.jobs.listing import listed
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
 from ultrascale.jobs.workloads import WORKLOADS, WorkloadState, read_workload, together
 from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
@@ -119,7 +120,7 @@ def workloads_of(cluster: Cluster, namespace: str, job: str) -> Made:
 
 def _workloads(cluster: Cluster, namespace: str, query: Query) -> Iterator[tuple[Kind, Object]]:
     for kind in WORKLOADS:
-        yield from ((kind, manifest) for manifest in cluster.collection(kind, namespace, query))
+        yield from ((kind, manifest) for manifest in listed(cluster, kind, namespace, query))
 
 
 def _with_pods(cluster: Cluster, namespace: str, job: str, made: Made) -> JobStatus:

@@ -16,7 +16,7 @@ from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
-from ultrascale.jobs.cancellation import labelled
+from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.plan.names import JOB_LABEL
 
@@ -88,7 +88,8 @@ def _take_away(cluster: Cluster, job: JobManifests) -> None:
     """
     sent = {kind_of(each) for each in job.objects}
     for kind in (each for each in _AT_WILL if each not in sent):
-        for left in labelled(cluster, kind, job.namespace, f"{JOB_LABEL}={job.name}"):
+        query = {"labelSelector": f"{JOB_LABEL}={job.name}"}
+        for left in listed(cluster, kind, job.namespace, query):
             cluster.delete(kind, job.namespace, left)
             if kind == SCALED_OBJECT:
                 _wait_until_gone(cluster, job, kind, left)

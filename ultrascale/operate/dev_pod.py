@@ -26,6 +26,7 @@ from typing import Unpack
 from ultrascale import config, jobs
 from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.kinds import POD
+from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.dev.supervisor import STATE, STATE_FOLDER, TOLD
 from ultrascale.documents import look_up, mapping, number, text
@@ -39,8 +40,10 @@ from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
+from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 
+_KIND = "dev"
 _INSTALL = "https://kubernetes.io/docs/tasks/tools/#kubectl"
 _READY_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
@@ -312,17 +315,19 @@ def start(
     Raises:
         ConfigError: The job or the cluster file has mistakes.
         QuestionError: The job is of another kind.
-        ClusterError: The cluster refuses it, or lacks something.
+        ClusterError: The cluster refuses it, or lacks something; or another job has that name.
     """
     if context is None:
         same_cluster(file, cluster)
     options["account"] = options.get("account") or cluster.account
     manifests = jobs.prepare(file, template, now=datetime.now(UTC), **options)
-    if manifests.kind != "dev":
+    if manifests.kind != _KIND:
         raise QuestionError(
             [f"{template}: a job of kind {manifests.kind}; `ultrascale submit {file} {template}`"]
         )
     running = find_job(cluster, manifests.namespace, manifests.name)
+    if running is not None:
+        _objects_of(cluster, manifests.namespace, manifests.name)
     if running is not None and running.state.result is None:
         report(f"{manifests.name} is there already, and is left as it is")
         return SubmittedJob(manifests=manifests, notes=(), _cluster=cluster)
@@ -383,7 +388,23 @@ def stop(cluster: Cluster, namespace: str, name: str) -> None:
     Raises:
         ClusterError: There is none of that name, or it cannot be deleted.
     """
-    cancellation.cancel(cluster, namespace, cancellation.objects_of(cluster, namespace, name))
+    cancellation.cancel(cluster, namespace, _objects_of(cluster, namespace, name))
+
+
+def _objects_of(cluster: Cluster, namespace: str, name: str) -> tuple[cancellation.Found, ...]:
+    """Return the objects of a person's pod.
+
+    Raises:
+        ClusterError: There are none, or another job has that name.
+    """
+    found = cancellation.objects_of(cluster, namespace, name)
+    for each in found:
+        if label(each.manifest, names.COMPONENT_LABEL) != _KIND:
+            raise ClusterError(
+                f"{name}: {each} in namespace {namespace} is of no person's pod; name yours by "
+                f"another --name, or delete that job by `ultrascale cancel {name} -n {namespace}`"
+            )
+    return found
 
 
 def _message(cluster: Cluster, namespace: str, pod: Pod) -> str:
