@@ -15,8 +15,8 @@ from ultrascale.documents import Json, JsonObject, mapping, objects
 from ultrascale.jobs.manifests import render
 from ultrascale.jobs.preparation import JobCluster
 from ultrascale.plan import names
-from ultrascale.plan.jobs import job as plan_jobs
-from ultrascale.plan.jobs import nodes
+from ultrascale.plan.jobs import judgement, nodes
+from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.isolation import is_isolated
@@ -200,7 +200,7 @@ def _judged(cluster: JobCluster, request: JobRequest) -> tuple[list[str], list[s
     classes: list[str] = []
     for priority in cluster.plan.priority_classes:
         job = request.job.model_copy(update={"priority": priority.name})
-        mistakes = [*plan_jobs.mistakes_of(replace(request, job=job))]
+        mistakes = [*judgement.mistakes_of(replace(request, job=job))]
         if not mistakes:
             classes.append(priority.name)
         for mistake in mistakes:
@@ -242,7 +242,7 @@ def _environments(requests: Sequence[tuple[_Share, JobRequest]]) -> Iterator[dic
     """Yield the variables of the libraries, by the numbers of devices that they are for."""
     counts_of: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for share, request in requests:
-        env = plan_jobs.plan_job(request).pod.env
+        env = plan_job(request).pod.env
         counts_of.setdefault(tuple(env.items()), []).append(share.count)
     for env, counts in counts_of.items():
         variables = [{"name": name, "value": value} for name, value in env]
@@ -275,7 +275,7 @@ def skeleton(request: JobRequest) -> list[Json]:
             "volumes": (),
         }
     )
-    plan = plan_jobs.plan_job(replace(request, job=job, account=None))
+    plan = plan_job(replace(request, job=job, account=None))
     return [_marked(manifest, plan.pod.env) for manifest in render(plan).objects]
 
 

@@ -18,9 +18,9 @@ from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.delivery.mirror import mirror_warnings
 from ultrascale.plan.delivery.package import release_notes, release_warnings
-from ultrascale.plan.jobs import job as plan_jobs
-from ultrascale.plan.jobs import output
+from ultrascale.plan.jobs import judgement, output
 from ultrascale.plan.jobs import tiers as job_tiers
+from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
@@ -161,7 +161,7 @@ def prepare(
         *_account(account),
         *reading.mistakes,
         *((unchosen,) if unchosen else ()),
-        *plan_jobs.mistakes_of(request, wrong_keys),
+        *judgement.mistakes_of(request, wrong_keys),
         *(chart_values.mistakes_of(request) if reading.translated else ()),
         *_closed_windows(request, now),
         *_uncopied(request),
@@ -169,7 +169,7 @@ def prepare(
     if mistakes or not reading.is_sound:
         raise reading.refusal(mistakes)
     request, why = _with_tier(request, choose, now)
-    planned = plan_jobs.plan_job(request)
+    planned = plan_job(request)
     if spoiled := [*patches.mistakes_of(rendered_objects(planned), planned.patch)]:
         raise reading.refusal(tuple(spoiled))
     manifests = render(planned)
@@ -396,12 +396,12 @@ def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
     # Where several pools fit, the job names one.
     unnamed = [*nodes_are_named(request, nodes)]
     left_open = unnamed if nodes else []
-    found = [*plan_jobs.mistakes_of(request)]
+    found = [*judgement.mistakes_of(request)]
     for mistake in found:
         if mistake not in left_open and mistake.code not in ("missing", "undurable"):
             yield mistake
     # Objects that no program is named for have the same names, labels and kinds.
     judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in found)
     if request.job.patch and judged:
-        planned = plan_jobs.plan_job(_with_tier(request, None, None)[0])
+        planned = plan_job(_with_tier(request, None, None)[0])
         yield from patches.mistakes_of(rendered_objects(planned), planned.patch)

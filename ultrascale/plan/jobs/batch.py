@@ -1,0 +1,66 @@
+"""Plan of a batch job: one pod, or an array of them, that runs to its end."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.plan.jobs import nodes, queueing
+from ultrascale.plan.jobs.controllers import controller_of
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.parts import divide
+from ultrascale.plan.jobs.pods import plan_pod
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.model import JobPlan, PoolPlan
+from ultrascale.plan.model.jobs import ArrayPlan, Controller, RolePlan
+
+_RETRIES, _RETRIES_ON_SPOT = 3, 100
+_CONTAINER = "main"
+
+
+def plan_batch(request: JobRequest, job: config.BatchJob) -> JobPlan:
+    """Plan a batch job: one pod, or an array of them, that runs to its end."""
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    controller = controller_of(request)
+    division = divide(name=request.name, role=_CONTAINER, pods=1, min_available=1)
+    pod = plan_pod(request, pools, share)
+    if controller == "indexed" and request.queue is not None:
+        pod = queueing.in_volcano_queue(pod, request.queue, _CONTAINER)
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller,
+        roles=(
+            RolePlan(
+                name=_CONTAINER,
+                pods=request.admitted_pods,
+                container=_CONTAINER,
+                pod=pod,
+            ),
+        ),
+        parts=division.parts if controller == "volcano" else (),
+        queue=request.queue,
+        local_queue=queueing.local_queue_of(request),
+        array=_array(request, job),
+        restarts=_retries(job, controller, pools),
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=tuple(notes_of(request, pools, share, controller)),
+    )
+
+
+def _array(request: JobRequest, job: config.BatchJob) -> ArrayPlan | None:
+    if job.array is None:
+        return None
+    return ArrayPlan(
+        size=job.array.size,
+        parallelism=request.admitted_pods,
+        max_failed=job.array.max_failed,
+    )
+
+
+def _retries(job: config.BatchJob, controller: Controller, pools: Sequence[PoolPlan]) -> int:
+    if job.retries is not None:
+        return job.retries
+    # Volcano counts the loss of a node too; Kubernetes' own Job does not.
+    spot = any(pool.capacity_type == "spot" for pool in pools)
+    return _RETRIES_ON_SPOT if spot and controller == "volcano" else _RETRIES

@@ -1,0 +1,275 @@
+"""Plan of a training job: pods that meet, start together and go on after faults."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ultrascale import config
+from ultrascale.catalog import jobset, kubeflow, training_operator, volcano
+from ultrascale.plan.jobs import (
+    checkpoints,
+    command,
+    governance,
+    nodes,
+    output,
+    queueing,
+    recipes,
+    topology,
+)
+from ultrascale.plan.jobs.command import CachePlan, Meeting
+from ultrascale.plan.jobs.controllers import controller_of, least_pods
+from ultrascale.plan.jobs.nodes import NodeShare
+from ultrascale.plan.jobs.notes import notes_of
+from ultrascale.plan.jobs.parts import divide
+from ultrascale.plan.jobs.pods import plan_pod, shutdown_seconds
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.restarts import restarts_of
+from ultrascale.plan.jobs.roles import job_of, unite
+from ultrascale.plan.jobs.topology import topology_of
+from ultrascale.plan.model import JobPlan, PoolPlan
+from ultrascale.plan.model.jobs import (
+    Controller,
+    ElasticPlan,
+    LogRulePlan,
+    OperatorPlan,
+    PodPlan,
+    RolePlan,
+)
+
+
+def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
+    """Plan a training job: pods that meet, start together and go on after faults."""
+    if parts := request.roles:
+        plans = [plan_train(part, job_of(part)) for part in parts]
+        return unite(request, plans)
+    pools = request.nodes
+    share = nodes.node_share(job, pools)
+    recipe = recipes.plan_recipe(request, share, pools)
+    request = recipes.applied(request, share, pools)
+    job = job_of(request)
+    controller = controller_of(request)
+    pytorch, operated = controller == "pytorch", controller == "hyperpod"
+    division = divide(
+        name=request.name, role=job.role, pods=job.nodes, min_available=least_pods(job)
+    )
+    host_list = request.gang and division.parts[0].host_list
+    host = _first_pod(request, job, controller, host_list=host_list)
+    # A JobSet makes its own, and HyperPod's operator tells the agents where they meet.
+    makes_service = controller in ("jobset", "hyperpod")
+    needs_service = job.nodes > 1 and not host_list and not makes_service
+    place = output.plan_output(request)
+    saves = checkpoints.plan_checkpoints(
+        request,
+        place,
+        size=recipe.checkpoint_bytes if recipe is not None else 0,
+        processes=job.processes_per_node or share.processes,
+    )
+    job = checkpoints.with_interval(job, recipe, saves)
+    request = replace(request, job=job)
+    pod = output.with_output(plan_pod(request, pools, share), job, place)
+    if operated:
+        pod = _with_agent(request, job, pod, share)
+    elif job.script is not None:
+        whole = len(division.parts) == 1
+        meeting = _meeting(request, job, controller, host=host, whole=whole)
+        run = _command(request, job, share, meeting)
+        ordered = meeting is not None and meeting.ordered
+        pod = replace(pod, command=run, reads_node=ordered)
+    elif job.nodes > 1:
+        pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
+    ends_at_once = job.script is not None and not pytorch and not operated
+    notes = notes_of(request, pools, share, controller)
+    return JobPlan(
+        name=request.name,
+        namespace=request.namespace,
+        kind=job.kind,
+        controller=controller,
+        roles=(
+            RolePlan(
+                name=job.role,
+                pods=job.nodes,
+                container=kubeflow.CONTAINER if pytorch else job.role,
+                pod=replace(pod, fields={**_fields(controller), **output.fields()}),
+                mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+                restarts_alone=controller == "jobset" and job.min_nodes is not None,
+                restarts_together=request.restarts_together,
+            ),
+        ),
+        parts=division.parts if request.gang else (),
+        service_port=command.RENDEZVOUS_PORT if needs_service else None,
+        queue=request.queue,
+        local_queue=queueing.local_queue_of(request),
+        resumed=pytorch and governance.is_resumed(request),
+        restarts=restarts_of(request, job, pools),
+        elastic=job.min_nodes is not None,
+        # torchrun's agents end together, with the last step: a pod that found no node is not
+        # waited for. Those of another program may each have work left.
+        min_success=job.min_nodes if job.script is not None else None,
+        topology=topology_of(request, pools),
+        operator=_operator(request, job, share, pools) if operated else None,
+        ttl_seconds_after_finished=job.ttl_seconds_after_finished,
+        notes=(
+            *(division.notes if request.gang else ()),
+            *notes,
+            *recipes.notes_of(recipe),
+            *checkpoints.notes_of(
+                saves, job, place, existing_buckets=request.cluster.storage.existing_buckets
+            ),
+        ),
+        recipe=recipe,
+        output=place,
+        checkpoints=saves,
+    )
+
+
+def _fields(controller: Controller) -> Mapping[str, str]:
+    if controller == "volcano":
+        return command.volcano_fields()
+    if controller == "jobset":
+        return command.jobset_fields()
+    if controller == "hyperpod":
+        return command.operated_fields()
+    return command.pytorch_fields() if controller == "pytorch" else command.indexed_fields()
+
+
+def _meeting(
+    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host: str, whole: bool
+) -> Meeting | None:
+    if job.nodes == 1:
+        return None
+    # Parts of a job count their restarts for themselves, and meet under one name.
+    run = request.name
+    if request.gang and whole:
+        attempted = job.min_nodes is None and not request.pods_come_back
+        run = command.run_of_volcano(run, attempted=attempted)
+    if controller == "jobset":
+        run = command.run_of_jobset(run)
+    if request.role is not None:
+        run = f"{run}-{request.role}"
+    if request.backend not in ("static", "c10d"):
+        return command.meeting_of_etcd(request.namespace, run=run, backend=request.backend)
+    index = command.VOLCANO_INDEX if request.gang else command.INDEXED_INDEX
+    port = command.RENDEZVOUS_PORT
+    return Meeting(
+        backend=request.backend,
+        host=host,
+        port=port,
+        index=index,
+        run=run,
+        ordered=topology.ranks_by_labels(request, request.nodes),
+    )
+
+
+def _first_pod(
+    request: JobRequest, job: config.TrainingJob, controller: Controller, *, host_list: bool
+) -> str:
+    """Return the host name by which all pods of a job reach the one of index 0."""
+    name = request.name
+    if controller == "indexed":
+        return f"{name}-0.{name}"
+    if controller == "jobset":
+        return jobset.host(name, job.role, 0)
+    return volcano.host(name, job.role, 0) if host_list else name
+
+
+def _with_agent(
+    request: JobRequest, job: config.TrainingJob, pod: PodPlan, share: NodeShare
+) -> PodPlan:
+    """Return the pods of a job with the agent through which HyperPod's operator runs it."""
+    if job.min_nodes is not None:
+        name, value = training_operator.ELASTIC_EVENTS
+        pod = replace(pod, env={name: value, **pod.env})
+    if job.script is None:
+        return pod
+    processes = job.processes_per_node or share.processes
+    cache, extra = _cache(request, job, processes)
+    run = command.hyperpodrun(
+        job,
+        name=request.name,
+        processes=processes,
+        shutdown_seconds=shutdown_seconds(job),
+        cache=cache,
+        args=(*job.args, *extra),
+        traces=_traces(request),
+        watched=any(_log_rules(job)),
+    )
+    return replace(pod, command=run)
+
+
+def _operator(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
+) -> OperatorPlan:
+    of_processes, of_job = command.worker_restarts(job), restarts_of(request, job, pools)
+    return OperatorPlan(
+        processes=job.processes_per_node or share.processes,
+        port=training_operator.AGENT_PORT,
+        process_restarts=of_processes,
+        most_restarts=of_processes * (of_job + 1) + of_job,
+        period_seconds=training_operator.RESTART_PERIOD_SECONDS,
+        log_rules=tuple(_log_rules(job)),
+        elastic=None
+        if job.min_nodes is None
+        else ElasticPlan(
+            least=job.min_nodes,
+            most=job.nodes,
+            checkpoint_seconds=training_operator.GRACEFUL_SHUTDOWN_SECONDS,
+            growth_seconds=training_operator.SCALING_SECONDS,
+            fault_seconds=training_operator.FAULTY_SCALE_DOWN_SECONDS,
+        ),
+    )
+
+
+def _log_rules(job: config.TrainingJob) -> Iterator[LogRulePlan]:
+    """Yield rules on what our programs print; what others print is not known."""
+    if job.script not in output.PROGRAMS:
+        return
+    yield LogRulePlan(
+        name="Hang",
+        pattern=training_operator.PROGRESS_PATTERN,
+        silent_seconds=training_operator.HANG_SECONDS,
+    )
+    if job.restarts.stragglers == "restart":
+        yield LogRulePlan(
+            name="Straggler",
+            pattern=training_operator.STRAGGLER_PATTERN,
+            least=training_operator.STRAGGLER_RATIO,
+        )
+
+
+def _command(
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, meeting: Meeting | None
+) -> tuple[str, ...]:
+    processes = job.processes_per_node or share.processes
+    cache, extra = _cache(request, job, processes)
+    return command.torchrun(
+        job,
+        name=request.name,
+        processes=processes,
+        meeting=meeting,
+        cache=cache,
+        args=(*job.args, *extra),
+        pods_come_back=request.pods_come_back,
+        traces=_traces(request),
+    )
+
+
+def _traces(request: JobRequest) -> str | None:
+    place = output.plan_output(request)
+    return None if place is None else output.folder_of_traces(place)
+
+
+def _cache(
+    request: JobRequest, job: config.TrainingJob, processes: int
+) -> tuple[CachePlan | None, tuple[str, ...]]:
+    """Return the compiled graphs of a job, and the arguments with which they are made."""
+    cache: CachePlan | None = None
+    extra: tuple[str, ...] = ()
+    if (said := job.compile_cache) is not None:
+        cache = CachePlan(
+            path=said.path or f"{request.mounts[0].mount_path}/{command.CACHE_FOLDER}",
+            model=said.model,
+            cores=job.nodes * processes,
+            allow_cold=said.allow_cold,
+            compiles=request.precompile,
+        )
+        extra = said.precompile_args if request.precompile else ()
+    return cache, extra
