@@ -96,6 +96,19 @@ def service_namespaces(cluster: config.Cluster) -> frozenset[str]:
     return serving_namespaces(cluster) - queued
 
 
+def queued_jobs(cluster: config.Cluster, namespace: str) -> tuple[str, ...]:
+    """Return the templates that make a namespace of services one of queues; none of `training`."""
+    if namespace == names.TRAINING_NAMESPACE:
+        return ()
+    return tuple(
+        name
+        for name, job in cluster.jobs.items()
+        if job.namespace == namespace
+        and not isinstance(job, config.DevJob)
+        and not (isinstance(job, config.ServiceJob) and job.queue is None)
+    )
+
+
 def serving_namespaces(cluster: config.Cluster) -> frozenset[str]:
     """Return the namespaces whose templates are services, queued ones too, and people's pods."""
     kinds: dict[str, set[str]] = {}

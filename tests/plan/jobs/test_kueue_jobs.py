@@ -157,6 +157,24 @@ def test_a_service_takes_no_nodes_that_queues_promise_to_jobs(
     assert refusals(llm(), SERVICE, **changes) == lines
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        SERVICE | {"name": None, "pool": "reserved", "queue": "foundation"},
+        SWEEP | {"name": None, "namespace": "serving"},
+    ],
+)
+def test_a_service_learns_which_job_put_its_namespace_into_queues(other: dict[str, Any]) -> None:
+    job = {key: value for key, value in other.items() if value is not None}
+    document = llm()
+
+    assert refusals(document | {"jobs": document["jobs"] | {"other": job}}, SERVICE) == [
+        "job: namespace: a service that asks for nvidia.com/gpu in namespace serving, where only "
+        "jobs of queues get accelerators, since other runs there; name a namespace whose jobs are "
+        "all services, which a claim under storage makes, or a queue"
+    ]
+
+
 def test_a_job_where_no_queue_takes_any_is_refused() -> None:
     assert refusals(llm(), JOB, namespace="serving") == [
         "job: namespace: a namespace of services, of which no queue takes jobs, got 'serving'; "

@@ -19,7 +19,7 @@ from ultrascale import catalog, config
 from ultrascale.catalog import volcano
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
-from ultrascale.plan import capacity
+from ultrascale.plan import capacity, namespaces
 from ultrascale.plan.jobs import governance, tiers
 from ultrascale.plan.jobs.nodes import node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
@@ -116,6 +116,8 @@ def _beside_queues(
     if gated and request.namespace in kueue.namespaces:
         wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, where only "
         wrong += "jobs of queues get accelerators"
+        if queued := namespaces.queued_jobs(request.cluster, request.namespace):
+            wrong += f", since {' and '.join(queued)} {'run' if queued[1:] else 'runs'} there"
         todo = "name a namespace whose jobs are all services, which a claim under storage makes, "
         todo += "or a queue"
         yield config.refuse("namespace", wrong, todo, got="")
