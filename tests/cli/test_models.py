@@ -69,6 +69,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "slip/config.json": LLAMA | {"hidden_size": 8},
     "hollow/config.json": LLAMA,
     "long/config.json": LLAMA | {"max_position_embeddings": 1_048_576},
+    "a, --trust-remote-code/config.json": LLAMA,
     "endless/config.json": LLAMA | {"max_position_embeddings": 10**30},
 }
 SIZES: Mapping[str, int] = {
@@ -85,6 +86,7 @@ SIZES: Mapping[str, int] = {
     **weights("hollow", 0, files=1),
     **weights("long", 140),
     **weights("endless", 3, files=1),
+    **weights("a, --trust-remote-code", 3, files=1),
     "logs/run.txt": 12,
     **dict.fromkeys(DOCUMENTS, 100),
 }
@@ -156,6 +158,16 @@ def test_what_is_printed_to_paste_makes_a_service_that_fits(models: Models, tmp_
     ]
     notes = prepare(tmp_path / "cluster.yaml", {"name": "chat", **job}).notes
     assert any("4 devices (NVIDIA L40S): 32.6 GiB of weights" in note for note in notes)
+
+
+def test_a_folders_name_stays_one_word_of_what_is_pasted(models: Models) -> None:
+    """Whoever may write to the bucket chose it."""
+    told = models("models/a, ").stdout.partition("paste into a service:\n")[2]
+
+    assert yaml.safe_load(told)["args"][:2] == [
+        "--model=/models/a, --trust-remote-code",
+        "--max-model-len=32768",
+    ]
 
 
 def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:

@@ -149,6 +149,7 @@ def _of_token(row: _Row) -> str:
 
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
     from ultrascale.models.bucket import figures_as_keys
+    from ultrascale.yaml_writer import dump_flow
 
     yield row.path
     if row.found.problem:
@@ -168,7 +169,7 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
             yield f"    nodes: {best.nodes}"
         if row.place.namespace:
             yield f"    namespace: {row.place.namespace}"
-        yield f"    args: [{', '.join(_args(row, best))}]"
+        yield f"    args: {dump_flow([*_args(row, best)])}"
         if (part := _part(best)) is not None:
             yield f"    resources: {{{part}}}"
     yield "    model:"

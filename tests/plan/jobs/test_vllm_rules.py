@@ -161,6 +161,21 @@ def test_a_server_that_nobody_would_reach_is_refused(job: dict[str, Any], told: 
     assert told in refusals(CLUSTER, job)
 
 
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, True),
+        ({"service_account": "models"}, False),
+        ({"secrets": {"AWS_SECRET_ACCESS_KEY": "s3"}}, False),
+    ],
+)
+def test_a_model_that_vllm_reads_from_s3_itself_needs_permissions(
+    keys: dict[str, Any], *, told: bool
+) -> None:
+    job = service("-tp=4") | {"args": ["s3://models/chat", "-tp=4"]} | keys
+    assert told == any("no permissions in AWS" in note for note in prepared(CLUSTER, job).notes)
+
+
 def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_only() -> None:
     """By default vLLM Neuron writes them into the folder of the model, and would not start."""
     folder = "NEURON_COMPILED_ARTIFACTS"

@@ -57,6 +57,7 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     """Yield devices of a replica that stay idle, and graphs that each start compiles."""
     if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
         yield from _compiles(job)
+    yield from _reads_s3(job)
     if (options := _sized(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
@@ -76,6 +77,18 @@ def _compiles(job: config.ServiceJob) -> Iterator[str]:
         yield (
             "Each start compiles graphs for Neuron, beside the time to load the model: env "
             f"{runtime_environment.COMPILED_GRAPHS} names a folder that holds compiled ones."
+        )
+
+
+def _reads_s3(job: config.ServiceJob) -> Iterator[str]:
+    """Yield that vLLM cannot read its model from S3: pods have no permissions of their nodes."""
+    model = vllm.options_of(job).model if config.server_of(job) == "vllm" else None
+    own = (*job.env, *job.secrets)
+    stated = job.service_account is not None or any(name.startswith("AWS_") for name in own)
+    if model is not None and model.startswith("s3://") and not stated:
+        yield (
+            f"Pods have no permissions in AWS to read {model}: service_account names an account "
+            "that has them by EKS Pod Identity, or a claim of the bucket mounts it."
         )
 
 
