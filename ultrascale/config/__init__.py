@@ -14,6 +14,7 @@ from ultrascale.config import (
     hyperpod_rules,
     job_pod_rules,
     job_rules,
+    label_rules,
     pool_rules,
     purchase_rules,
     queue_rules,
@@ -34,8 +35,9 @@ from ultrascale.config._reading import Reading, check, read_document, reading_of
 from ultrascale.config._rules import Rules
 from ultrascale.config._warnings import warning_mistakes, warnings
 from ultrascale.config.access import Access, AccessLevel
-from ultrascale.config.backend import Backend, CallerIdentity, CallerRight, Database
+from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster
+from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.front import Exposure, Front, FrontJwt
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -70,6 +72,7 @@ from ultrascale.config.jobs import (
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.keys import KeyArn, Keys, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
+from ultrascale.config.label_rules import others_domain
 from ultrascale.config.models import ServedModel, served_model
 from ultrascale.config.network import (
     AgreedLimits,
@@ -81,24 +84,9 @@ from ultrascale.config.network import (
 )
 from ultrascale.config.observability import Alarms, Observability, WriteLatencySlo
 from ultrascale.config.pipeline import ConnectionId, Pipeline, Stage, is_cluster_path
-from ultrascale.config.pool_rules import count_is_sound, others_domain
-from ultrascale.config.pools import (
-    Nodes,
-    Pool,
-    Provisioner,
-    Repair,
-    Role,
-    has_efa,
-    zones_of,
-)
-from ultrascale.config.purchase import (
-    CapacityBlock,
-    Odcr,
-    OnDemand,
-    Purchase,
-    Spot,
-    TrainingPlan,
-)
+from ultrascale.config.pool_rules import count_is_sound
+from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
+from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
 from ultrascale.config.queue_rules import has_pool, is_accelerated
 from ultrascale.config.releases import Release, install_command, may_read, release_of
 from ultrascale.config.roles import (
@@ -145,6 +133,7 @@ _RULES = (
     hyperpod_rules,
     job_pod_rules,
     job_rules,
+    label_rules,
     pool_rules,
     endpoint_rules,
     vpc_rules,

@@ -27,23 +27,6 @@ from ultrascale.config.purchase import CapacityBlock, OnDemand, Spot
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.storage import Storage
 
-# Domains whose labels the kubelet, Karpenter, EKS or this product set themselves.
-_OTHERS_LABELS = (
-    "kubernetes.io",
-    "k8s.io",
-    "karpenter.sh",
-    "karpenter.k8s.aws",
-    "amazonaws.com",
-    "amazon.com",
-    "k8s.aws",
-    "nvidia.com",
-    "ultrascale.dev",
-)
-
-# A NodePool takes a hundred, those of its requirements and ours among them.
-# Source: https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/pkg/apis/crds/karpenter.sh_nodepools.yaml
-_MOST_LABELS = 80
-
 _ANOTHER_TYPE = "choose another instance type"
 
 # A NodePool's name is the value of a label on its nodes.
@@ -52,37 +35,6 @@ _LONGEST_LABEL_VALUE = 63
 
 # Source: https://docs.aws.amazon.com/eks/latest/userguide/set-builtin-node-pools.html
 _AUTO_MODE_NAMES = frozenset({"general-purpose", "system-nodes"})
-
-# At most so many follow from a pool.
-_OUR_LABELS = 10
-# The accelerators' own, and the two below.
-_MOST_TAINTS = min(matrix.TAINTS_PER_GROUP, hyperpod.TAINTS_PER_GROUP) - 3
-# Of HyperPod's nodes, and of Spot nodes with accelerators.
-_OWN_TAINTS = frozenset({"dedicated", "spot"})
-
-# Tags by which Karpenter, EKS Auto Mode and EKS know their own instances.
-# Source: the CRD of https://karpenter.sh/docs/concepts/nodeclasses/#spectags
-_OTHERS_TAGS = frozenset(
-    {
-        "karpenter.k8s.aws/ec2nodeclass",
-        "karpenter.sh/nodeclaim",
-        "karpenter.sh/nodepool",
-    }
-)
-# Source: the same, and https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html
-# and what a Cluster Autoscaler reads: by such a tag one of another cluster would find the group.
-# `Name` is not among them: whoever writes it replaces ours.
-_OTHERS_PREFIXES = (
-    "aws:",
-    "eks:",
-    "k8s.io/cluster-autoscaler/",
-    "kubernetes.io/cluster/",
-    "ultrascale.dev/",
-)
-
-# EC2 takes 50 on a resource; the others are left to EKS, Karpenter and us.
-# Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions
-_MOST_TAGS = 40
 
 
 @rule
@@ -304,23 +256,6 @@ def deep_health_checks_are_hyperpods(pool: Pool) -> Mistakes:
 
 
 @rule
-def labels_are_free(pool: Pool) -> Mistakes:
-    for key in pool.labels:
-        domain, slash, _ = key.rpartition("/")
-        taken = others_domain(domain) if slash else None
-        if taken is not None:
-            wrong = f"labels of {taken} are not the cluster file's to set"
-            yield Mistake(("labels", key), wrong, "use a domain of your own")
-
-
-@rule
-def labels_fit_a_node_pool(pool: Pool) -> Mistakes:
-    if pool.is_node_pool and len(pool.labels) > _MOST_LABELS:
-        wrong = f"more labels than the {_MOST_LABELS} that a NodePool has room for beside ours"
-        yield refuse("labels", wrong, f"keep {_MOST_LABELS}", got=str(len(pool.labels)))
-
-
-@rule
 def hyperpod_is_in_the_region(pool: Pool, identity: Identity) -> Mistakes:
     if pool.is_hyperpod and identity.region not in hyperpod.REGIONS:
         wrong = f"CloudFormation makes no HyperPod clusters in {identity.region}"
@@ -353,73 +288,6 @@ def hyperpod_group_holds_the_nodes(pool: Pool) -> Mistakes:
 
 
 @rule
-def hyperpod_takes_the_labels(pool: Pool) -> Mistakes:
-    most = hyperpod.LABELS_PER_GROUP - _OUR_LABELS
-    if pool.is_hyperpod and len(pool.labels) > most:
-        wrong = f"more labels than the {most} that a HyperPod group has room for beside ours"
-        yield refuse("labels", wrong, f"keep {most}", got=str(len(pool.labels)))
-
-
-@rule
-def hyperpod_tags_nothing(pool: Pool) -> Mistakes:
-    if pool.is_hyperpod and pool.tags:
-        wrong = "HyperPod's instances are in an account of AWS, where nothing of yours tags them"
-        yield refuse("tags", wrong, "leave it out", got="")
-
-
-@rule
-def taints_are_allowed(pool: Pool) -> Mistakes:
-    if not pool.taints:
-        return
-    if pool.is_hyperpod and pool.deep_health_checks:
-        wrong = "HyperPod takes no taints where it runs deep health checks"
-        todo = "leave it out, or set deep_health_checks: false"
-        yield refuse("taints", wrong, todo, got="")
-    if pool.role == "system":
-        wrong = "taints on the nodes of controllers and add-ons, which do not tolerate them"
-        yield refuse("taints", wrong, "leave it out", got="")
-    most = _MOST_TAINTS
-    if len(pool.taints) > most:
-        wrong = f"more taints than the {most} that a group has room for beside ours"
-        yield refuse("taints", wrong, f"keep {most}", got=str(len(pool.taints)))
-        return
-    for number, taint in enumerate(pool.taints):
-        domain, slash, _ = taint.key.rpartition("/")
-        if taint.key in _OWN_TAINTS or (slash and others_domain(domain) is not None):
-            wrong = "a taint that others set, or that follows from the pool"
-            yield refuse(f"taints.{number}.key", wrong, "use a key of your own", got=taint.key)
-        if any((taint.key, taint.effect) == (t.key, t.effect) for t in pool.taints[:number]):
-            yield refuse(f"taints.{number}.key", "twice with one effect", "keep one", got=taint.key)
-
-
-@rule
-def managed_group_takes_the_words(pool: Pool) -> Mistakes:
-    """Yield labels and taints that Kubernetes takes and the API of managed groups does not."""
-    if not pool.is_managed:
-        return
-    most = matrix.GROUP_KEY_CHARACTERS
-    for key, value in pool.labels.items():
-        if len(key) > most:
-            wrong = f"a key of more than the {most} characters that EKS takes"
-            yield Mistake(("labels", key), wrong, "shorten it", got=key)
-        if not value:
-            wrong = "a label without a value, which EKS does not take"
-            yield Mistake(("labels", key), wrong, "write one, such as 'true'")
-    for number, taint in enumerate(pool.taints):
-        if len(taint.key) > most:
-            wrong = f"a key of more than the {most} characters that EKS takes"
-            yield refuse(f"taints.{number}.key", wrong, "shorten it")
-
-
-@rule
-def hyperpod_takes_the_taints(pool: Pool) -> Mistakes:
-    for number, taint in enumerate(pool.taints if pool.is_hyperpod else ()):
-        if not taint.value:
-            wrong = "a taint without a value, which HyperPod does not take"
-            yield refuse(f"taints.{number}.value", wrong, "write one, such as 'true'")
-
-
-@rule
 def node_group_takes_the_types(pool: Pool) -> Mistakes:
     most = matrix.TYPES_PER_AUTO_SCALING_GROUP
     if pool.is_managed:
@@ -427,24 +295,6 @@ def node_group_takes_the_types(pool: Pool) -> Mistakes:
     if pool.is_node_group and len(pool.instance_types) > most:
         wrong = f"more instance types than the {most} that a group of {pool.provisioner} takes"
         yield refuse("instance_types", wrong, "leave some out", got=str(len(pool.instance_types)))
-
-
-@rule
-def tags_are_free(pool: Pool) -> Mistakes:
-    for key, value in pool.tags.items():
-        if key in _OTHERS_TAGS or key.casefold().startswith(_OTHERS_PREFIXES):
-            wrong = "a tag that AWS, Karpenter or this product sets itself"
-            yield Mistake(("tags", key), wrong, "choose another key")
-        elif value.casefold().startswith("aws:"):
-            wrong = "a value that AWS keeps for itself"
-            yield Mistake(("tags", key), wrong, "write it without aws: before it")
-
-
-@rule
-def tags_leave_room(pool: Pool) -> Mistakes:
-    if len(pool.tags) > _MOST_TAGS:
-        wrong = "more tags than leave room on an instance for those of EKS and Karpenter"
-        yield refuse("tags", wrong, f"write at most {_MOST_TAGS}", got=f"{len(pool.tags)} tags")
 
 
 @rule
@@ -531,12 +381,6 @@ def count_is_sound(pool: Pool, pools: Readable[Pool]) -> bool:
             *hyperpod_group_holds_the_nodes(pool),
         )
     )
-
-
-def others_domain(domain: str) -> str | None:
-    """Return the owner of ``domain`` whose labels and taints others set; None without one."""
-    taken = (owner for owner in _OTHERS_LABELS if domain == owner or domain.endswith(f".{owner}"))
-    return next(taken, None)
 
 
 def listed(values: Iterable[str]) -> str:

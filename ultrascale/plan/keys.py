@@ -1,26 +1,18 @@
-"""Statements that the policies of the user's own KMS keys need, for each principal."""
+"""Uses of the user's own KMS keys by each principal, with the policies that allow them."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ultrascale.catalog import kms
-from ultrascale.plan import names
-from ultrascale.plan.model import (
-    ClusterPlan,
-    ExistingBucketPlan,
-    KeyAccess,
-    KeyGrantPlan,
-    KeyPolicyPlan,
-    KeyUse,
-)
-from ultrascale.plan.stacks import LayerId, planned_layers
+from ultrascale.plan.key_statements import DOMAIN, PolicyTarget, grants_of, statements_of
+from ultrascale.plan.model import ClusterPlan, ExistingBucketPlan, KeyAccess, KeyPolicyPlan, KeyUse
+from ultrascale.plan.stacks import LayerId
 
 UNKNOWN_ACCOUNT = "ACCOUNT"
 """Stands in statements for the account of a cluster whose file names none."""
 
-_SUFFIX = "amazonaws.com"
-_AUTO_SCALING = f"autoscaling.{_SUFFIX}"
-_SPOT = f"spot.{_SUFFIX}"
-_FSX_S3 = f"s3.data-source.lustre.fsx.{_SUFFIX}"
+_AUTO_SCALING = f"autoscaling.{DOMAIN}"
+_SPOT = f"spot.{DOMAIN}"
+_FSX_S3 = f"s3.data-source.lustre.fsx.{DOMAIN}"
 
 
 def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan, ...]:
@@ -36,7 +28,7 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
     for bucket in _used_buckets(plan):
         if bucket.key_arn is not None and "buckets" not in uses.setdefault(bucket.key_arn, []):
             uses[bucket.key_arn].append("buckets")
-    target = _Target(plan, account or UNKNOWN_ACCOUNT)
+    target = PolicyTarget(plan, account or UNKNOWN_ACCOUNT)
     return tuple(
         _policy(target, arn, tuple(own), None if account is None else _owner(arn) != account)
         for arn, own in uses.items()
@@ -50,54 +42,11 @@ def volume_accesses(plan: ClusterPlan, account: str) -> tuple[KeyAccess, ...]:
         plan: The cluster.
         account: Account that it is deployed to.
     """
-    return tuple(_of_volumes(_Target(plan, account)))
-
-
-class _Target:
-    """The cluster's place, in the words of policies.
-
-    Args:
-        plan: The cluster.
-        account: Its account.
-    """
-
-    def __init__(self, plan: ClusterPlan, account: str) -> None:
-        self.plan = plan
-        self.account = account
-        self.region = plan.region
-        self._layers = planned_layers(plan)
-        self._arns = f"arn:{plan.partition}:iam::{account}"
-
-    def host(self, service: str) -> str:
-        return f"{service}.{self.region}.{_SUFFIX}"
-
-    def arn(self, service: str, resource: str) -> str:
-        return f"arn:{self.plan.partition}:{service}:{self.region}:{self.account}:{resource}"
-
-    @property
-    def root(self) -> str:
-        return f"{self._arns}:root"
-
-    @property
-    def deployer(self) -> str:
-        """Role that CloudFormation works with, as the CDK's bootstrap makes it."""
-        return f"{self._arns}:role/{names.CDK_QUALIFIER}-cfn-exec-role-{self.account}-{self.region}"
-
-    def linked(self, service: str) -> str:
-        return f"{self._arns}:role/aws-service-role/{service}/{kms.LINKED_ROLES[service]}"
-
-    def roles(self, layer: LayerId) -> tuple[str, ...]:
-        """ARNs of all roles of a layer's stacks."""
-        return tuple(
-            f"{self._arns}:role/{stack[: names.KEPT_OF_STACK]}*"
-            if len(stack) > names.KEPT_OF_STACK
-            else f"{self._arns}:role/{stack}-*"
-            for stack in self._layers.get(layer, ())
-        )
+    return tuple(_of_volumes(PolicyTarget(plan, account)))
 
 
 def _policy(
-    target: _Target, arn: str, uses: tuple[KeyUse, ...], foreign: bool | None
+    target: PolicyTarget, arn: str, uses: tuple[KeyUse, ...], foreign: bool | None
 ) -> KeyPolicyPlan:
     accesses = tuple(
         access
@@ -107,14 +56,14 @@ def _policy(
         )
     )
     linked = [each for each in accesses if each.kind == "linked" and each.grants]
-    grants = () if foreign is False else tuple(_grants(target, arn, linked))
+    grants = () if foreign is False else tuple(grants_of(target, arn, linked))
     return KeyPolicyPlan(
         arn=arn,
         uses=uses,
         owner=_owner(arn),
         foreign=foreign,
         accesses=accesses,
-        statements=tuple(_statements(target, accesses, foreign=foreign)),
+        statements=tuple(statements_of(target, accesses, foreign=foreign)),
         grants=grants,
     )
 
@@ -123,7 +72,7 @@ def _owner(arn: str) -> str:
     return arn.split(":")[4]
 
 
-def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
+def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
     """Yield who launches nodes, or attaches volumes to them."""
     plan = target.plan
     launches = "each of its nodes ends at its launch"
@@ -178,7 +127,7 @@ def _of_volumes(target: _Target) -> Iterator[KeyAccess]:
 
 
 def _by_ec2(
-    target: _Target, sid: str, who: str, layer: LayerId, does: str, source: str
+    target: PolicyTarget, sid: str, who: str, layer: LayerId, does: str, source: str
 ) -> KeyAccess:
     return KeyAccess(
         sid=f"VolumesBy{sid}",
@@ -195,7 +144,7 @@ def _by_ec2(
 
 
 def _linked(
-    target: _Target, service: str, does: str, source: str, *, certain: bool = True
+    target: PolicyTarget, service: str, does: str, source: str, *, certain: bool = True
 ) -> KeyAccess:
     role = kms.LINKED_ROLES[service]
     return KeyAccess(
@@ -214,13 +163,13 @@ def _linked(
     )
 
 
-def _of_secrets(target: _Target) -> Iterator[KeyAccess]:
+def _of_secrets(target: PolicyTarget) -> Iterator[KeyAccess]:
     yield _deployment(
         target, "Cluster", "EKS refuses to make the cluster", kms.EKS_USE, None, kms.EKS_SOURCE
     )
 
 
-def _of_storage(target: _Target) -> Iterator[KeyAccess]:
+def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     if plan.lustre:
         yield _deployment(
@@ -241,7 +190,9 @@ def _of_storage(target: _Target) -> Iterator[KeyAccess]:
         yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
 
 
-def _of_buckets(target: _Target, arn: str, *, beside: Collection[KeyUse]) -> Iterator[KeyAccess]:
+def _of_buckets(
+    target: PolicyTarget, arn: str, *, beside: Collection[KeyUse]
+) -> Iterator[KeyAccess]:
     """Yield who uses the key of buckets that exist already.
 
     Args:
@@ -275,7 +226,7 @@ def _output_bucket(plan: ClusterPlan) -> str | None:
     return None if plan.output_access is None else plan.output_access.bucket
 
 
-def _of_links(target: _Target) -> KeyAccess:
+def _of_links(target: PolicyTarget) -> KeyAccess:
     return KeyAccess(
         sid="ObjectsOfLinkedFileSystems",
         who="AWSServiceRoleForFSxS3Access of each linked file system",
@@ -289,7 +240,7 @@ def _of_links(target: _Target) -> KeyAccess:
     )
 
 
-def _of_objects(target: _Target, actions: tuple[str, ...]) -> KeyAccess:
+def _of_objects(target: PolicyTarget, actions: tuple[str, ...]) -> KeyAccess:
     return KeyAccess(
         sid="ObjectsOfPods",
         who="pods that mount buckets or write checkpoints",
@@ -302,7 +253,7 @@ def _of_objects(target: _Target, actions: tuple[str, ...]) -> KeyAccess:
     )
 
 
-def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
+def _of_database(target: PolicyTarget, *, by_secret: bool) -> Iterator[KeyAccess]:
     refused = "RDS refuses to make the backend's database"
     yield _deployment(target, "Database", refused, kms.RDS_USE, "rds", kms.RDS_SOURCE)
     if not by_secret:
@@ -321,7 +272,7 @@ def _of_database(target: _Target, *, by_secret: bool) -> Iterator[KeyAccess]:
     )
 
 
-def _of_registry(target: _Target) -> Iterator[KeyAccess]:
+def _of_registry(target: PolicyTarget) -> Iterator[KeyAccess]:
     if target.plan.repositories or target.plan.image_cache is not None:
         yield _deployment(
             target,
@@ -343,7 +294,7 @@ def _of_registry(target: _Target) -> Iterator[KeyAccess]:
         )
 
 
-def _of_logs(target: _Target) -> Iterator[KeyAccess]:
+def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
     yield KeyAccess(
         sid="LogGroups",
         who="CloudWatch Logs",
@@ -375,13 +326,13 @@ def _of_logs(target: _Target) -> Iterator[KeyAccess]:
         )
 
 
-def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:
+def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:
     yield KeyAccess(
         sid="AlarmsOfCloudWatch",
         who="CloudWatch's alarms",
         does="no alarm reaches anybody",
         kind="service",
-        principals=(f"cloudwatch.{_SUFFIX}",),
+        principals=(f"cloudwatch.{DOMAIN}",),
         actions=kms.TOPIC_USE,
         least=kms.OBJECT_USE,
         context={"aws:SourceAccount": target.account},
@@ -393,7 +344,7 @@ def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[Key
             who="EventBridge",
             does="no event reaches anybody",
             kind="service",
-            principals=(f"events.{_SUFFIX}",),
+            principals=(f"events.{DOMAIN}",),
             # It tells KMS neither its rule nor its account: a condition would shut it out.
             actions=kms.TOPIC_USE,
             least=kms.OBJECT_USE,
@@ -413,7 +364,7 @@ def _of_topic(target: _Target, *, events: bool, reminders: bool) -> Iterator[Key
 
 
 def _deployment(
-    target: _Target,
+    target: PolicyTarget,
     sid: str,
     does: str,
     actions: tuple[str, ...],
@@ -437,95 +388,13 @@ def _deployment(
     )
 
 
-_ACCESSES: Mapping[KeyUse, Callable[[_Target], Iterator[KeyAccess]]] = {
+_ACCESSES: Mapping[KeyUse, Callable[[PolicyTarget], Iterator[KeyAccess]]] = {
     "volumes": _of_volumes,
     "secrets": _of_secrets,
     "storage": _of_storage,
     "registry": _of_registry,
     "logs": _of_logs,
 }
-
-
-def _statements(
-    target: _Target, accesses: Iterable[KeyAccess], *, foreign: bool | None
-) -> Iterator[Mapping[str, object]]:
-    for access in accesses:
-        if access.kind == "linked" and access.grants and foreign:
-            # Another account's policy reaches no service-linked role: the account grants it use.
-            yield from _for_grants(target, access)
-            continue
-        principal, condition = _principal(target, access)
-        yield _statement(access.sid, principal, access.actions, condition)
-        if access.grants:
-            limited = {**condition, "Bool": {"kms:GrantIsForAWSResource": "true"}}
-            yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), limited)
-
-
-def _for_grants(target: _Target, access: KeyAccess) -> Iterator[Mapping[str, object]]:
-    principal = {"AWS": target.root}
-    yield _statement(access.sid, principal, access.actions, {})
-    yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), {})
-
-
-def _principal(
-    target: _Target, access: KeyAccess
-) -> tuple[Mapping[str, object], Mapping[str, Mapping[str, object]]]:
-    """Return the principal of a statement, and the conditions that tell whom it is about."""
-    context = _context(access.context)
-    if access.kind == "service":
-        (host,) = access.principals
-        return {"Service": host}, context
-    # A policy that names a role which is not there is refused; a pattern is no name of one.
-    if access.kind == "linked" and not any("*" in each for each in access.principals):
-        return {"AWS": _one_or_all(access.principals)}, context
-    equals = {"kms:CallerAccount": target.account}
-    if access.via is not None:
-        equals["kms:ViaService"] = access.via
-    return {"AWS": "*"}, {
-        "StringEquals": equals,
-        "ArnLike": {"aws:PrincipalArn": _one_or_all(access.principals)},
-        **context,
-    }
-
-
-def _context(context: Mapping[str, str]) -> Mapping[str, Mapping[str, object]]:
-    operators: dict[str, dict[str, object]] = {}
-    for key, value in context.items():
-        operators.setdefault("ArnLike" if "*" in value else "StringEquals", {})[key] = value
-    return operators
-
-
-def _one_or_all(values: tuple[str, ...]) -> str | list[str]:
-    return values[0] if len(values) == 1 else list(values)
-
-
-def _statement(
-    sid: str,
-    principal: Mapping[str, object],
-    actions: tuple[str, ...],
-    condition: Mapping[str, object],
-) -> Mapping[str, object]:
-    statement: dict[str, object] = {
-        "Sid": sid,
-        "Effect": "Allow",
-        "Principal": principal,
-        "Action": list(actions),
-        # In the policy of a key it is the key.
-        "Resource": "*",
-    }
-    return {**statement, "Condition": condition} if condition else statement
-
-
-def _grants(target: _Target, arn: str, linked: Iterable[KeyAccess]) -> Iterator[KeyGrantPlan]:
-    operations = " ".join(kms.GRANT_OPERATIONS)
-    for access in linked:
-        (grantee,) = access.principals
-        yield KeyGrantPlan(
-            grantee=grantee,
-            operations=kms.GRANT_OPERATIONS,
-            command=f"aws kms create-grant --region {target.region} --key-id {arn} "
-            f"--grantee-principal {grantee} --operations {operations}",
-        )
 
 
 def key_answer(policy: KeyPolicyPlan) -> Mapping[str, object]:

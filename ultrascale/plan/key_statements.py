@@ -1,0 +1,150 @@
+"""Statements and grants of KMS key policies."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ultrascale.catalog import kms
+from ultrascale.plan import names
+from ultrascale.plan.model import ClusterPlan, KeyAccess, KeyGrantPlan
+from ultrascale.plan.stacks import LayerId, planned_layers
+
+DOMAIN = "amazonaws.com"
+"""Domain of the hosts of AWS's services."""
+
+
+class PolicyTarget:
+    """The cluster's place, in the words of policies.
+
+    Args:
+        plan: The cluster.
+        account: Its account.
+    """
+
+    def __init__(self, plan: ClusterPlan, account: str) -> None:
+        self.plan = plan
+        self.account = account
+        self.region = plan.region
+        self._layers = planned_layers(plan)
+        self._arns = f"arn:{plan.partition}:iam::{account}"
+
+    def host(self, service: str) -> str:
+        """Return the host of a service in the Region."""
+        return f"{service}.{self.region}.{DOMAIN}"
+
+    def arn(self, service: str, resource: str) -> str:
+        """Return the ARN of a resource of the account."""
+        return f"arn:{self.plan.partition}:{service}:{self.region}:{self.account}:{resource}"
+
+    @property
+    def root(self) -> str:
+        """ARN of the account."""
+        return f"{self._arns}:root"
+
+    @property
+    def deployer(self) -> str:
+        """Role that CloudFormation works with, as the CDK's bootstrap makes it."""
+        return f"{self._arns}:role/{names.CDK_QUALIFIER}-cfn-exec-role-{self.account}-{self.region}"
+
+    def linked(self, service: str) -> str:
+        """Return the ARN of a service-linked role."""
+        return f"{self._arns}:role/aws-service-role/{service}/{kms.LINKED_ROLES[service]}"
+
+    def roles(self, layer: LayerId) -> tuple[str, ...]:
+        """ARNs of all roles of a layer's stacks."""
+        return tuple(
+            f"{self._arns}:role/{stack[: names.KEPT_OF_STACK]}*"
+            if len(stack) > names.KEPT_OF_STACK
+            else f"{self._arns}:role/{stack}-*"
+            for stack in self._layers.get(layer, ())
+        )
+
+
+def statements_of(
+    target: PolicyTarget, accesses: Iterable[KeyAccess], *, foreign: bool | None
+) -> Iterator[Mapping[str, object]]:
+    """Yield the statements of a key's policy.
+
+    Args:
+        target: The cluster's place.
+        accesses: Uses that the statements allow.
+        foreign: Whether the key is another account's; None where nobody says.
+    """
+    for access in accesses:
+        if access.kind == "linked" and access.grants and foreign:
+            # Another account's policy reaches no service-linked role: the account grants it use.
+            yield from _for_grants(target, access)
+            continue
+        principal, condition = _principal(target, access)
+        yield _statement(access.sid, principal, access.actions, condition)
+        if access.grants:
+            limited = {**condition, "Bool": {"kms:GrantIsForAWSResource": "true"}}
+            yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), limited)
+
+
+def _for_grants(target: PolicyTarget, access: KeyAccess) -> Iterator[Mapping[str, object]]:
+    principal = {"AWS": target.root}
+    yield _statement(access.sid, principal, access.actions, {})
+    yield _statement(f"{access.sid}Grants", principal, (kms.CREATE_GRANT,), {})
+
+
+def _principal(
+    target: PolicyTarget, access: KeyAccess
+) -> tuple[Mapping[str, object], Mapping[str, Mapping[str, object]]]:
+    """Return the principal of a statement, and the conditions that tell whom it is about."""
+    context = _context(access.context)
+    if access.kind == "service":
+        (host,) = access.principals
+        return {"Service": host}, context
+    # A policy that names a role which is not there is refused; a pattern is no name of one.
+    if access.kind == "linked" and not any("*" in each for each in access.principals):
+        return {"AWS": _one_or_all(access.principals)}, context
+    equals = {"kms:CallerAccount": target.account}
+    if access.via is not None:
+        equals["kms:ViaService"] = access.via
+    return {"AWS": "*"}, {
+        "StringEquals": equals,
+        "ArnLike": {"aws:PrincipalArn": _one_or_all(access.principals)},
+        **context,
+    }
+
+
+def _context(context: Mapping[str, str]) -> Mapping[str, Mapping[str, object]]:
+    operators: dict[str, dict[str, object]] = {}
+    for key, value in context.items():
+        operators.setdefault("ArnLike" if "*" in value else "StringEquals", {})[key] = value
+    return operators
+
+
+def _one_or_all(values: tuple[str, ...]) -> str | list[str]:
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _statement(
+    sid: str,
+    principal: Mapping[str, object],
+    actions: tuple[str, ...],
+    condition: Mapping[str, object],
+) -> Mapping[str, object]:
+    statement: dict[str, object] = {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": principal,
+        "Action": list(actions),
+        # In the policy of a key it is the key.
+        "Resource": "*",
+    }
+    return {**statement, "Condition": condition} if condition else statement
+
+
+def grants_of(
+    target: PolicyTarget, arn: str, linked: Iterable[KeyAccess]
+) -> Iterator[KeyGrantPlan]:
+    """Yield the grants that another account's key needs for service-linked roles."""
+    operations = " ".join(kms.GRANT_OPERATIONS)
+    for access in linked:
+        (grantee,) = access.principals
+        yield KeyGrantPlan(
+            grantee=grantee,
+            operations=kms.GRANT_OPERATIONS,
+            command=f"aws kms create-grant --region {target.region} --key-id {arn} "
+            f"--grantee-principal {grantee} --operations {operations}",
+        )
