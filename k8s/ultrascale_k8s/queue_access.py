@@ -163,6 +163,40 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
             named=named,
             queue=queue,
         )
+    yield from _beside_services(plan, named, queue)
+
+
+def _beside_services(plan: QueueAccessPlan, named: str, queue: str) -> Iterator[_Judged]:
+    """Yield the kinds that come with a service, and name its queue.
+
+    What a ScaledObject scales has its quota in a queue only where it is a LeaderWorkerSet.
+
+    Args:
+        plan: Bounds of the roles.
+        named: Expression that is true where ``thing`` names a queue.
+        queue: Expression of that queue.
+    """
+    target = "thing.spec.scaleTargetRef"
+    if plan.scaled:
+        yield _Judged(
+            name="scaled-objects",
+            group="keda.sh",
+            version="v1alpha1",
+            resources=("scaledobjects",),
+            asks="true",
+            named=f'{named} && has({target}.kind) && {target}.kind == "LeaderWorkerSet"',
+            queue=queue,
+        )
+    if plan.routed:
+        yield _Judged(
+            name="routes",
+            group="gateway.networking.k8s.io",
+            version="v1",
+            resources=("httproutes",),
+            asks="true",
+            named=named,
+            queue=queue,
+        )
 
 
 def _annotated(template: str) -> str:

@@ -291,11 +291,28 @@ def test_levels_of_access_cover_the_kinds_of_services(group: str, resource: str)
     assert not without.allows(Access("list", group, resource, "training"))
 
 
-def test_a_role_with_a_queue_sends_services_to_it() -> None:
-    researcher = person(job_cluster(scheduling=KUEUE, jobs=SERVING), "edit", queue="research")
+@pytest.mark.parametrize(("group", "resource"), OF_SERVICES)
+def test_a_role_with_a_queue_sends_services_to_it(group: str, resource: str) -> None:
+    front = {"front": {"exposure": "cluster"}}
+    document = job_cluster(scheduling=KUEUE, jobs=SERVING, serving=front)
 
-    group, resource = OF_SERVICES[0]
-    assert researcher.allows(Access("create", group, resource, "training"))
+    researcher = person(document, "edit", queue="research")
+
+    for verb in ("create", "get", "patch", "delete"):
+        assert researcher.allows(Access(verb, group, resource, "training"))
+        assert not researcher.allows(Access(verb, group, resource, "kube-system"))
+
+
+def test_a_role_with_a_queue_scales_nothing_where_no_service_waits() -> None:
+    """No policy would hold it to its queue."""
+    serving = {"controllers": ["keda"], "front": {"exposure": "cluster"}}
+    document = job_cluster(scheduling=KUEUE, serving=serving)
+
+    researcher = person(document, "edit", queue="research")
+
+    for group, resource in OF_SERVICES[1:]:
+        assert researcher.allows(Access("list", group, resource, "training"))
+        assert not researcher.allows(Access("create", group, resource, "training"))
 
 
 def test_a_level_of_the_whole_cluster_holds_in_each_namespace() -> None:

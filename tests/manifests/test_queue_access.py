@@ -28,7 +28,11 @@ def cluster(engine: str, *more: Mapping[str, Any]) -> dict[str, Any]:
     bound = {"role": f"{ROLE}Bound", "policy": "edit", "queue": "research"}
     free = {"role": f"{ROLE}Free", "policy": "edit", "namespaces": ["training"]}
     scheduling = {"queueing": engine, "queues": QUEUES}
-    serving = {"controllers": ["leader-worker-set"]} if engine == "kueue" else {}
+    with_services = {
+        "controllers": ["leader-worker-set", "keda"],
+        "front": {"exposure": "cluster"},
+    }
+    serving = with_services if engine == "kueue" else {}
     return job_cluster(
         kubernetes={"access": [bound, free, *more]}, scheduling=scheduling, serving=serving
     )
@@ -111,6 +115,51 @@ def test_what_submit_sends_to_another_queue_is_refused(kind: str) -> None:
     assert refused(engine, resource, None, group=group, old=other), "a job of others is deleted"
     assert not refused(engine, resource, other, group=group, role="Free")
     assert not refused(engine, resource, other, group=group, namespace="jobs-b"), "has no rights"
+
+
+SERVED = SERVICE | {
+    "autoscale": {"metric": "cpu", "target": 70, "max": 2},
+    "model_names": ["chat"],
+}
+BESIDE: dict[str, tuple[str, str]] = {
+    "ScaledObject": ("keda.sh", "scaledobjects"),
+    "HTTPRoute": ("gateway.networking.k8s.io", "httproutes"),
+}
+
+
+def beside(kind: str, queue: str) -> Thing:
+    """Return an object that `submit` sends with a service in a queue."""
+    objects = prepared(cluster("kueue"), SERVED | {"queue": queue}).objects
+    (found,) = (each for each in objects if each["kind"] == kind)
+    return dict(found)
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_what_comes_with_a_service_is_in_its_queue(kind: str) -> None:
+    """Otherwise somebody scales the services of another queue, or takes their requests."""
+    group, resource = BESIDE[kind]
+    own, other = beside(kind, "research"), beside(kind, "ops")
+    without = own | {"metadata": {"name": "chat", "labels": {}}}
+
+    assert not refused("kueue", resource, own, group=group)
+    assert not refused("kueue", resource, own, group=group, old=own)
+    assert not refused("kueue", resource, None, group=group, old=own)
+    for closed in (other, without):
+        assert refused("kueue", resource, closed, group=group)
+        assert refused("kueue", resource, own, group=group, old=closed), "taken over"
+        assert refused("kueue", resource, None, group=group, old=closed), "deleted"
+        assert not refused("kueue", resource, closed, group=group, role="Free")
+
+
+def test_a_label_alone_scales_no_deployment() -> None:
+    """Its pods on accelerators would pass by the queue."""
+    group, resource = BESIDE["ScaledObject"]
+    own = beside("ScaledObject", "research")
+
+    # KEDA takes a target without a kind for a Deployment.
+    for target in ({"kind": "Deployment", "name": "chat"}, {"name": "chat"}):
+        scaled = own | {"spec": own["spec"] | {"scaleTargetRef": target}}
+        assert refused("kueue", resource, scaled, group=group)
 
 
 CHECK = {"labels": {"ultrascale.dev/check": "fabric"}}

@@ -6,7 +6,7 @@ Sources:
 """
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import metadata
+from ultrascale.jobs.pod_template import queued_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontRoutePlan, JobPlan, ServingPlan
 
@@ -20,7 +20,7 @@ def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> 
         "apiVersion": "gateway.networking.k8s.io/v1",
         "kind": "HTTPRoute",
         "metadata": {
-            **metadata(plan),
+            **queued_metadata(plan),
             # The front lists them.
             "annotations": {names.MODELS_ANNOTATION: " ".join(front.models)},
         },

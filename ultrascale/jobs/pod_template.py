@@ -64,15 +64,25 @@ def metadata(plan: JobPlan, name: str | None = None) -> Spec:
     return {"name": name or plan.name, "namespace": plan.namespace, "labels": labels(plan)}
 
 
+def queued_metadata(plan: JobPlan) -> Spec:
+    """Return the metadata of an object beside a workload: rights are judged by its queue."""
+    return {**metadata(plan), "labels": {**labels(plan), **_place(plan)}}
+
+
 def workload_metadata(plan: JobPlan) -> Spec:
     """Return the metadata of a workload, which its queue may suspend."""
     queue = plan.local_queue
-    place = {} if queue is None else {names.QUEUE_LABEL: queue.name}
+    place = _place(plan)
     if queue is not None and queue.priority is not None:
         place[names.QUEUE_PRIORITY_LABEL] = queue.priority
     if queue is not None and queue.most_seconds is not None:
         place[object_keys.MOST_EXECUTION_SECONDS] = str(queue.most_seconds)
     return {**metadata(plan), "labels": {**labels(plan), **place}}
+
+
+def _place(plan: JobPlan) -> dict[str, str]:
+    queue = plan.local_queue
+    return {} if queue is None else {names.QUEUE_LABEL: queue.name}
 
 
 def deadline(plan: JobPlan) -> Spec:

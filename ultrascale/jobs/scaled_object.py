@@ -12,7 +12,7 @@ Sources:
 from collections.abc import Mapping
 
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import metadata
+from ultrascale.jobs.pod_template import queued_metadata
 from ultrascale.plan.model import AutoscalePlan, JobPlan, ServingPlan, TriggerPlan
 
 _API_VERSION = "keda.sh/v1alpha1"
@@ -68,7 +68,7 @@ def scaled_object(
     return {
         "apiVersion": _API_VERSION,
         "kind": "ScaledObject",
-        "metadata": metadata(plan),
+        "metadata": queued_metadata(plan),
         "spec": spec,
     }
 

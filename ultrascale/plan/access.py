@@ -48,6 +48,8 @@ _KUBERNETES_OWN = ("default", names.SYSTEM_NAMESPACE)
 _ANY_QUEUE = "any"
 # Groups of kinds whose queues admission policies judge.
 _QUEUED = frozenset({"batch.volcano.sh", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"})
+# Groups of kinds that come with a service, and name its queue.
+_BESIDE_SERVICES = frozenset({"keda.sh", "gateway.networking.k8s.io"})
 # An admin's further rights are EKS's alone.
 _ROLES: Mapping[config.AccessLevel, str] = MappingProxyType(
     {"view": names.VIEW_ROLE, "edit": names.EDIT_ROLE, "admin": names.EDIT_ROLE}
@@ -204,24 +206,34 @@ def _queues(
     engine = cluster.scheduling.engine
     if not namespaces or engine == "none":
         return None
+    has_services = _queues_services(cluster)
     return QueueAccessPlan(
         engine=engine,
         namespaces=tuple(sorted(filter(None, namespaces))),
         resources=accelerators_of(pools),
-        services=engine == "kueue" and "leader-worker-set" in controllers_of(cluster),
+        services=has_services,
+        scaled=has_services and "keda" in controllers_of(cluster),
+        routed=has_services and cluster.serving.front is not None,
     )
 
 
 def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
     for group, resource in controllers_of_jobs(cluster, pools):
         yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
+    queued = _QUEUED | (_BESIDE_SERVICES if _queues_services(cluster) else frozenset())
     for group, resource in kinds_of_services(cluster):
-        yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
+        yield _Kind(group=group, resource=resource, sent=True, queued=group in queued)
     if cluster.scheduling.engine == "volcano":
         yield _Kind(group="scheduling.volcano.sh", resource="podgroups")
     if has_kueue(cluster):
         yield _Kind(group="kueue.x-k8s.io", resource="localqueues")
         yield _Kind(group="kueue.x-k8s.io", resource="workloads")
+
+
+def _queues_services(cluster: config.Cluster) -> bool:
+    """Return whether services wait in queues of the cluster."""
+    of_kueue = cluster.scheduling.engine == "kueue"
+    return of_kueue and "leader-worker-set" in controllers_of(cluster)
 
 
 def _cluster_roles(cluster: config.Cluster, kinds: Sequence[_Kind]) -> Iterator[ClusterRolePlan]:

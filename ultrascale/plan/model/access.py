@@ -88,12 +88,16 @@ class QueueAccessPlan:
         namespaces: Namespaces in which such roles send jobs.
         resources: Accelerators, by their resources: what asks for one waits in a queue.
         services: Whether services wait in them too.
+        scaled: Whether replicas of such services follow the load.
+        routed: Whether such services are reached by the front.
     """
 
     engine: Literal["kueue", "volcano"]
     namespaces: tuple[str, ...]
     resources: tuple[str, ...]
     services: bool
+    scaled: bool
+    routed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
