@@ -139,7 +139,7 @@ def test_what_comes_with_a_service_is_in_its_queue(kind: str) -> None:
     """Otherwise somebody scales the services of another queue, or takes their requests."""
     group, resource = BESIDE[kind]
     own, other = beside(kind, "research"), beside(kind, "ops")
-    without = own | {"metadata": {"name": "chat", "labels": {}}}
+    without: Thing = own | {"metadata": {"name": "chat"}}
 
     assert not refused("kueue", resource, own, group=group)
     assert not refused("kueue", resource, own, group=group, old=own)

@@ -220,7 +220,7 @@ def _queues(
 def _kinds(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[_Kind]:
     for group, resource in controllers_of_jobs(cluster, pools):
         yield _Kind(group=group, resource=resource, sent=True, queued=group in _QUEUED)
-    queued = _QUEUED | (_BESIDE_SERVICES if _queues_services(cluster) else frozenset())
+    queued = _QUEUED | _BESIDE_SERVICES if _queues_services(cluster) else _QUEUED
     for group, resource in kinds_of_services(cluster):
         yield _Kind(group=group, resource=resource, sent=True, queued=group in queued)
     if cluster.scheduling.engine == "volcano":
