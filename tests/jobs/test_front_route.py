@@ -14,6 +14,10 @@ VLLM = SERVICE | {
     "image": "docker.io/vllm/vllm-openai:v0.33.0",
     "args": ["--model=/models/chat", "--served-model-name", "chat", "chat-latest"],
 }
+_LINES = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
+HTTP_ROUTES = CrdSet.from_documents(
+    json.loads(line) for line in _LINES if '"kind":"HTTPRoute"' in line
+)
 
 
 def behind_the_front(**keys: Any) -> JobManifests:
@@ -26,12 +30,8 @@ def test_requests_for_its_models_reach_a_service_by_the_paths_of_openais_api() -
     job = behind_the_front()
     (route,) = objects(job, "HTTPRoute")
     (service,) = objects(job, "Service")
-    lines = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
-    upstream = CrdSet.from_documents(
-        json.loads(line) for line in lines if '"kind":"HTTPRoute"' in line
-    )
 
-    assert upstream.validate(route) == []
+    assert HTTP_ROUTES.validate(route) == []
     (rule,) = route["spec"]["rules"]
     assert [match["headers"][0]["value"] for match in rule["matches"]] == ["chat", "chat-latest"]
     # Metrics, and what loads other models, have other paths.
@@ -42,6 +42,18 @@ def test_requests_for_its_models_reach_a_service_by_the_paths_of_openais_api() -
     # By it the front lists the models.
     assert route["metadata"]["annotations"]["gateway.envoyproxy.io/models"] == "chat chat-latest"
     assert route["spec"]["parentRefs"] == [{"name": "front", "namespace": "envoy-gateway-system"}]
+
+
+def test_a_service_with_many_adapters_has_a_route_that_the_api_server_takes() -> None:
+    adapters = [f"tenant-{number}" for number in range(127)]
+    loaded = ["--enable-lora", "--lora-modules", *(f"{name}=/models/{name}" for name in adapters)]
+    job = behind_the_front(model_names=["chat", *adapters], args=[*VLLM["args"], *loaded])
+    (route,) = objects(job, "HTTPRoute")
+    rules = route["spec"]["rules"]
+
+    assert HTTP_ROUTES.validate(route) == []
+    served = [match["headers"][0]["value"] for rule in rules for match in rule["matches"]]
+    assert served == ["chat", *adapters]
 
 
 def test_the_proxies_and_its_own_pods_alone_reach_a_service_of_the_front() -> None:

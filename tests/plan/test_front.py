@@ -81,6 +81,15 @@ def test_a_service_has_no_route_where_there_is_no_front() -> None:
             "letters, digits and . _ / : @ + - in --served-model-name, or keep the service from "
             "the front: model_names: []",
         ),
+        (
+            {
+                "chat": chat(
+                    args=["--model=m", "--served-model-name", *map("m{}".format, range(129))]
+                )
+            },
+            "jobs.chat.model_names: more names of models than the 128 that a route of the front "
+            "holds, got 129; write the names that clients of the front need",
+        ),
     ],
 )
 def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(

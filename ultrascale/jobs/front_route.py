@@ -5,6 +5,7 @@ Sources:
     https://github.com/envoyproxy/gateway/tree/v1.9.0/examples/kubernetes
 """
 
+from ultrascale.catalog.gateway_api import MATCHES_OF_A_RULE
 from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import queued_metadata
 from ultrascale.plan import names
@@ -29,16 +30,18 @@ def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> 
             "rules": [
                 {
                     "matches": [
-                        {
-                            "path": {"type": "PathPrefix", "value": _PATHS},
-                            "headers": [
-                                {"type": "Exact", "name": names.MODEL_HEADER, "value": model}
-                            ],
-                        }
-                        for model in front.models
+                        _match(model) for model in front.models[start:][:MATCHES_OF_A_RULE]
                     ],
                     "backendRefs": [{"name": plan.name, "port": serving.port}],
                 }
+                for start in range(0, len(front.models), MATCHES_OF_A_RULE)
             ],
         },
+    }
+
+
+def _match(model: str) -> dict[str, Json]:
+    return {
+        "path": {"type": "PathPrefix", "value": _PATHS},
+        "headers": [{"type": "Exact", "name": names.MODEL_HEADER, "value": model}],
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import application_load_balancer as alb
-from ultrascale.catalog import envoy_gateway
+from ultrascale.catalog import envoy_gateway, gateway_api
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
@@ -225,6 +225,11 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
             else "clients of the front send tokens in their place"
         )
         yield config.refuse("args", wrong, way_out, got="--api-key")
+    most, count = gateway_api.MATCHES_OF_A_ROUTE, len(models_of(job))
+    if count > most:
+        wrong = f"more names of models than the {most} that a route of the front holds"
+        todo = "write the names that clients of the front need"
+        yield config.refuse("model_names", wrong, todo, got=str(count))
     for name in models_of(job):
         if not _MODEL_NAME.fullmatch(name):
             wrong = "a name of a model that the front does not read"
