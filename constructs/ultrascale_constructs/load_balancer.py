@@ -1,7 +1,7 @@
 """The load balancer of the front, which sends requests to the addresses of its proxies.
 
 It belongs to a stack, and so goes with it. A controller in the cluster keeps the list of proxies
-alone, and has rights on that one list.
+alone, and has rights on the lists of its cluster.
 
 Sources:
     https://docs.aws.amazon.com/elasticloadbalancing/latest/application/introduction.html
@@ -10,7 +10,7 @@ Sources:
 
 from collections.abc import Sequence
 
-from aws_cdk import CfnTag
+from aws_cdk import ArnFormat, CfnTag, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
@@ -72,7 +72,9 @@ class FrontLoadBalancer(Construct):
         )
         targets = elbv2.CfnTargetGroup(
             self,
-            "Proxies",
+            # A target group belongs to one load balancer, and another scheme is another one:
+            # CloudFormation makes the new two before it deletes the old.
+            f"Proxies-{plan.scheme}",
             target_type="ip",
             protocol="HTTP",
             port=front.proxy_port,
@@ -156,14 +158,19 @@ class FrontLoadBalancer(Construct):
 
 
 def controller_role(
-    scope: Construct,
-    id: str,
-    *,
-    plan: LoadBalancerControllerPlan,
-    cluster_name: str,
-    target_group_arn: str,
+    scope: Construct, id: str, *, plan: LoadBalancerControllerPlan, cluster_name: str
 ) -> PodIdentityRole:
-    """Return the role by which the controller changes the targets of one group."""
+    """Return the role by which the controller changes the targets of groups of its cluster.
+
+    While one load balancer takes the place of another it has two, and gives the targets of the
+    old one back after the role has changed. So a tag names them.
+    """
+    groups = Stack.of(scope).format_arn(
+        service="elasticloadbalancing",
+        resource="targetgroup",
+        resource_name="*",
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )
     return PodIdentityRole(
         scope,
         id,
@@ -175,7 +182,12 @@ def controller_role(
                 resources=("*",),
                 why_wildcards="actions that describe, which take no resource",
             ),
-            Permission(actions=plan.registers, resources=(target_group_arn,)),
+            Permission(
+                actions=plan.registers,
+                resources=(groups,),
+                conditions={"StringEquals": {f"aws:ResourceTag/{_CLUSTER_TAG}": cluster_name}},
+                why_wildcards="target groups of the front, which a tag names",
+            ),
         ),
     )
 
@@ -237,11 +249,15 @@ def target_group_binding(
     """Return the object by which the controller keeps the proxies as targets.
 
     It names no `networking`: the security groups are of the stack, and no controller changes them.
+    Its target group cannot be changed: another scheme has another binding.
     """
     return {
         "apiVersion": plan.binding,
         "kind": "TargetGroupBinding",
-        "metadata": {"name": names.FRONT_GATEWAY, "namespace": names.FRONT_NAMESPACE},
+        "metadata": {
+            "name": f"{names.FRONT_GATEWAY}-{plan.scheme}",
+            "namespace": names.FRONT_NAMESPACE,
+        },
         "spec": {
             "serviceRef": {"name": names.FRONT_GATEWAY, "port": names.FRONT_PORT},
             "targetGroupARN": target_group_arn,

@@ -86,11 +86,7 @@ class FrontStack(Stack):
         vpc_id, targets = cluster.vpc.vpc_id, balancer.target_group_arn
         if plan.controller is not None:
             role = controller_role(
-                self,
-                "ControllerRole",
-                plan=plan.controller,
-                cluster_name=cluster.name,
-                target_group_arn=targets,
+                self, "ControllerRole", plan=plan.controller, cluster_name=cluster.name
             )
             # A pod that is older than its association has no credentials.
             manifests.before_next(role)
@@ -110,7 +106,7 @@ class FrontStack(Stack):
                 wait=True,
             )
         manifests.apply(
-            "Targets",
+            f"Targets-{plan.scheme}",
             [target_group_binding(plan, target_group_arn=targets, vpc_id=vpc_id)],
             retain=False,
         )

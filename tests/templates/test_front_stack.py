@@ -149,32 +149,58 @@ def test_the_controller_changes_the_targets_of_the_front_and_nothing_else() -> N
         "elasticloadbalancing:DeregisterTargets",
         "elasticloadbalancing:RegisterTargets",
     ]
-    target_group = logical_id(stack, "AWS::ElasticLoadBalancingV2::TargetGroup")
-    assert registers["Resource"] == {"Fn::GetAtt": [target_group, "TargetGroupArn"]}
+    assert ":targetgroup/*" in json.dumps(registers["Resource"])
+    tag = registers["Condition"]["StringEquals"]["aws:ResourceTag/eks:eks-cluster-name"]
+    targets = one(stack, "AWS::ElasticLoadBalancingV2::TargetGroup")
+    assert {"Key": "eks:eks-cluster-name", "Value": tag} in targets["Tags"]
+
+
+def test_another_exposure_shares_no_target_group_and_no_binding_with_the_old() -> None:
+    """A target group belongs to one load balancer, and a binding keeps its target group."""
+    internal = template("{}")
+    internet = template(
+        f"{{exposure: internet, certificate: '{CERTIFICATE}', api_keys: keys, "
+        "allowed_cidrs: [192.0.2.0/24]}"
+    )
+    groups = [
+        logical_id(each, "AWS::ElasticLoadBalancingV2::TargetGroup")
+        for each in (internal, internet)
+    ]
+    bindings = [binding(each) for each in (internal, internet)]
+
+    assert len(set(groups)) == 2
+    assert len({resource for resource, _ in bindings}) == 2
+    assert len({manifest["metadata"]["name"] for _, manifest in bindings}) == 2
+
+
+def binding(stack: Template) -> tuple[str, dict[str, Any]]:
+    """Return the resource that binds the target group to the proxies, and its object."""
+    ((resource, body),) = (
+        (name, body)
+        for name, body in stack.find_resources(MANIFESTS).items()
+        if "TargetGroupBinding" in json.dumps(body["Properties"]["Manifest"])
+    )
+    text = "".join(
+        part if isinstance(part, str) else "x"
+        for part in body["Properties"]["Manifest"]["Fn::Join"][1]
+    )
+    (manifest,) = json.loads(text)
+    return resource, manifest
 
 
 @pytest.mark.parametrize("auto_mode", [False, True])
 def test_a_controller_keeps_the_list_of_proxies_and_outlives_it(*, auto_mode: bool) -> None:
     """The binding has a finalizer: it goes while its controller runs."""
     stack = template("{}", auto_mode=auto_mode)
-    (bound,) = (
-        body
-        for body in resources(stack, MANIFESTS)
-        if "TargetGroupBinding" in json.dumps(body["Properties"]["Manifest"])
-    )
+    resource, manifest = binding(stack)
     charts = {body["Properties"]["Release"] for body in resources(stack, CHARTS)}
-    text = "".join(
-        part if isinstance(part, str) else "x"
-        for part in bound["Properties"]["Manifest"]["Fn::Join"][1]
-    )
-    (manifest,) = json.loads(text)
     if auto_mode:
         assert charts == {"gateway-helm"}
         assert manifest["apiVersion"] == "eks.amazonaws.com/v1"
         return
     assert charts == {"gateway-helm", "aws-load-balancer-controller"}
     chart = logical_id(stack, CHARTS, Release="aws-load-balancer-controller")
-    assert bound["DependsOn"] == [chart]
+    assert stack.to_json()["Resources"][resource]["DependsOn"] == [chart]
     lines = (ROOT / "tests" / "data" / "front_crds.jsonl").read_text().splitlines()
     upstream = CrdSet.from_documents(json.loads(x) for x in lines if '"TargetGroupBinding"' in x)
     manifest["spec"]["targetGroupARN"] = "arn:aws:elasticloadbalancing:x"
