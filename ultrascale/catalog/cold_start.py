@@ -21,3 +21,14 @@ Sources:
 """
 
 ENGINE_SOURCE = "https://github.com/vllm-project/vllm/pull/11005"
+
+NEURON_COMPILE_SECONDS_PER_GB = 60
+"""Seconds in which vLLM on Neuron compiles its graphs, for a GB of weights: 15 min for 15 GB."""
+
+NEURON_MODEL_GB = 15
+"""Weights of a model of no stated size, as those of AWS's figure."""
+
+NEURON_COMPILE_SOURCE = (
+    "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"
+    "developer_guides/vllm-user-guide-v1.html"
+)

@@ -43,6 +43,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "max_model_len": ("--max-model-len",),
         "max_num_seqs": ("--max-num-seqs",),
         "max_num_batched_tokens": ("--max-num-batched-tokens",),
+        "block_size": ("--block-size",),
+        "kv_blocks": ("--num-gpu-blocks-override",),
         "load_format": ("--load-format",),
         "safetensors_load_strategy": ("--safetensors-load-strategy",),
         "dtype": ("--dtype",),
@@ -73,6 +75,7 @@ FLAGS: Mapping[str, str] = MappingProxyType(
         "headless": "--headless",
         "disable_log_stats": "--disable-log-stats",
         "enable_expert_parallel": "--enable-expert-parallel",
+        "no_prefix_caching": "--no-enable-prefix-caching",
     }
 )
 """Options without a value that a plan reads."""

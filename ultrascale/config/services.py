@@ -91,7 +91,7 @@ class ServiceJob(Job):
     startup_seconds: Annotated[int, Field(ge=1, le=integer_bounds.STARTUP_SECONDS)] | None = None
     """Seconds that the program may take before it serves, such as to load a model.
 
-    Default: 600; with `model` twice its time to load and 600 more.
+    Default: 600 and twice the time to load `model`, and to compile its graphs for Neuron.
     """
 
     model: StatedModel | None = None

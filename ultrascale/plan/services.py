@@ -67,7 +67,7 @@ def _services(
                 name=name,
                 namespace=request.namespace,
                 server=config.server_of(job),
-                startup_seconds=startup_seconds(job, model),
+                startup_seconds=startup_seconds(job, share, model),
                 least=job.least_replicas,
                 most=job.most_replicas,
                 nodes=job.nodes,

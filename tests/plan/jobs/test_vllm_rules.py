@@ -176,6 +176,65 @@ def test_a_model_that_vllm_reads_from_s3_itself_needs_permissions(
     assert told == any("no permissions in AWS" in note for note in prepared(CLUSTER, job).notes)
 
 
+NXD = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.16.0-neuronx-py312-sdk2.31.1"
+PLUGIN = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.24.0.1.1.0-neuronx-py313"
+UNCACHED = "--no-enable-prefix-caching"
+
+
+@pytest.mark.parametrize(
+    ("args", "todo"),
+    [
+        (
+            ["--max-num-seqs=4"],
+            f"add {UNCACHED} --num-gpu-blocks-override=4",
+        ),
+        (
+            ["--max-num-seqs=4", UNCACHED],
+            "add --num-gpu-blocks-override=4",
+        ),
+        (
+            ["--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=16"],
+            "write --num-gpu-blocks-override=4",
+        ),
+        (
+            ["--num-gpu-blocks-override=4"],
+            f"add {UNCACHED} --max-num-seqs=4",
+        ),
+        (
+            [],
+            f"add {UNCACHED} --max-num-seqs=N --num-gpu-blocks-override=N",
+        ),
+        (
+            ["--max-num-seqs=4", "--block-size=32"],
+            "add --num-gpu-blocks-override=N",
+        ),
+    ],
+)
+def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
+    args: list[str], todo: str
+) -> None:
+    """AWS's plugin stops without a size of blocks, and reads beyond the cache without a number."""
+    job = service("-tp=12", *args, pool="neuron", image=NXD)
+
+    (told,) = refusals(CLUSTER, job)
+
+    assert "the KV cache that graphs for NxD Inference are compiled with is not stated" in told
+    assert told.endswith(todo)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        service("-tp=12", "--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4"),
+        service("-tp=12", "--max-num-seqs=4", "--block-size=32", "--num-gpu-blocks-override=512"),
+        service("-tp=12", "--config=/models/vllm.yaml"),
+        service("-tp=12") | {"image": PLUGIN},
+    ],
+)
+def test_a_cache_that_is_stated_or_not_asked_for_is_right(job: dict[str, Any]) -> None:
+    assert not refusals(CLUSTER, {"image": NXD} | job | {"pool": "neuron"})
+
+
 def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_only() -> None:
     """By default vLLM Neuron writes them into the folder of the model, and would not start."""
     folder = "NEURON_COMPILED_ARTIFACTS"

@@ -263,3 +263,45 @@ def test_files_of_a_bucket_are_read_ahead() -> None:
     )
     assert "reads its weights from bucket models" in notes(neuron)
     assert "--safetensors-load-strategy" not in notes(neuron)
+
+
+class TestGraphsForNeuron:
+    """AWS: a model of 15 GB might take around 15 minutes to compile, at each start."""
+
+    @staticmethod
+    def job(**keys: Any) -> dict[str, Any]:
+        return service(
+            "--tensor-parallel-size=4",
+            "--max-model-len=8k",
+            pool="trn2",
+            image=f"{NEURON}:0.24.0.1.1.0-neuronx-py313-sdk2.32.0-ubuntu24.04",
+            resources={"neuron": 1},
+            **keys,
+        )
+
+    @staticmethod
+    def probed(job: dict[str, Any]) -> int:
+        (container,) = pod_spec(prepared(CLUSTER, job))["containers"]
+        probe = container["startupProbe"]
+        return probe["failureThreshold"] * probe["periodSeconds"]
+
+    def test_a_replica_answers_once_they_are_compiled(self) -> None:
+        model = {"name": "Llama-3.1-8B", "weights_gb": 15, "gb_per_second": 5}
+
+        # A node, an image and the engine take eleven minutes.
+        assert "answers about 26 min after" in notes(self.job(model=model))
+        compiled = {"NEURON_COMPILED_ARTIFACTS": "/models/chat/compiled"}
+        assert "answers about 11 min after" in notes(self.job(model=model, env=compiled))
+        own = model | {"start_seconds": 300}
+        assert "answers about 5 min after" in notes(self.job(model=own))
+
+    def test_no_probe_ends_a_server_that_compiles(self) -> None:
+        model = {"name": "Llama-3.1-8B", "weights_gb": 15, "gb_per_second": 5}
+
+        assert self.probed(self.job(model=model)) >= 600 + 2 * 15 * 60
+        # A model whose size nobody states counts as one of 15 GB.
+        assert self.probed(self.job()) >= 600 + 2 * 15 * 60
+        assert self.probed(self.job(startup_seconds=700)) == 700
+        compiled = {"NEURON_COMPILED_ARTIFACTS": "/models/chat/compiled"}
+        assert self.probed(self.job(env=compiled)) == 600
+        assert self.probed(service(FOUR)) == 600

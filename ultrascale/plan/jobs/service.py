@@ -35,7 +35,7 @@ def mistakes_on(
     yield from replicas.mistakes_on(request, job, share)
     yield from vllm_rules.mistakes_on(job, share)
     model = served.plan_served_model(request, job, share, request.nodes)
-    yield from queueing.starts_in_time(request, served.startup_seconds(job, model))
+    yield from queueing.starts_in_time(request, served.startup_seconds(job, share, model))
 
 
 def controller_of(job: config.ServiceJob) -> Controller:
@@ -52,7 +52,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
     share = nodes.node_share(job, pools)
     controller = controller_of(job)
     model = served.plan_served_model(request, job, share, pools)
-    startup = served.startup_seconds(job, model)
+    startup = served.startup_seconds(job, share, model)
     surge, replaced = _update(job, pools, share)
     serving = ServingPlan(
         replicas=job.least_replicas,

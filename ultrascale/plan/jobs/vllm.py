@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ultrascale import config
-from ultrascale.catalog import vllm
+from ultrascale.catalog import image_references, vllm
 from ultrascale.documents import mapping
 
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
 _MODULE = "vllm.entrypoints.openai.api_server"
+_NEURON_IMAGE = "vllm-neuronx"
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
 _WHOLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 # Decimal by a small letter, binary by a capital.
 # Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/utils/argparse_utils.py
@@ -58,6 +60,8 @@ class VllmOptions:
         auto_length: Whether vLLM takes as many tokens as its memory holds.
         max_num_seqs: Most requests of a batch; None: by the accelerator.
         max_num_batched_tokens: Tokens of a step; None: by the accelerator.
+        block_size: Tokens of a block of the KV cache; None: by the accelerator.
+        kv_blocks: Blocks of the KV cache; None: as many as the memory holds.
         load_format: Way in which weights are read, or `auto`.
         safetensors_load_strategy: Order in which files of weights are read; None: as needed.
         dtype: Type of weights and activations, or `auto`.
@@ -78,6 +82,7 @@ class VllmOptions:
         headless: Whether it has no HTTP server.
         disable_log_stats: Whether it counts nothing, and so exposes no metrics of requests.
         enable_expert_parallel: Whether copies of the model share their experts.
+        no_prefix_caching: Whether it computes prompts anew that begin alike.
         wrong: Options whose value vLLM refuses.
     """
 
@@ -92,6 +97,8 @@ class VllmOptions:
     auto_length: bool = False
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
+    block_size: int | None = None
+    kv_blocks: int | None = None
     load_format: str = "auto"
     safetensors_load_strategy: str | None = None
     dtype: str = "auto"
@@ -112,6 +119,7 @@ class VllmOptions:
     headless: bool = False
     disable_log_stats: bool = False
     enable_expert_parallel: bool = False
+    no_prefix_caching: bool = False
     wrong: tuple[WrongOption, ...] = ()
 
     @property
@@ -161,6 +169,8 @@ def read_options(words: Sequence[str]) -> VllmOptions:
         auto_length=values.text("max_model_len") in _AUTO,
         max_num_seqs=values.count("max_num_seqs"),
         max_num_batched_tokens=values.tokens("max_num_batched_tokens"),
+        block_size=values.count("block_size"),
+        kv_blocks=values.count("kv_blocks"),
         load_format=values.text("load_format") or "auto",
         safetensors_load_strategy=values.text("safetensors_load_strategy"),
         dtype=values.text("dtype") or "auto",
@@ -182,6 +192,7 @@ def read_options(words: Sequence[str]) -> VllmOptions:
         headless="headless" in flags,
         disable_log_stats="disable_log_stats" in flags,
         enable_expert_parallel="enable_expert_parallel" in flags,
+        no_prefix_caching="no_prefix_caching" in flags,
         wrong=tuple(values.wrong),
     )
 
@@ -204,6 +215,15 @@ def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
     if (start := _start(words)) > 0:
         return words if words[1] == vllm.SERVE[1] else _served(words[start:], job.port)
     return _served(words, job.port)
+
+
+def neuron_release(job: config.ServiceJob) -> tuple[int, ...] | None:
+    """Return the release of vLLM in AWS's image for Neuron; None in another image."""
+    reference = image_references.parse(job.image or "")
+    if reference is None or _NEURON_IMAGE not in reference.repository:
+        return None
+    release = _RELEASE.match(reference.tag or "")
+    return None if release is None else tuple(map(int, release.groups()))
 
 
 def starts_vllm(words: Sequence[str]) -> bool:

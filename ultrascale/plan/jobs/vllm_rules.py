@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import runtime_environment
+from ultrascale.catalog import runtime_environment, serving_memory
 from ultrascale.catalog import vllm as facts
 from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
@@ -13,6 +13,7 @@ from ultrascale.plan.jobs.vllm import VllmOptions
 from ultrascale.plan.models.shape import of_stated
 
 Mistakes = Iterator[config.Mistake]
+_BLOCKS = "--num-gpu-blocks-override"
 _TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*)\s+(.*)", re.DOTALL)
 
 
@@ -28,6 +29,7 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
     yield from _are_words(job, options)
     yield from _is_reached(job, options)
     yield from _is_within_the_model(job, options)
+    yield from _has_the_cache_of_its_graphs(job, options)
     if options.model is None and _is_read(job, options):
         wrong = "no model: vLLM would load one of its own choice from Hugging Face"
         yield config.refuse(_place(job), wrong, "add --model=PATH", got="")
@@ -38,6 +40,39 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
     if job.nodes > 1 and options.executor not in (None, "mp"):
         wrong = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
         yield config.refuse(_place(job), wrong, "leave it out", got=options.executor)
+
+
+def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+    """Yield a KV cache that is not stated as NxD Inference compiles it into its graphs.
+
+    Without prefix caching it holds each sequence as one block, else blocks of a stated size.
+    vLLM itself counts the memory of a GPU: its blocks would lie beyond the cache.
+
+    Sources:
+        https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/developer_guides/vllm-user-guide-v1.html#known-issues
+        https://github.com/vllm-project/vllm-neuron/blob/0.2.0/vllm_neuron/platform.py
+    """
+    release = vllm.neuron_release(job)
+    if release is None or release >= serving_memory.NEURON_PLUGIN_SINCE:
+        return
+    if not _is_read(job, options):
+        return
+    wrong = "the KV cache that graphs for NxD Inference are compiled with is not stated"
+    sequences, blocks = options.max_num_seqs, options.kv_blocks
+    if options.block_size is not None and not options.no_prefix_caching:
+        if blocks is None:
+            yield config.refuse(_place(job), wrong, f"add {_BLOCKS}=N", got="")
+        return
+    count = sequences or blocks or "N"
+    missing = [
+        *([] if options.no_prefix_caching else ["--no-enable-prefix-caching"]),
+        *([] if sequences else [f"--max-num-seqs={count}"]),
+        *([] if blocks else [f"{_BLOCKS}={count}"]),
+    ]
+    if missing:
+        yield config.refuse(_place(job), wrong, f"add {' '.join(missing)}", got="")
+    elif blocks != sequences:
+        yield config.refuse(_place(job), wrong, f"write {_BLOCKS}={sequences}", got=blocks)
 
 
 def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
@@ -75,7 +110,7 @@ def _compiles(job: config.ServiceJob) -> Iterator[str]:
     """
     if runtime_environment.COMPILED_GRAPHS not in job.env:
         yield (
-            "Each start compiles graphs for Neuron, beside the time to load the model: env "
+            "Each start compiles graphs for Neuron, about a minute for each GB of weights: env "
             f"{runtime_environment.COMPILED_GRAPHS} names a folder that holds compiled ones."
         )
 

@@ -10,7 +10,9 @@ from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth as rates
-from ultrascale.catalog import cold_start, mountpoint
+from ultrascale.catalog import cold_start, mountpoint, runtime_environment
+from ultrascale.plan import names
+from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import ClaimPlan, PoolPlan
 from ultrascale.plan.model.models import ModelLoadPlan
@@ -68,8 +70,31 @@ def plan_load(
     )
 
 
-def plan_cold_start(model: config.ServedModel) -> ColdStart:
-    """Return the time of a cold start beside reading weights."""
+def compile_seconds(
+    job: config.ServiceJob, share: NodeShare, weights_bytes: int | None = None
+) -> float:
+    """Return the time in which each start compiles graphs for Neuron; 0 where it compiles none.
+
+    Args:
+        job: The service.
+        share: What each of its pods has of a node.
+        weights_bytes: Size of the model's weight files; None where nobody states it.
+    """
+    if config.server_of(job) != "vllm" or share.accelerator != names.NEURON_DEVICE:
+        return 0
+    if runtime_environment.COMPILED_GRAPHS in job.env:
+        return 0
+    gigabytes = cold_start.NEURON_MODEL_GB if weights_bytes is None else weights_bytes / 1e9
+    return gigabytes * cold_start.NEURON_COMPILE_SECONDS_PER_GB
+
+
+def plan_cold_start(model: config.ServedModel, *, compiles: float) -> ColdStart:
+    """Return the time of a cold start beside reading weights.
+
+    Args:
+        model: What the service states of its model.
+        compiles: Seconds in which it compiles graphs for Neuron.
+    """
     if model.start_seconds is not None:
         return ColdStart(
             seconds=model.start_seconds,
@@ -81,14 +106,15 @@ def plan_cold_start(model: config.ServedModel) -> ColdStart:
         cold_start.IMAGE_SECONDS,
         cold_start.ENGINE_SECONDS,
     )
-    return ColdStart(
-        seconds=node + image + engine,
-        formula=(
-            f"{node} s for a node (assumed) + {image} s for an image of 15 to 20 GB + {engine} s "
-            "for the engine (assumed; graphs that Neuron compiles come on top)"
-        ),
-        sources=(cold_start.IMAGE_SOURCE, cold_start.ENGINE_SOURCE),
+    formula = (
+        f"{node} s for a node (assumed) + {image} s for an image of 15 to 20 GB + {engine} s "
+        "for the engine (assumed)"
     )
+    sources = (cold_start.IMAGE_SOURCE, cold_start.ENGINE_SOURCE)
+    if compiles:
+        formula += f" + {compiles:,.0f} s to compile graphs for Neuron"
+        sources += (cold_start.NEURON_COMPILE_SOURCE,)
+    return ColdStart(seconds=node + image + engine + compiles, formula=formula, sources=sources)
 
 
 def place_of(request: JobRequest, path: str) -> ClaimPlan | None:

@@ -1,16 +1,15 @@
 """Model of a service: whether it fits the devices of its nodes, and the time to load it."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import image_references, serving_memory
+from ultrascale.catalog import serving_memory
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.recipes import smallest_device
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.vllm import VllmOptions, options_of, starts_vllm
+from ultrascale.plan.jobs.vllm import VllmOptions, neuron_release, options_of, starts_vllm
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ModelShape,
@@ -19,7 +18,7 @@ from ultrascale.plan.model.models import (
     ServingDivision,
     ServingMemory,
 )
-from ultrascale.plan.models.load import place_of, plan_cold_start, plan_load
+from ultrascale.plan.models.load import compile_seconds, place_of, plan_cold_start, plan_load
 from ultrascale.plan.models.memory import memory_of
 from ultrascale.plan.models.shape import of_stated
 
@@ -27,8 +26,6 @@ Mistakes = Iterator[config.Mistake]
 
 _GIB = 2**30
 _KEY = "model"
-_NEURON_IMAGE = "vllm-neuronx"
-_RELEASE = re.compile(r"(\d+)\.(\d+)")
 _MOUNTED = "bucket"
 _STARTUP_SECONDS = 600
 _READS_AHEAD = ("eager", "prefetch")
@@ -55,7 +52,8 @@ def plan_served_model(
     device = _device(job, share, pools)
     division = _division(job, shape, options, device)
     unknown = _why_unknown(job, options, device)
-    start = plan_cold_start(stated)
+    compiles = compile_seconds(job, share, shape.weights_bytes)
+    start = plan_cold_start(stated, compiles=compiles)
     return ServedModelPlan(
         name=stated.name or options.model or "",
         shape=shape,
@@ -76,12 +74,19 @@ def plan_served_model(
     )
 
 
-def startup_seconds(job: config.ServiceJob, model: ServedModelPlan | None) -> int:
-    """Return the time in which a server has to start: twice what it reads its weights in."""
+def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ServedModelPlan | None) -> int:
+    """Return the time in which a server has to start: twice what its model takes.
+
+    Args:
+        job: The service.
+        share: What each of its pods has of a node.
+        model: Its model; None where it states none.
+    """
     if job.startup_seconds is not None:
         return job.startup_seconds
     load = 0.0 if model is None or model.load.seconds is None else model.load.seconds
-    return _STARTUP_SECONDS + math.ceil(2 * load)
+    compiles = compile_seconds(job, share, None if model is None else model.shape.weights_bytes)
+    return _STARTUP_SECONDS + math.ceil(2 * (load + compiles))
 
 
 def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
@@ -199,13 +204,8 @@ def _device(
 
 def _is_capped(job: config.ServiceJob) -> bool:
     """Return whether vLLM Neuron bounds the KV cache, as it does unless it is told otherwise."""
-    reference = image_references.parse(job.image or "")
-    if reference is None or _NEURON_IMAGE not in reference.repository:
-        return False
-    release = _RELEASE.match(reference.tag or "")
-    new = release is not None and (
-        tuple(map(int, release.groups())) >= serving_memory.NEURON_PLUGIN_SINCE
-    )
+    release = neuron_release(job)
+    new = release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE
     told = serving_memory.NEURON_KV_VARIABLE in job.env or any(
         "headroom" in word for word in (*job.command, *job.args)
     )
