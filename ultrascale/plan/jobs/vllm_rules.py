@@ -72,7 +72,7 @@ def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -
     if missing:
         yield config.refuse(_place(job), wrong, f"add {' '.join(missing)}", got="")
     elif blocks != sequences:
-        yield config.refuse(_place(job), wrong, f"write {_BLOCKS}={sequences}", got=blocks)
+        yield config.refuse(_place(job), wrong, f"write {_BLOCKS}={sequences}", got=str(blocks))
 
 
 def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
