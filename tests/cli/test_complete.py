@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked_commands
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
 
@@ -27,19 +28,17 @@ _HEAVY = {"aws_cdk", "boto3", "cdk8s", "jsii", "kubernetes", "ultrascale.config"
 
 def completed(words: str, *, cwd: Path = ROOT) -> tuple[list[str], set[str]]:
     """Return what bash is offered after ``words``, and the modules that were loaded for it."""
-    answer = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
-        cwd=cwd,
-        env={
+    answer = forked_commands.run(
+        program=_PROGRAM,
+        folder=cwd,
+        environment={
             **os.environ,
             "_ULTRASCALE_COMPLETE": "complete_bash",
             "COMP_WORDS": words,
             "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
         },
-        capture_output=True,
-        text=True,
-        check=True,
     )
+    assert answer.returncode == 0, answer.stderr
     assert "Traceback" not in answer.stderr
     return answer.stdout.split(), set(answer.stderr.split())
 

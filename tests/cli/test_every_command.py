@@ -3,16 +3,16 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.support import forked_commands
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
-from tests.support.terminal import COLUMNS, in_terminal
+from tests.support.terminal import COLUMNS, command_in_terminal, in_terminal
 from tests.support.terminal import ultrascale as program
 from ultrascale import cli
 
@@ -119,7 +119,7 @@ def test_the_first_line_of_the_version_is_the_product(option: str, ultrascale: U
 
 @pytest.mark.parametrize("words", SHOWING, ids=" ".join)
 def test_a_terminal_of_80_columns_is_never_exceeded(words: tuple[str, ...]) -> None:
-    shown = in_terminal(*program(*words))
+    shown = command_in_terminal(*words)
 
     wide = [line for line in shown.lines if len(line) > COLUMNS]
     # An address or a path is one word, and is not cut.
@@ -158,9 +158,7 @@ def test_a_closed_pipe_is_silent_and_keeps_the_status(words: tuple[str, ...], st
     os.close(reading)
 
     with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = subprocess.run(
-            program(*words), cwd=ROOT, stdout=nobody, stderr=subprocess.PIPE, text=True, check=False
-        )
+        answer = forked_commands.run(*words, stdout=nobody.fileno())
 
     assert answer.returncode == status
     assert "Traceback" not in answer.stderr
@@ -173,9 +171,7 @@ def test_errors_that_nobody_reads_keep_the_status(words: tuple[str, ...], status
     os.close(reading)
 
     with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = subprocess.run(
-            program(*words), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=nobody, check=False
-        )
+        answer = forked_commands.run(*words, stderr=nobody.fileno())
 
     assert answer.returncode == status
 
@@ -190,9 +186,7 @@ def test_a_program_that_is_started_without_output_ends_as_ever() -> None:
 @pytest.mark.parametrize("words", [("types",), ("check", TRAINIUM)], ids=str)
 def test_a_full_disk_is_an_error_in_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        answer = subprocess.run(
-            program(*words), cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        answer = forked_commands.run(*words, stdout=full.fileno())
 
     assert answer.returncode == 1
     assert answer.stderr.splitlines()[-1] == (
@@ -204,7 +198,7 @@ def test_a_full_disk_is_an_error_in_one_line(words: tuple[str, ...]) -> None:
 def test_what_takes_long_is_named_on_a_terminal_and_gone_at_the_end() -> None:
     code = _SLOW.replace('"30"', '"1.5"')
 
-    shown = in_terminal(sys.executable, "-c", code)
+    shown = command_in_terminal(program=code)
 
     assert "working on it … 1 s" in shown.plain
     assert [line for line in shown.lines if line] == ["begun"]
@@ -214,15 +208,13 @@ def test_what_takes_long_is_named_on_a_terminal_and_gone_at_the_end() -> None:
 def test_a_pipe_gets_no_progress() -> None:
     code = _SLOW.replace('"30"', '"1.5"')
 
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    answer = forked_commands.run(program=code)
 
-    assert (answer.stdout, answer.stderr) == ("begun\n", "")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "begun\n", "")
 
 
 def test_ctrl_c_ends_a_command_and_its_children_and_says_what_is_left() -> None:
-    shown = in_terminal(sys.executable, "-c", _SLOW, stop_after="working on it")
+    shown = command_in_terminal(program=_SLOW, stop_after="working on it")
 
     assert shown.status == 130
     assert [line for line in shown.lines if line and line != "begun"] == [
@@ -243,6 +235,6 @@ def test_ctrl_c_while_the_command_is_loaded_has_no_traceback(tmp_path: Path) -> 
 
 
 def test_json_is_whole_on_a_terminal() -> None:
-    shown = in_terminal(*program("types", "p5", "--json"))
+    shown = command_in_terminal("types", "p5", "--json")
 
     assert json.loads(shown.plain)

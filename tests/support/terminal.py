@@ -12,8 +12,8 @@ import termios
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from tests.support import forked_commands
 from tests.support.folders import ROOT
 
 COLUMNS = 80
@@ -48,7 +48,6 @@ def in_terminal(
     *command: str,
     stop_after: str | None = None,
     environment: Mapping[str, str] | None = None,
-    folder: Path = ROOT,
 ) -> Shown:
     """Run a command in a terminal of 80 columns.
 
@@ -56,25 +55,62 @@ def in_terminal(
         command: The program and its arguments.
         stop_after: Text after which Ctrl-C is pressed; None for never.
         environment: Variables beside those of the tests.
-        folder: Folder to run it in.
     """
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
-    unset = ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
-    variables = {name: value for name, value in os.environ.items() if name not in unset}
-    variables |= {"TERM": "xterm-256color", **(environment or {})}
+    ours, theirs = _open()
     process = subprocess.Popen(
         command,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        cwd=folder,
-        env=variables,
+        cwd=ROOT,
+        env=_variables(environment),
         start_new_session=True,
         # Ctrl-C reaches the programs of the terminal that controls their session.
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(theirs)
+    return _shown(process, ours, stop_after)
+
+
+def command_in_terminal(
+    *arguments: str, program: str = forked_commands.MODULE, stop_after: str | None = None
+) -> Shown:
+    """Run `ultrascale` with arguments in a terminal of 80 columns, without its start.
+
+    Args:
+        arguments: Those behind `ultrascale`.
+        program: As of `forked_commands.start`.
+        stop_after: Text after which Ctrl-C is pressed; None for never.
+    """
+    ours, theirs = _open()
+    process = forked_commands.start(
+        *arguments,
+        program=program,
+        streams=(theirs, theirs, theirs),
+        environment=_variables(None),
+        terminal=True,
+    )
+    os.close(theirs)
+    return _shown(process, ours, stop_after)
+
+
+def _open() -> tuple[int, int]:
+    """Return the descriptors of a new terminal: ours, and that of its programs."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    return ours, theirs
+
+
+def _variables(more: Mapping[str, str] | None) -> Mapping[str, str]:
+    unset = ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
+    variables = {name: value for name, value in os.environ.items() if name not in unset}
+    return variables | {"TERM": "xterm-256color", **(more or {})}
+
+
+def _shown(
+    process: "subprocess.Popen[bytes] | forked_commands.Forked", ours: int, stop_after: str | None
+) -> Shown:
+    """Read what a program shows until it ends."""
     written = b""
     ends = time.monotonic() + 60
     while time.monotonic() < ends:
