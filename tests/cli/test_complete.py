@@ -37,6 +37,7 @@ def completed(words: str, *, cwd: Path = ROOT) -> tuple[list[str], set[str]]:
             "COMP_WORDS": words,
             "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
         },
+        imported=forked_commands.COMPLETION,
     )
     assert answer.returncode == 0, answer.stderr
     assert "Traceback" not in answer.stderr

@@ -2,8 +2,8 @@
 
 Its import takes most of the time of a command. A program finds its own arguments, environment,
 directory, streams and terminal, and ends as every Python does: its interpreter is finalized, and
-what it wrote is flushed then. What differs is that the imports of `PRELOADED` are done. Tests of
-the start itself, and of variables that Python reads at its start, use ``subprocess``.
+what it wrote is flushed then. What differs is that some imports are done. Tests of the start
+itself, and of variables that Python reads at its start, use ``subprocess``.
 """
 
 import atexit
@@ -21,16 +21,19 @@ from pathlib import Path
 
 from tests.support.folders import ROOT
 
-PRELOADED = "ultrascale.cli"
-"""Module that is imported already, with all that it imports."""
+COMPLETION = ("ultrascale.cli.complete", "typer._adapters", "yaml")
+"""Modules that complete a name which stands in a file, and no more."""
+PLAN = (*COMPLETION, "ultrascale.cli.needs_tables", "ultrascale.jobs.preparation", "rich.console")
+"""Modules that read a cluster file, plan it and show that."""
 MODULE = "import runpy; runpy.run_module('ultrascale', run_name='__main__', alter_sys=True)"
 """Program that ``python -m ultrascale`` runs."""
 
 # Its children leave the loop and go on as the program that is asked for, so that they end as the
 # program of an interpreter does.
-_SERVER = f"""
-import fcntl, gc, json, os, signal, socket, sys, termios
-import {PRELOADED}, runpy
+_SERVER = """
+import fcntl, gc, importlib, json, os, runpy, signal, socket, sys, termios
+for module in sys.argv[2:]:
+    importlib.import_module(module)
 gc.freeze()
 server = socket.socket(fileno=int(sys.argv[1]))
 while True:
@@ -63,7 +66,7 @@ sys.stderr = sys.__stderr__ = open(2, "w", 1, errors="backslashreplace", closefd
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["ultrascale", *asked["arguments"]]
 program = asked["program"]
-exec(compile(program, "<string>", "exec"), {{"__name__": "__main__"}})
+exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
 """
 
 
@@ -80,10 +83,10 @@ class Forked:
 
 
 @cache
-def _server() -> socket.socket:
+def _server(modules: tuple[str, ...]) -> socket.socket:
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
-        [sys.executable, "-c", _SERVER, str(theirs.fileno())],
+        [sys.executable, "-c", _SERVER, str(theirs.fileno()), *modules],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
@@ -107,6 +110,7 @@ def start(
     folder: Path = ROOT,
     environment: Mapping[str, str] | None = None,
     terminal: bool = False,
+    imported: tuple[str, ...] = PLAN,
 ) -> Forked:
     """Start a program.
 
@@ -117,8 +121,9 @@ def start(
         folder: Folder to run it in.
         environment: Its variables; None for those of the tests.
         terminal: Whether its input is a terminal that is to control its session.
+        imported: Modules whose imports are done.
     """
-    server = _server()
+    server = _server(imported)
     asked = {
         "arguments": arguments,
         "program": program,
@@ -139,6 +144,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     stdout: int | None = None,
     stderr: int | None = None,
+    imported: tuple[str, ...] = PLAN,
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end.
 
@@ -149,6 +155,7 @@ def run(
         environment: As of `start`.
         stdout: Descriptor of its output; None to return it.
         stderr: Descriptor of its error output; None to return it.
+        imported: As of `start`.
     """
     with (
         Path(os.devnull).open("rb") as nothing,
@@ -161,7 +168,12 @@ def run(
             err.fileno() if stderr is None else stderr,
         )
         status = start(
-            *arguments, program=program, folder=folder, environment=environment, streams=streams
+            *arguments,
+            program=program,
+            folder=folder,
+            environment=environment,
+            streams=streams,
+            imported=imported,
         ).wait()
         out.seek(0)
         err.seek(0)
