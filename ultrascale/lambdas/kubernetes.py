@@ -90,7 +90,10 @@ class KubernetesApi:
             OSError: It could not be reached, or its answer is too long or too slow.
         """
         whole = partial(_within, seconds=timeout)
-        answer = self._call("GET", path, accept="text/plain", timeout=timeout, whole=whole)
+        # A 401 may be the pod's own, which is the same at the next attempt.
+        answer = self._call(
+            "GET", path, accept="text/plain", timeout=timeout, whole=whole, attempts=1
+        )
         return answer.decode(errors="replace")
 
     def list(self, path: str, **query: str) -> "Iterator[Object]":
@@ -175,6 +178,7 @@ class KubernetesApi:
         accept: str = "application/json",
         timeout: float = _TIMEOUT_SECONDS,
         whole: Callable[[HTTPResponse], bytes] = HTTPResponse.read,
+        attempts: int = _ATTEMPTS,
     ) -> bytes:
         request = urllib.request.Request(
             self._endpoint + path,
@@ -186,7 +190,7 @@ class KubernetesApi:
                 "Content-Type": content_type,
             },
         )
-        for left in reversed(range(_ATTEMPTS)):
+        for left in reversed(range(attempts)):
             try:
                 with self._opener.open(request, timeout=timeout) as answer:
                     return whole(answer)
