@@ -9,7 +9,7 @@ from ultrascale.documents import Json
 from ultrascale.jobs.pod_template import (
     deadline,
     labels,
-    metadata,
+    meeting_service,
     mistake_codes,
     pod_template,
     workload_metadata,
@@ -20,17 +20,7 @@ from ultrascale.plan.model import JobPlan
 def indexed_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service that gives the pods of several nodes their names, and the Job."""
     if plan.service_port is not None:
-        yield {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": metadata(plan),
-            "spec": {
-                "clusterIP": "None",
-                "publishNotReadyAddresses": True,
-                "selector": labels(plan),
-                "ports": [{"name": "rendezvous", "port": plan.service_port}],
-            },
-        }
+        yield meeting_service(plan, plan.service_port, labels(plan))
     spec: dict[str, Json] = {"restartPolicy": "Never"}
     if plan.service_port is not None:
         spec["subdomain"] = plan.name

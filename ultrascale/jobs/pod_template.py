@@ -309,3 +309,24 @@ def _names(pod: PodPlan) -> Mapping[str, str]:
     """Return the volume of each claim. A claim's name may be no valid name of a volume."""
     claims = dict.fromkeys(mount.claim for mount in pod.mounts)
     return {claim: f"claim-{number}" for number, claim in enumerate(claims)}
+
+
+def meeting_service(plan: JobPlan, port: int, selector: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the Service by which the pods of a job find the one of index 0 before it is ready.
+
+    Args:
+        plan: The job, whose name the Service gets.
+        port: TCP port at which the pods meet.
+        selector: Labels of the pods that get a name, or of the first one alone.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(plan),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": dict(selector),
+            "ports": [{"name": "rendezvous", "port": port}],
+        },
+    }

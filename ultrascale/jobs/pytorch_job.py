@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import kubeflow
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import deadline, metadata, pod_template, workload_metadata
+from ultrascale.jobs.pod_template import deadline, meeting_service, pod_template, workload_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import JobPlan
 
@@ -24,7 +24,9 @@ def pytorch_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     own, whose image it pulls from Docker Hub, and call the job done when that one pod is.
     """
     if plan.service_port is not None:
-        yield _service(plan, plan.service_port)
+        # The operator's own Services know no pod before it is ready.
+        first = {names.JOB_LABEL: plan.name, kubeflow.REPLICA_INDEX: "0"}
+        yield meeting_service(plan, plan.service_port, first)
     yield {
         "apiVersion": "kubeflow.org/v1",
         "kind": "PyTorchJob",
@@ -55,18 +57,3 @@ def _annotations(plan: JobPlan) -> dict[str, Json]:
         return {}
     resume = {kubeflow.AUTO_RESUME: "true", kubeflow.MOST_RESUMES: str(plan.restarts)}
     return {"annotations": resume}
-
-
-def _service(plan: JobPlan, port: int) -> dict[str, Json]:
-    """Return the Service of the first pod: the operator's own knows no pod before it is ready."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(plan),
-        "spec": {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": {names.JOB_LABEL: plan.name, kubeflow.REPLICA_INDEX: "0"},
-            "ports": [{"name": "rendezvous", "port": port}],
-        },
-    }

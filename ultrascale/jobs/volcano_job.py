@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ultrascale.catalog import volcano
 from ultrascale.documents import Json
-from ultrascale.jobs.pod_template import metadata, pod_template
+from ultrascale.jobs.pod_template import meeting_service, metadata, pod_template
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import DEADLINE_EXIT_CODE, FIRST_INDEX
 from ultrascale.plan.model import JobPlan, PartPlan, RolePlan, TaskPlan
@@ -18,7 +18,8 @@ API_VERSION = "batch.volcano.sh/v1alpha1"
 def volcano_objects(plan: JobPlan) -> Iterator[dict[str, Json]]:
     """Yield the Service at which the pods of a large job meet, and its Volcano Jobs."""
     if plan.service_port is not None:
-        yield _service(plan, plan.service_port)
+        first = {names.JOB_LABEL: plan.name, names.RANK_ZERO_LABEL: "true"}
+        yield meeting_service(plan, plan.service_port, first)
     for part in plan.parts:
         yield {
             "apiVersion": API_VERSION,
@@ -120,18 +121,3 @@ def _one_partition(task: TaskPlan) -> dict[str, Json]:
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/docs/user-guide/how_to_use_network_topology_aware_scheduling.md
     """
     return {"totalPartitions": 1, "partitionSize": task.pods, "minPartitions": 1}
-
-
-def _service(plan: JobPlan, port: int) -> dict[str, Json]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(plan),
-        "spec": {
-            "clusterIP": "None",
-            # Pods look for the first one before it is ready.
-            "publishNotReadyAddresses": True,
-            "selector": {names.JOB_LABEL: plan.name, names.RANK_ZERO_LABEL: "true"},
-            "ports": [{"name": "rendezvous", "port": port}],
-        },
-    }
