@@ -7,7 +7,7 @@ https://github.com/awslabs/s3-connector-for-pytorch
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -48,7 +48,7 @@ class Objects(Protocol):
         """Return the names of the folders directly in this place."""
         ...
 
-    def open(self, name: str) -> Any:  # noqa: ANN401 - a context manager of a binary stream
+    def open(self, name: str) -> AbstractContextManager[IO[bytes]]:
         """Return a context manager of a stream that reads a file.
 
         Raises:

@@ -8,9 +8,12 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ultrascale_training.objects import Objects
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 _log = logging.getLogger("ultrascale_training")
 # For the last copy, at the end of a run.
@@ -55,12 +58,14 @@ class Progress:
         )
         self._of_before = self._path.stat().st_size if self._path and self._path.exists() else 0
         self._copying: Thread | None = None
-        self._scalars: Any = None
+        self._scalars: SummaryWriter | None = None
         if directory is not None:
             # Its import takes a second, and only one worker reports.
-            from torch.utils.tensorboard import SummaryWriter
+            from torch.utils import tensorboard
 
-            self._scalars = SummaryWriter(str(directory / _SCALARS), purge_step=step + 1)
+            self._scalars = tensorboard.SummaryWriter(
+                str(directory / _SCALARS), purge_step=step + 1
+            )
         self._steps = steps
         self._common = dict(common or {})
         self._share = None

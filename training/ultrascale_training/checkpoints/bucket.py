@@ -64,7 +64,7 @@ class BucketStore(NotedStore):
     def check_room(self, size: int) -> None:
         """Do nothing: a bucket has no end."""
 
-    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of one checkpoint."""
         from s3torchconnector.dcp import S3StorageWriter
 

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from torch.distributed.checkpoint import (
     FileSystemReader,
@@ -104,7 +103,7 @@ class DirectoryStore(Store):
                 f"--keep (now {self.keep}: as many checkpoints stay beside the one being written)"
             )
 
-    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of one checkpoint."""
         partial = self.partial(step, attempt=attempt)
         return CheckpointWriter(

@@ -81,7 +81,7 @@ class MemoryStore(NotedStore):
     def check_room(self, size: int) -> None:
         """Do nothing: the service drops the oldest steps by itself."""
 
-    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of one checkpoint."""
         name = _name(step, attempt)
         files = _Parts(attempt, step=step, keep=self.keep)

@@ -100,7 +100,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of one checkpoint, for `torch.distributed.checkpoint.async_save`.
 
         Args:
@@ -110,7 +110,7 @@ class Store(ABC):
         """
 
     def passing_writer(
-        self, step: int, *, attempt: str, about: Mapping[str, Any]
+        self, step: int, *, attempt: str, about: Mapping[str, object]
     ) -> StorageWriter | None:
         """Return the writer of a checkpoint that need not outlive the nodes.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any
+from typing import IO
 
 from torch.distributed.checkpoint import StorageReader, StorageWriter
 
@@ -43,11 +43,13 @@ class TieredStore(Store):
         """Check the durable place."""
         self._durable.check_room(size)
 
-    def writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of a durable checkpoint."""
         return self._durable.writer(step, attempt=attempt, about=about)
 
-    def passing_writer(self, step: int, *, attempt: str, about: Mapping[str, Any]) -> StorageWriter:
+    def passing_writer(
+        self, step: int, *, attempt: str, about: Mapping[str, object]
+    ) -> StorageWriter:
         """Return the writer of a checkpoint in memory."""
         return self._memory.writer(step, attempt=attempt, about=about)
 

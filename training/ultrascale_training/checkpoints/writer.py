@@ -67,7 +67,7 @@ class CheckpointWriter(StorageWriter):
         folder: str,
         destination: Destination,
         step: int,
-        about: Mapping[str, Any],
+        about: Mapping[str, object],
     ) -> None:
         super().__init__()
         self._files = HashingFiles(cast(FileSystemBase, inner.fs), folder)
