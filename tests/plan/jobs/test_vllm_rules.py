@@ -1,11 +1,13 @@
 """Options of vLLM that contradict their service are refused before a pod starts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.jobs import SERVICE, job_cluster, pod_spec, prepared, refusals
-from tests.support.pools import pool_document
+from tests.support.pools import as_text, pool_document
+from ultrascale.jobs.preparation import check_file
 
 # Four GPUs, two Inferentia2 devices of two NeuronCores each, and eight GPUs.
 GPUS = pool_document(name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter")
@@ -233,6 +235,50 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
 )
 def test_a_cache_that_is_stated_or_not_asked_for_is_right(job: dict[str, Any]) -> None:
     assert not refusals(CLUSTER, {"image": NXD} | job | {"pool": "neuron"})
+
+
+def told_of_options(*args: str, **keys: Any) -> list[str]:
+    notes = prepared(CLUSTER, service("-tp=4", *args, **keys)).notes
+    return [note for note in notes if "not an option" in note]
+
+
+def test_a_misspelt_option_is_told_before_its_nodes_are_paid_for() -> None:
+    """The pods would end at once, and be started anew for ever."""
+    assert told_of_options("--max-modl-len=4096", "--zzz") == [
+        "--max-modl-len is not an option of vLLM 0.32.0, which would not start; did you mean "
+        "--max-model-len? `vllm serve --help=all` in the image says what another release has.",
+        "--zzz is not an option of vLLM 0.32.0, which would not start; `vllm serve --help=all` in "
+        "the image says what another release has.",
+    ]
+    (short,) = told_of_options("--max-num=4")
+    assert short.startswith("--max-num is not an option")
+
+
+@pytest.mark.parametrize(
+    ("args", "keys"),
+    [
+        (("--max_num_seqs=4", "--gpu-memory-util", "0.8", "--no-enable-prefix-caching"), {}),
+        (("--compilation-config.mode=3", "--hf-overrides", '{"--x": 1}', "-O3"), {}),
+        (("--theirs",), {"command": ["serve.sh"]}),
+        (("--theirs",), {"server": "other"}),
+    ],
+)
+def test_options_that_vllm_or_another_program_takes_are_not_told(
+    args: tuple[str, ...], keys: dict[str, Any]
+) -> None:
+    assert told_of_options(*args, **keys) == []
+
+
+def test_check_names_the_word_that_vllm_does_not_know(tmp_path: Path) -> None:
+    command = ["vllm", "serve", "m", "-tp=4", "--max-num-seq=4"]
+    template = {key: value for key, value in service(command=command).items() if key != "name"}
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_text(CLUSTER | {"jobs": {"chat": template | {"args": ["--sed=1"]}}}))
+
+    told = [(each.key, each.value) for each in check_file(file).warnings]
+
+    assert ("jobs.chat.args[0]", "--sed") in told
+    assert ("jobs.chat.command[4]", "--max-num-seq") not in told
 
 
 def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_only() -> None:

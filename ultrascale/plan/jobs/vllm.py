@@ -197,6 +197,23 @@ def read_options(words: Sequence[str]) -> VllmOptions:
     )
 
 
+def unknown_options(job: config.ServiceJob) -> Iterator[tuple[int, str]]:
+    """Yield index in command and arguments, and name, of options that vLLM does not know.
+
+    Arguments of another program than vLLM are not read.
+    """
+    words = (*job.command, *job.args)
+    if job.command and not starts_vllm(job.command):
+        return
+    for place in range(_start(words), len(words)):
+        # Behind a dot follows a key of the option's value.
+        name = words[place].partition("=")[0].partition(".")[0]
+        if name == "--":
+            return
+        if name.startswith("--") and _whole_name(name) is None:
+            yield place, name
+
+
 def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
     """Return the command that serves the model of ``job``, as its own process.
 
@@ -295,14 +312,17 @@ def _values(words: Sequence[str]) -> Iterator[str]:
 
 def _name(option: str) -> str | None:
     """Return the attribute of ``option``, which may be shortened and have underscores."""
-    if not option.startswith("--"):
-        return _EXACT.get(option)
-    spelt = option.replace("_", "-")
-    if spelt in _EXACT:
-        return _EXACT[spelt]
-    found = {name for known, name in _EXACT.items() if known.startswith(spelt)}
-    # argparse takes a beginning that only one option has.
-    return found.pop() if len(found) == 1 else None
+    name = _whole_name(option) if option.startswith("--") else option
+    return None if name is None else _EXACT.get(name)
+
+
+def _whole_name(option: str) -> str | None:
+    """Return the name of a long option; None where vLLM has none, or several, that begin so."""
+    spelt, known = option.replace("_", "-"), vllm.long_options()
+    if spelt in known:
+        return spelt
+    found = [name for name in known if name.startswith(spelt)]
+    return found[0] if len(found) == 1 else None
 
 
 _EXACT = {

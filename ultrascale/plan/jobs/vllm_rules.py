@@ -75,6 +75,19 @@ def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -
         yield config.refuse(_place(job), wrong, f"write {_BLOCKS}={sequences}", got=str(blocks))
 
 
+def warnings_of(job: config.ServiceJob) -> Mistakes:
+    """Yield options that vLLM does not know; another release may, so they are not refused."""
+    if config.server_of(job) != "vllm":
+        return
+    for place, option in vllm.unknown_options(job):
+        in_args = place - len(job.command)
+        at = ("command", place) if in_args < 0 else ("args", in_args)
+        wrong = f"not an option of vLLM {facts.VERSION}, which would not start"
+        elsewhere = "`vllm serve --help=all` in the image says what another release has"
+        todo = f"{facts.nearest_option(option)} {elsewhere}".strip()
+        yield config.Mistake(at, wrong, todo, got=option)
+
+
 def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
     """Yield parallel sizes that do not divide the devices of a replica.
 
@@ -93,6 +106,8 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
         yield from _compiles(job)
     yield from _reads_s3(job)
+    for each in warnings_of(job):
+        yield f"{each.got} is {each.wrong}; {each.todo}."
     if (options := _sized(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
