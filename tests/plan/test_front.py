@@ -76,6 +76,11 @@ def test_a_service_has_no_route_where_there_is_no_front() -> None:
             "--api-key; leave it out, or keep the service from the front: model_names: []",
         ),
         (
+            {"chat": chat(secrets={"VLLM_API_KEY": "own"})},
+            "jobs.chat.secrets: keys of its own, and the front takes those of clients off, got "
+            "VLLM_API_KEY; leave it out, or keep the service from the front: model_names: []",
+        ),
+        (
             {"chat": chat(args=["--model=m", "--served-model-name=My chat"])},
             "jobs.chat.args: a name of a model that the front does not read, got My chat; use "
             "letters, digits and . _ / : @ + - in --served-model-name, or keep the service from "

@@ -121,6 +121,9 @@ MODEL_LABEL = "model_name"
 ENGINE_LABEL = "engine"
 """Label of each metric: the number of the engine, one for each data-parallel rank."""
 
+KEY_VARIABLE = "VLLM_API_KEY"
+"""Variable in place of `--api-key`."""
+
 LONGER_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 """Variable that allows sequences longer than the model's own maximum."""
 

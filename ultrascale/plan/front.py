@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import application_load_balancer as alb
-from ultrascale.catalog import envoy_gateway, gateway_api
+from ultrascale.catalog import envoy_gateway, gateway_api, vllm
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
@@ -217,14 +217,15 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
     if job.team is not None:
         wrong = "a team of task governance, whose namespace the front does not serve"
         yield config.refuse("team", wrong, way_out)
-    if options.api_keys and (front.api_keys is not None or front.jwt is not None):
+    if front.api_keys is not None or front.jwt is not None:
         wrong = "keys of its own, and "
         wrong += (
             "the front takes those of clients off"
             if front.jwt is None
             else "clients of the front send tokens in their place"
         )
-        yield config.refuse("args", wrong, way_out, got="--api-key")
+        for at, key in _own_keys(job, options):
+            yield config.refuse(at, wrong, way_out, got=key)
     most, count = gateway_api.MATCHES_OF_A_ROUTE, len(models_of(job))
     if count > most:
         wrong = f"more names of models than the {most} that a route of the front holds"
@@ -236,6 +237,16 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
             todo = "use letters, digits and . _ / : @ + - in --served-model-name, or keep the "
             todo += "service from the front: model_names: []"
             yield config.refuse("args", wrong, todo, got=name)
+
+
+def _own_keys(job: config.ServiceJob, options: VllmOptions) -> Iterator[tuple[str, str]]:
+    """Yield where a service tells vLLM the key that clients are to send."""
+    if options.api_keys:
+        yield "args", "--api-key"
+    if config.server_of(job) == "vllm":
+        for at, variables in (("env", job.env), ("secrets", job.secrets)):
+            if vllm.KEY_VARIABLE in variables:
+                yield at, vllm.KEY_VARIABLE
 
 
 def other_services_with(
