@@ -1,5 +1,7 @@
 """A service runs on its kind of capacity, and its updates wait for no node that never comes."""
 
+from typing import Any
+
 import pytest
 
 from tests.support.job_placement import nodes, plan_of
@@ -67,6 +69,32 @@ def test_a_service_takes_the_capacity_of_the_pool_that_it_names() -> None:
         "job: capacity: capacity of no pool that it may run on, got 'spot'; known: reserved"
     ]
     assert not refusals(SERVING, job | {"pool": "burst", "capacity": "on-demand"})
+
+
+TUNE = {"script": "tune.py", "durable": False}
+
+
+@pytest.mark.parametrize(
+    ("tune", "pool", "refused"),
+    [
+        (TUNE | {"pool": "kept"}, "kept", True),
+        (TUNE | {"node_selector": {"ultrascale.dev/role": "reserved"}}, "kept", True),
+        (TUNE | {"pool": "plain"}, "kept", False),
+        (TUNE | {"pool": "plain"}, "plain", False),
+        ({"kind": "batch", "command": ["sweep"], "pool": "kept"}, "kept", False),
+    ],
+)
+def test_a_service_takes_no_reserved_nodes_from_training_without_a_quota(
+    tune: dict[str, Any], pool: str, *, refused: bool
+) -> None:
+    """It holds them for good, and training would wait for nodes that are paid for."""
+    cluster = SERVING | {"jobs": {"tune": tune}}
+    line = (
+        "job: pool: a service on reserved nodes of pool kept, where tune trains, and no quota "
+        "divides them; give services a pool of their own, or set scheduling.queueing: kueue and "
+        "name a queue"
+    )
+    assert refusals(cluster, SERVICE | {"pool": pool}) == ([line] if refused else [])
 
 
 @pytest.mark.parametrize(

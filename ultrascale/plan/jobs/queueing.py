@@ -21,7 +21,7 @@ from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity, namespaces
 from ultrascale.plan.jobs import governance, tiers
-from ultrascale.plan.jobs.nodes import node_share, requests_of
+from ultrascale.plan.jobs.nodes import NodeShare, node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import (
     ClusterQueuePlan,
@@ -128,6 +128,34 @@ def _beside_queues(
         todo = "name one of these queues, whose quota it then holds, or give services a pool that "
         todo += "no queue prefers"
         yield config.refuse("pool", wrong, todo, got="")
+
+
+def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
+    """Yield a service on reserved nodes of training, which nothing but Kueue's quotas divides."""
+    # Task governance divides the nodes of its teams.
+    if request.engine == "kueue" or request.teams or not share.accelerators:
+        return
+    reserved = {pool.pool for pool in request.nodes if pool.role == "reserved"}
+    for name in sorted(reserved):
+        training = [
+            each
+            for each, template in request.cluster.jobs.items()
+            if isinstance(template, config.TrainingJob)
+            and any(pool.pool == name for pool in _nodes_of(request, each, template))
+        ]
+        if training:
+            wrong = (
+                f"a service on reserved nodes of pool {name}, where {' and '.join(training)} "
+                f"{'train' if training[1:] else 'trains'}, and no quota divides them"
+            )
+            todo = "give services a pool of their own, or set scheduling.queueing: kueue and name "
+            todo += "a queue"
+            yield config.refuse("pool", wrong, todo, got="")
+
+
+def _nodes_of(request: JobRequest, name: str, template: config.TrainingJob) -> tuple[PoolPlan, ...]:
+    """Return the pools that another template of the file may run on."""
+    return replace(request, name=name, job=template, template=None, tier=None).nodes
 
 
 def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]) -> Mistakes:

@@ -34,6 +34,7 @@ def mistakes_on(
     """Yield what is wrong with a service on the nodes that it is to run on."""
     yield from replicas.mistakes_on(request, job, share)
     yield from vllm_rules.mistakes_on(job, share)
+    yield from queueing.takes_nothing_reserved(request, share)
     model = served.plan_served_model(request, job, share, request.nodes)
     yield from queueing.starts_in_time(request, served.startup_seconds(job, share, model))
 
