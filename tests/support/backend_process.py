@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -15,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support import forked
 from tests.support.backend_files import CLUSTER, write_files
 from tests.support.callers import ReviewingServer
 from tests.support.etcd_server import free_ports
@@ -65,13 +64,13 @@ class BackendProcess:
         self.token = token
         self.other = ""
         self.log = folder / f"log-{self.port}"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "ultrascale_backend", *options],
-                stdout=log,
-                stderr=log,
-                env={**environment, "PORT": str(self.port)},
-            )
+        self.process = forked.start(
+            "ultrascale_backend.__main__",
+            options,
+            environment={**environment, "PORT": str(self.port)},
+            output=self.log,
+            imports="tests.support.backend_imports",
+        )
 
     def ready(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()

@@ -1,4 +1,4 @@
-"""Programs in processes that are forked from one that has imported torch: its import takes seconds.
+"""Programs in processes that are forked from one that has done their slow imports.
 
 A program finds its own arguments, environment, directory, output and signals, as ``python -m``
 would start it, and its module is run anew; what differs is only that its imports are done. Tests
@@ -16,14 +16,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 SERVER = multiprocessing.get_context("forkserver")
-# One server has what all need: the list is read once, when the first process is asked for.
-SERVER.set_forkserver_preload(["tests.support.forked_imports"])
+_TORCH = "tests.support.forked_imports"
+SERVER.set_forkserver_preload([_TORCH])
 _POLL_SECONDS = 0.02
 _TORCHRUN = "torch.distributed.run"
 
@@ -75,11 +76,22 @@ def start(
     environment: Mapping[str, str],
     output: Path,
     folder: Path | None = None,
+    imports: str = _TORCH,
 ) -> Program:
     """Start ``python -m module``, which writes to the end of ``output``.
 
     Workers of torchrun are forked from its agent, whose children they have to be.
+
+    Args:
+        module: The program.
+        arguments: Its arguments.
+        environment: All of its environment.
+        output: File of what it says.
+        folder: Its working directory; that of the caller if None.
+        imports: Module with its slow imports. One server has those of the first program alone;
+            others do theirs themselves.
     """
+    SERVER.set_forkserver_preload([imports])
     target = _torchrun if module == _TORCHRUN else _become
     given = (module, list(arguments), dict(environment), str(output), str(folder or Path.cwd()))
     return Program(SERVER.Process(target=target, args=given, name=module))
@@ -101,6 +113,8 @@ def _run(module: str, arguments: Sequence[str], environment: Mapping[str, str]) 
     os.environ.update(environment)
     sys.path[:0] = [folder for folder in environment.get("PYTHONPATH", "").split(":") if folder]
     sys.argv = [module, *arguments]
+    if environment.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit:
