@@ -15,6 +15,7 @@ from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError, printable
 from ultrascale.jobs.arrays import ArrayState
+from ultrascale.jobs.front_report import FrontReport
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queue_state import Queues
 from ultrascale.jobs.serving_report import ServingReport
@@ -130,6 +131,13 @@ def print_serving(report: ServingReport) -> None:
         say(f"  metrics that are missing: {printable(reason)}")
 
 
+def print_front(report: FrontReport) -> None:
+    """Print the models of a service behind the front, and what keeps requests from it."""
+    say(f"  front: models {', '.join(printable(model) for model in report.models)}")
+    for problem in report.problems:
+        say(f"    {printable(problem)}")
+
+
 def _words(fields: Mapping[str, str]) -> str:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
 
@@ -168,7 +176,10 @@ def as_json(value: object) -> str:
 
 
 def job_document(
-    job: JobStatus, report: TrainingReport | None = None, serving: ServingReport | None = None
+    job: JobStatus,
+    report: TrainingReport | None = None,
+    serving: ServingReport | None = None,
+    front: FrontReport | None = None,
 ) -> Mapping[str, object]:
     """Return a job as `status --json` prints it, with its reports where one job is asked for."""
     return {
@@ -184,6 +195,7 @@ def job_document(
         "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
         **({} if report is None else asdict(report)),
         **({} if serving is None else {"serving": asdict(serving)}),
+        **({} if front is None else {"front": asdict(front)}),
     }
 
 

@@ -197,6 +197,7 @@ def status(
     """Show the state of the jobs, or of one job and each of its pods."""
     from ultrascale import config
     from ultrascale.cli import job_views
+    from ultrascale.jobs.front_report import front_report_of
     from ultrascale.jobs.serving_report import serving_report_of
     from ultrascale.jobs.status import find_job, job_status, jobs_in
     from ultrascale.jobs.training_report import report_of
@@ -216,13 +217,17 @@ def status(
         report = report_of(cluster, state, None if file is None else config.load(file))
         with progress("reading the metrics of its pods"):
             serving = serving_report_of(cluster, state, _service_needs(file, job))
+        front = front_report_of(cluster, state)
         if as_json:
-            typer.echo(job_views.as_json(job_views.job_document(state, report, serving)))
+            document = job_views.job_document(state, report, serving, front)
+            typer.echo(job_views.as_json(document))
         else:
             job_views.print_job(state)
             job_views.print_report(report)
             if serving is not None:
                 job_views.print_serving(serving)
+            if front is not None:
+                job_views.print_front(front)
         return
     with progress("reading the jobs"):
         jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
