@@ -78,6 +78,7 @@ def test_a_service_behind_the_front_says_by_which_models(
 ) -> None:
     stub.put(f"{POLICIES}/front", policy())
     found = report(cluster)
+    assert found is not None
     assert found == FrontReport(models=("chat", "chat-latest"), problems=())
     job_views.print_front(found)
     assert capsys.readouterr().out.split() == ["front:", "models", "chat,", "chat-latest"]
