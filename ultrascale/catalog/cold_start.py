@@ -23,12 +23,17 @@ Sources:
 ENGINE_SOURCE = "https://github.com/vllm-project/vllm/pull/11005"
 
 NEURON_COMPILE_SECONDS_PER_GB = 60
-"""Seconds in which vLLM on Neuron compiles its graphs, for a GB of weights: 15 min for 15 GB."""
+"""Seconds in which NxD Inference compiles its graphs, for a GB of weights: 15 min for 15 GB."""
+
+NEURON_PLUGIN_COMPILE_SECONDS = 1200
+"""Seconds in which vLLM Neuron compiles its graphs: the upper end of AWS's figure for 70B."""
 
 NEURON_MODEL_GB = 15
 """Weights of a model of no stated size, as those of AWS's figure."""
 
-NEURON_COMPILE_SOURCE = (
+NEURON_COMPILE_SOURCES = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"
-    "developer_guides/vllm-user-guide-v1.html"
+    "developer_guides/vllm-user-guide-v1.html",
+    "https://github.com/aws-neuron/aws-neuron-sdk/blob/81ce03ae/vllm-neuron/docs/tutorials/"
+    "tutorial-llama3-70b.md",
 )

@@ -54,6 +54,10 @@ _NEURON_VLLM = (
     "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/"
     "developer_guides/vllm-user-guide-v1.html"
 )
+_VLLM_NEURON = (
+    "https://github.com/aws-neuron/aws-neuron-sdk/blob/81ce03ae/vllm-neuron/docs/tutorials/"
+    "tutorial-llama3-70b.md"
+)
 _NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 # TorchTitan's own figure: `Comm.trace_buf_size`.
 _TORCHTITAN = "https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/configs.py"
@@ -109,6 +113,18 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
                 value="/tmp/neuron-compiled-artifacts",
                 why="graphs would be compiled into the folder of the model, which is read-only",
                 source=_NEURON_VLLM,
+            ),
+            # AWS's pages name the same time by two variables.
+            **dict.fromkeys(
+                ("VLLM_NEURON_COMPILATION_TIMEOUT", "NEURON_LIBTORCH_COMPILATION_TIMEOUT"),
+                Variable(
+                    value="3600",
+                    why="graphs of large models take longer than its 600 s",
+                    source=_VLLM_NEURON,
+                ),
+            ),
+            "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": Variable(
+                value="1200", why="first steps wait for their graphs", source=_VLLM_NEURON
             ),
         },
         "nvidia": {

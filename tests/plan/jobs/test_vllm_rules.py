@@ -294,6 +294,20 @@ def test_graphs_for_neuron_are_compiled_beside_the_model_whose_folder_is_read_on
     assert stated(args=["m", "-tp=12"], pool="neuron", env=own) == "/models/m/compiled"
     assert stated(args=["m", "-tp=4"]) is None
 
+
+def test_graphs_of_large_models_have_time_to_compile() -> None:
+    """AWS: they can exceed vLLM Neuron's default of 600 seconds."""
+    (container,) = pod_spec(prepared(CLUSTER, service("-tp=12", pool="neuron")))["containers"]
+    env = {each["name"]: each.get("value") for each in container["env"]}
+
+    assert env["VLLM_NEURON_COMPILATION_TIMEOUT"] == "3600"
+    assert env["NEURON_LIBTORCH_COMPILATION_TIMEOUT"] == "3600"
+    assert env["VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"] == "1200"
+
+
+def test_each_start_without_compiled_graphs_is_told() -> None:
+    own = {"NEURON_COMPILED_ARTIFACTS": "/models/m/compiled"}
+
     def told(**keys: Any) -> bool:
         notes = prepared(CLUSTER, service("-tp=12", pool="neuron", **keys)).notes
         return any("Each start compiles graphs for Neuron" in note for note in notes)

@@ -125,7 +125,7 @@ def _compiles(job: config.ServiceJob) -> Iterator[str]:
     """
     if runtime_environment.COMPILED_GRAPHS not in job.env:
         yield (
-            "Each start compiles graphs for Neuron, about a minute for each GB of weights: env "
+            "Each start compiles graphs for Neuron, for a quarter of an hour and more: env "
             f"{runtime_environment.COMPILED_GRAPHS} names a folder that holds compiled ones."
         )
 

@@ -10,10 +10,11 @@ from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth as rates
-from ultrascale.catalog import cold_start, mountpoint, runtime_environment
+from ultrascale.catalog import cold_start, mountpoint, runtime_environment, serving_memory
 from ultrascale.plan import names
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.vllm import neuron_release
 from ultrascale.plan.model import ClaimPlan, PoolPlan
 from ultrascale.plan.model.models import ModelLoadPlan
 from ultrascale.plan.volumes import bucket_gbps, plan_volumes
@@ -84,6 +85,9 @@ def compile_seconds(
         return 0
     if runtime_environment.COMPILED_GRAPHS in job.env:
         return 0
+    release = neuron_release(job)
+    if release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE:
+        return cold_start.NEURON_PLUGIN_COMPILE_SECONDS
     gigabytes = cold_start.NEURON_MODEL_GB if weights_bytes is None else weights_bytes / 1e9
     return gigabytes * cold_start.NEURON_COMPILE_SECONDS_PER_GB
 
@@ -113,7 +117,7 @@ def plan_cold_start(model: config.ServedModel, *, compiles: float) -> ColdStart:
     sources = (cold_start.IMAGE_SOURCE, cold_start.ENGINE_SOURCE)
     if compiles:
         formula += f" + {compiles:,.0f} s to compile graphs for Neuron"
-        sources += (cold_start.NEURON_COMPILE_SOURCE,)
+        sources += cold_start.NEURON_COMPILE_SOURCES
     return ColdStart(seconds=node + image + engine + compiles, formula=formula, sources=sources)
 
 
