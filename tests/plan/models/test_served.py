@@ -270,15 +270,18 @@ class TestGraphsForNeuron:
 
     @staticmethod
     def job(**keys: Any) -> dict[str, Any]:
-        return service(
-            *("--tensor-parallel-size=4", "--max-model-len=8k", "--max-num-seqs=4"),
-            *("--no-enable-prefix-caching", "--num-gpu-blocks-override=4"),
-            **{
-                "pool": "trn2",
-                "image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04",
-                "resources": {"neuron": 1},
-                **keys,
-            },
+        stated = {
+            "pool": "trn2",
+            "image": f"{NEURON}:0.16.0-neuronx-py312-sdk2.31.1-ubuntu24.04",
+            "resources": {"neuron": 1},
+        }
+        return (
+            service(
+                *("--tensor-parallel-size=4", "--max-model-len=8k", "--max-num-seqs=4"),
+                *("--no-enable-prefix-caching", "--num-gpu-blocks-override=4"),
+            )
+            | stated
+            | keys
         )
 
     @staticmethod
