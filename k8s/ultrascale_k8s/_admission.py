@@ -6,12 +6,104 @@ Sources:
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ultrascale.documents import Json, JsonObject
+from ultrascale_k8s._pods import labels
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 # Kubernetes sets it on every namespace.
 # Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#kubernetes-io-metadata-name
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """Kinds of objects that one policy judges.
+
+    Attributes:
+        group: API group of the kinds; empty for Kubernetes' core.
+        version: Its version.
+        resources: Plurals of the kinds.
+    """
+
+    group: str
+    version: str
+    resources: tuple[str, ...]
+
+
+PODS = Kinds(group="", version="v1", resources=("pods",))
+JOBS = Kinds(group="batch", version="v1", resources=("jobs",))
+JOBSETS = Kinds(group="jobset.x-k8s.io", version="v1alpha2", resources=("jobsets",))
+LEADER_WORKER_SETS = Kinds(
+    group="leaderworkerset.x-k8s.io", version="v1", resources=("leaderworkersets",)
+)
+
+
+def policy(
+    name: str,
+    *,
+    component: str,
+    kinds: Kinds,
+    operations: Sequence[str],
+    conditions: Mapping[str, str],
+    validations: Iterable[tuple[str, str]],
+    reason: str,
+) -> JsonObject:
+    """Return a ValidatingAdmissionPolicy, without which no request of its kinds passes.
+
+    Args:
+        name: Its name.
+        component: Component that it is labelled as a part of.
+        kinds: Kinds that it judges.
+        operations: Requests that it judges.
+        conditions: Conditions by name; an object that breaks one passes unjudged.
+        validations: Conditions that a judged object must keep, each with the answer to whoever
+            breaks it.
+        reason: Reason of a refusal, in Kubernetes' words.
+    """
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name, "labels": labels(component)},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [kinds.group],
+                        "apiVersions": [kinds.version],
+                        "operations": list(operations),
+                        "resources": list(kinds.resources),
+                    }
+                ]
+            },
+            "matchConditions": [
+                {"name": condition, "expression": expression}
+                for condition, expression in conditions.items()
+            ],
+            "validations": [
+                {"expression": expression, "message": message, "reason": reason}
+                for expression, message in validations
+            ],
+        },
+    }
+
+
+def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObject:
+    """Return the binding by which a policy of that name holds in some namespaces."""
+    here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name, "labels": labels(component)},
+        "spec": {
+            "policyName": name,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
+        },
+    }
 
 
 def asks_for(pod: str, wanted: str) -> str:

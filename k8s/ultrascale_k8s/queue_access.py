@@ -4,13 +4,13 @@ RBAC knows no queues. The groups of such a role name its queues, and the API ser
 policy with each request.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import cdk8s
 from constructs import Construct
 
-from ultrascale.documents import Json, JsonObject
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import QueueAccessPlan
 from ultrascale.plan.names import (
     EDIT_ROLE,
@@ -22,14 +22,18 @@ from ultrascale.plan.names import (
     access_group,
 )
 from ultrascale_k8s._admission import (
-    API_VERSION,
-    NAMESPACE_LABEL,
+    JOBS,
+    JOBSETS,
+    LEADER_WORKER_SETS,
+    PODS,
+    Kinds,
     asks_for,
     asks_for_one_of,
+    binding,
     jobset_asks_for,
     leader_worker_set_asks_for,
+    policy,
 )
-from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
 
 _COMPONENT = "access"
@@ -65,9 +69,7 @@ class _Judged:
 
     Attributes:
         name: End of the name of the policy.
-        group: API group of the kinds; empty for Kubernetes' core.
-        version: Its version.
-        resources: Plurals of the kinds.
+        kinds: The kinds.
         asks: True where it asks for an accelerator.
         named: True where it names a queue.
         queue: The queue that it names.
@@ -75,9 +77,7 @@ class _Judged:
     """
 
     name: str
-    group: str
-    version: str
-    resources: tuple[str, ...]
+    kinds: Kinds
     asks: str
     named: str = "false"
     queue: str = '""'
@@ -99,7 +99,8 @@ class QueueAccessChart(cdk8s.Chart):
         for judged in (*_kinds(plan), *_others(plan)):
             name = f"ultrascale-own-queues-{judged.name}"
             define_object(self, name, _policy(name, judged))
-            define_object(self, f"{name}-binding", _binding(name, plan.namespaces))
+            bound = binding(name, component=_COMPONENT, namespaces=plan.namespaces)
+            define_object(self, f"{name}-binding", bound)
 
 
 def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
@@ -109,9 +110,7 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
     if plan.engine == "volcano":
         yield _Judged(
             name="volcano-jobs",
-            group="batch.volcano.sh",
-            version="v1alpha1",
-            resources=("jobs",),
+            kinds=Kinds(group="batch.volcano.sh", version="v1alpha1", resources=("jobs",)),
             # Volcano takes its queue `default` for a job that names none.
             asks="true",
             named=f'has(thing.spec.queue) && thing.spec.queue != "" && {_TASKS_BY_VOLCANO}',
@@ -119,9 +118,7 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
         )
         yield _Judged(
             name="jobs",
-            group="batch",
-            version="v1",
-            resources=("jobs",),
+            kinds=JOBS,
             asks=of_job,
             named=_annotated("thing.spec.template"),
             queue=f'thing.spec.template.metadata.annotations["{VOLCANO_QUEUE_ANNOTATION}"]',
@@ -137,18 +134,14 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
     queue = f'thing.metadata.labels["{QUEUE_LABEL}"]'
     yield _Judged(
         name="jobs",
-        group="batch",
-        version="v1",
-        resources=("jobs",),
+        kinds=JOBS,
         asks=of_job,
         named=named,
         queue=queue,
     )
     yield _Judged(
         name="jobsets",
-        group="jobset.x-k8s.io",
-        version="v1alpha2",
-        resources=("jobsets",),
+        kinds=JOBSETS,
         asks=jobset_asks_for("thing", wanted),
         named=named,
         queue=queue,
@@ -156,9 +149,7 @@ def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:
     if plan.services:
         yield _Judged(
             name="leaderworkersets",
-            group="leaderworkerset.x-k8s.io",
-            version="v1",
-            resources=("leaderworkersets",),
+            kinds=LEADER_WORKER_SETS,
             asks=leader_worker_set_asks_for("thing", wanted),
             named=named,
             queue=queue,
@@ -180,9 +171,7 @@ def _beside_services(plan: QueueAccessPlan, named: str, queue: str) -> Iterator[
     if plan.scaled:
         yield _Judged(
             name="scaled-objects",
-            group="keda.sh",
-            version="v1alpha1",
-            resources=("scaledobjects",),
+            kinds=Kinds(group="keda.sh", version="v1alpha1", resources=("scaledobjects",)),
             asks="true",
             named=f'{named} && has({target}.kind) && {target}.kind == "LeaderWorkerSet"',
             queue=queue,
@@ -190,9 +179,7 @@ def _beside_services(plan: QueueAccessPlan, named: str, queue: str) -> Iterator[
     if plan.routed:
         yield _Judged(
             name="routes",
-            group="gateway.networking.k8s.io",
-            version="v1",
-            resources=("httproutes",),
+            kinds=Kinds(group="gateway.networking.k8s.io", version="v1", resources=("httproutes",)),
             asks="true",
             named=named,
             queue=queue,
@@ -217,86 +204,49 @@ def _others(plan: QueueAccessPlan) -> Iterator[_Judged]:
     of_template = asks_for("thing.spec.template.spec", wanted)
     yield _Judged(
         name="pods",
-        group="",
-        version="v1",
-        resources=("pods",),
+        kinds=PODS,
         asks=asks_for("thing.spec", wanted),
         # Nothing in a pod tells whose job it belongs to, and people delete those that hang.
         deletes=False,
     )
     yield _Judged(
         name="services",
-        group="apps",
-        version="v1",
-        resources=("deployments", "statefulsets", "daemonsets", "replicasets"),
+        kinds=Kinds(
+            group="apps",
+            version="v1",
+            resources=("deployments", "statefulsets", "daemonsets", "replicasets"),
+        ),
         asks=of_template,
     )
     yield _Judged(
         name="controllers",
-        group="",
-        version="v1",
-        resources=("replicationcontrollers",),
+        kinds=Kinds(group="", version="v1", resources=("replicationcontrollers",)),
         asks=f"has(thing.spec.template) && {of_template}",
     )
     yield _Judged(
         name="cron-jobs",
-        group="batch",
-        version="v1",
-        resources=("cronjobs",),
+        kinds=Kinds(group="batch", version="v1", resources=("cronjobs",)),
         asks=asks_for("thing.spec.jobTemplate.spec.template.spec", wanted),
     )
 
 
 def _policy(name: str, judged: _Judged) -> JsonObject:
-    operations: list[Json] = ["CREATE", "UPDATE", *(["DELETE"] if judged.deletes else [])]
     own = f"({judged.named}) && ({_OWN} + {judged.queue}) in request.userInfo.groups"
     free = f"!({judged.named}) && !({judged.asks})"
     new = f'request.operation == "DELETE" || ({_of("object", own)}) || ({_of("object", free)})'
     old = (
         f'request.operation == "CREATE" || ({_of("oldObject", own)}) || ({_of("oldObject", free)})'
     )
-    conditions: list[Json] = [
-        {"name": "has-queues", "expression": _HAS_QUEUES},
-        {"name": "has-no-other-right", "expression": _HAS_ALL},
-    ]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name, "labels": labels(_COMPONENT)},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [judged.group],
-                        "apiVersions": [judged.version],
-                        "operations": operations,
-                        "resources": list(judged.resources),
-                    }
-                ]
-            },
-            "matchConditions": conditions,
-            "validations": [
-                {"expression": expression, "message": _MESSAGE, "reason": "Forbidden"}
-                for expression in (new, old)
-            ],
-        },
-    }
+    return policy(
+        name,
+        component=_COMPONENT,
+        kinds=judged.kinds,
+        operations=("CREATE", "UPDATE", *(("DELETE",) if judged.deletes else ())),
+        conditions={"has-queues": _HAS_QUEUES, "has-no-other-right": _HAS_ALL},
+        validations=((new, _MESSAGE), (old, _MESSAGE)),
+        reason="Forbidden",
+    )
 
 
 def _of(thing: str, expression: str) -> str:
     return expression.replace("thing.", f"{thing}.")
-
-
-def _binding(name: str, namespaces: Sequence[str]) -> JsonObject:
-    here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name, "labels": labels(_COMPONENT)},
-        "spec": {
-            "policyName": name,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
-        },
-    }

@@ -5,13 +5,12 @@ be made while Kueue is away. It gives away once more what other pods use.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import cdk8s
 from constructs import Construct
 
-from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import KueuePlan
 from ultrascale.plan.names import (
     CHECK_LABEL,
@@ -22,14 +21,18 @@ from ultrascale.plan.names import (
     QUEUED_PODS_POLICY,
 )
 from ultrascale_k8s._admission import (
-    API_VERSION,
-    NAMESPACE_LABEL,
+    JOBS,
+    JOBSETS,
+    LEADER_WORKER_SETS,
+    PODS,
+    Kinds,
     asks_for,
     asks_for_one_of,
+    binding,
     jobset_asks_for,
     leader_worker_set_asks_for,
+    policy,
 )
-from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
 
 _COMPONENT = "ultrascale-queues"
@@ -41,9 +44,7 @@ class _Gate:
 
     Attributes:
         name: Name of the policy, and of its binding.
-        group: API group of the kind; empty for Kubernetes' core.
-        version: Its version.
-        resource: Its plural.
+        kinds: The kind.
         operations: Requests that are judged.
         is_judged: Conditions by name; an object that breaks one passes unjudged.
         is_queued: Condition that a judged object must keep.
@@ -52,11 +53,9 @@ class _Gate:
     """
 
     name: str
-    group: str
-    version: str
-    resource: str
+    kinds: Kinds
     operations: tuple[str, ...]
-    is_judged: dict[str, str]
+    is_judged: Mapping[str, str]
     is_queued: str
     message: str
     uncounted: tuple[tuple[str, str], ...] = ()
@@ -76,8 +75,18 @@ class QueueGateChart(cdk8s.Chart):
     def __init__(self, scope: Construct, id: str, *, plan: KueuePlan) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
         for gate in _gates(plan):
-            define_object(self, gate.name, _policy(gate))
-            define_object(self, f"{gate.name}-binding", _binding(gate, plan.namespaces))
+            judges = policy(
+                gate.name,
+                component=_COMPONENT,
+                kinds=gate.kinds,
+                operations=gate.operations,
+                conditions=gate.is_judged,
+                validations=((gate.is_queued, gate.message), *gate.uncounted),
+                reason="Invalid",
+            )
+            bound = binding(gate.name, component=_COMPONENT, namespaces=plan.namespaces)
+            define_object(self, gate.name, judges)
+            define_object(self, f"{gate.name}-binding", bound)
 
 
 def _gates(plan: KueuePlan) -> Iterator[_Gate]:
@@ -91,9 +100,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     is_new = f'request.operation == "CREATE" || ({_labelled("oldObject", QUEUE_LABEL)})'
     yield _Gate(
         name=QUEUED_PODS_POLICY,
-        group="",
-        version="v1",
-        resource="pods",
+        kinds=PODS,
         operations=("CREATE",),
         is_judged={"asks-for-accelerators": asks_for("object.spec", wanted)},
         is_queued=_pod_is_queued(plan, is_check),
@@ -105,9 +112,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     )
     yield _Gate(
         name="ultrascale-queued-jobs",
-        group="batch",
-        version="v1",
-        resource="jobs",
+        kinds=JOBS,
         operations=("CREATE", "UPDATE"),
         is_judged={"asks-for-accelerators": _job_asks_for(wanted), "is-new-or-queued": is_new},
         # Kueue counts the Jobs of a JobSet with it.
@@ -119,9 +124,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     )
     yield _Gate(
         name="ultrascale-queued-jobsets",
-        group="jobset.x-k8s.io",
-        version="v1alpha2",
-        resource="jobsets",
+        kinds=JOBSETS,
         operations=("CREATE", "UPDATE"),
         is_judged={"asks-for-accelerators": _jobset_asks_for(wanted), "is-new-or-queued": is_new},
         is_queued=_labelled("object", QUEUE_LABEL),
@@ -131,9 +134,7 @@ def _gates(plan: KueuePlan) -> Iterator[_Gate]:
     if plan.queues_services:
         yield _Gate(
             name="ultrascale-queued-leaderworkersets",
-            group="leaderworkerset.x-k8s.io",
-            version="v1",
-            resource="leaderworkersets",
+            kinds=LEADER_WORKER_SETS,
             operations=("CREATE", "UPDATE"),
             is_judged={
                 "asks-for-accelerators": _service_asks_for(wanted),
@@ -245,46 +246,3 @@ def _owned_by(api_version: str, kind: str) -> str:
         f'has({owners}) && {owners}.exists(owner, owner.apiVersion == "{api_version}" && '
         f'owner.kind == "{kind}" && has(owner.controller) && owner.controller)'
     )
-
-
-def _policy(gate: _Gate) -> JsonObject:
-    conditions: list[Json] = [
-        {"name": name, "expression": expression} for name, expression in gate.is_judged.items()
-    ]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": gate.name, "labels": labels(_COMPONENT)},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    {
-                        "apiGroups": [gate.group],
-                        "apiVersions": [gate.version],
-                        "operations": list(gate.operations),
-                        "resources": [gate.resource],
-                    }
-                ]
-            },
-            "matchConditions": conditions,
-            "validations": [
-                {"expression": expression, "message": message, "reason": "Invalid"}
-                for expression, message in ((gate.is_queued, gate.message), *gate.uncounted)
-            ],
-        },
-    }
-
-
-def _binding(gate: _Gate, namespaces: Sequence[str]) -> JsonObject:
-    here: Json = {"key": NAMESPACE_LABEL, "operator": "In", "values": list(namespaces)}
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": gate.name, "labels": labels(_COMPONENT)},
-        "spec": {
-            "policyName": gate.name,
-            "validationActions": ["Deny"],
-            "matchResources": {"namespaceSelector": {"matchExpressions": [here]}},
-        },
-    }
