@@ -118,7 +118,19 @@ def test_authentication_is_asked_for_where_the_file_says_so() -> None:
     assert keys["apiKeyAuth"]["credentialRefs"][0]["name"] == "front-keys"
     assert keys["apiKeyAuth"]["sanitize"] is True
     tokens = objects(f"{{exposure: cluster, jwt: {JWT}}}")["SecurityPolicy"]["spec"]
-    assert tokens["jwt"]["providers"][0]["issuer"] == JWT["issuer"]
+    (provider,) = tokens["jwt"]["providers"]
+    assert provider["issuer"] == JWT["issuer"]
+    assert provider["claimToHeaders"] == [{"claim": "sub", "header": "x-ultrascale-client"}]
+
+
+def test_a_service_does_not_get_the_token_of_a_client() -> None:
+    """Whoever runs a service could use it at the front, and elsewhere."""
+    for front, hidden in (
+        (f"{{exposure: cluster, jwt: {JWT}}}", True),
+        ("{exposure: cluster}", False),
+    ):
+        (lua,) = objects(front)["EnvoyExtensionPolicy"]["spec"]["lua"]
+        assert ('remove("authorization")' in lua["inline"]) is hidden
 
 
 @pytest.mark.parametrize("front", ["{exposure: cluster}", "{exposure: cluster, api_keys: keys}"])

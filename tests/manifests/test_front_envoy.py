@@ -26,7 +26,7 @@ from tests.support.folders import ROOT
 from ultrascale.catalog import envoy_gateway
 from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
 from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
-from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, MODEL_SCRIPT
+from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, model_script
 
 PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or shutil.which(
     "envoy"
@@ -38,6 +38,8 @@ ERRORS = "envoy.filters.http.custom_response"
 TYPES = "type.googleapis.com/envoy.extensions.filters.http"
 CHUNKS = 5
 LIMIT = 8 << 20
+# Host by which the front is asked as one that takes tokens, which it looks at before the script.
+TOKENS = "tokens.example.com"
 
 
 class Model(BaseHTTPRequestHandler):
@@ -169,6 +171,8 @@ def configuration(
             "forwarding": {"header": "x-ultrascale-client", "hide_credentials": True},
         },
     }
+    hiding = {"source_code": {"inline_string": model_script(hides_token=True)}}
+    tokens = {ERRORS: on, LUA: {"@type": f"{TYPES}.lua.v3.LuaPerRoute", **hiding}}
     routes: list[dict[str, Any]] = [
         {"match": match(model), "route": {"cluster": model, "timeout": "0s"}} for model in models
     ]
@@ -183,7 +187,7 @@ def configuration(
             "name": LUA,
             "typed_config": {
                 "@type": f"{TYPES}.lua.v3.Lua",
-                "default_source_code": {"inline_string": MODEL_SCRIPT},
+                "default_source_code": {"inline_string": model_script(hides_token=False)},
             },
         },
     ]
@@ -197,10 +201,11 @@ def configuration(
             "validate_clusters": False,
             "virtual_hosts": [
                 {
-                    "name": "front",
-                    "domains": ["*"],
-                    "routes": [each | {"typed_per_filter_config": turned_on} for each in routes],
+                    "name": name,
+                    "domains": [domain],
+                    "routes": [each | {"typed_per_filter_config": on} for each in routes],
                 }
+                for name, domain, on in (("front", "*", turned_on), ("tokens", TOKENS, tokens))
             ],
         },
         "http_filters": [*(each | {"disabled": True} for each in filters), last],
@@ -384,6 +389,11 @@ def test_a_request_that_is_too_large_is_told_so(front: int) -> None:
 
 def test_errors_of_a_server_of_models_pass_as_they_are(front: int) -> None:
     assert asked(front, '{"model": "chat", "fail": 503}') == (503, "of the server")
+
+
+def test_a_service_does_not_get_the_token_of_a_client(front: int) -> None:
+    status, text = asked(front, '{"model": "chat"}', key="Bearer a.b.c", host=TOKENS)
+    assert (status, json.loads(text.splitlines()[0])) == (200, ["chat", "chat", None, 0])
 
 
 def test_the_envoy_that_was_tried_is_the_one_that_proxies_run() -> None:

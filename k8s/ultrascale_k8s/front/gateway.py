@@ -14,7 +14,7 @@ from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import FRONT_GATEWAY, FRONT_NAMESPACE
 from ultrascale_k8s._pods import NAME_LABEL, SYSTEM_CLUSTER_CRITICAL
 from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
-from ultrascale_k8s.front.model_script import MODEL_SCRIPT
+from ultrascale_k8s.front.model_script import model_script
 from ultrascale_k8s.objects import define_object
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
@@ -47,7 +47,7 @@ class FrontChart(cdk8s.Chart):
             _gateway(plan),
             _client_policy(),
             _backend_policy(),
-            _model_policy(),
+            _model_policy(plan),
             *([policy] if (policy := _security_policy(plan)) else []),
             *_unknown_model(),
         ):
@@ -205,8 +205,10 @@ def _backend_policy() -> dict[str, Json]:
     )
 
 
-def _model_policy() -> dict[str, Json]:
-    return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": MODEL_SCRIPT}]})
+def _model_policy(plan: FrontPlan) -> dict[str, Json]:
+    # Envoy Gateway has proxies pass tokens on.
+    script = model_script(hides_token=plan.jwt is not None)
+    return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
 
 
 def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
@@ -235,6 +237,7 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
                         "issuer": plan.jwt.issuer,
                         **audiences,
                         "remoteJWKS": {"uri": plan.jwt.jwks_uri},
+                        "claimToHeaders": [{"claim": "sub", "header": names.CLIENT_HEADER}],
                     }
                 ]
             }

@@ -29,7 +29,7 @@ _SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata
 _PATIENCE_MS = 1000
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
 
-MODEL_SCRIPT = f"""\
+_SCRIPT = f"""\
 local function behind_string(text, quote)
   local at = quote + 1
   while true do
@@ -127,3 +127,17 @@ A request whose body names no model keeps the header that it came with. Two keys
 object count as the first, where most servers take the last: they then answer that they have no
 such model.
 """
+
+_HIDES_TOKEN = """\
+  handle:headers():remove("authorization")
+"""
+
+
+def model_script(*, hides_token: bool) -> str:
+    """Return the script, which runs after authentication.
+
+    Args:
+        hides_token: Whether it keeps the token of a client from the services, who could use it.
+    """
+    head = "function envoy_on_request(handle)\n"
+    return _SCRIPT.replace(head, head + _HIDES_TOKEN) if hides_token else _SCRIPT
