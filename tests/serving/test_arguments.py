@@ -3,7 +3,7 @@
 import argparse
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,10 +131,26 @@ def test_vllm_refuses_what_a_plan_refuses(parser: FlexibleArgumentParser, option
 def test_the_options_of_the_catalog_are_vllms(options: dict[str, argparse.Action]) -> None:
     for name, spellings in catalog.OPTIONS.items():
         (action,) = {options[spelling] for spelling in spellings}
-        assert set(spellings) <= set(action.option_strings)
+        assert set(spellings) == set(action.option_strings)
         assert action.nargs == ("+" if name in catalog.LISTS else None), name
-    for option in catalog.FLAGS.values():
-        assert options[option].nargs == 0, option
+    for spellings in catalog.FLAGS.values():
+        (action,) = {options[spelling] for spelling in spellings}
+        opposite = {each for each in action.option_strings if is_no(each) != is_no(spellings[0])}
+        assert set(spellings) == set(action.option_strings) - opposite
+        assert action.nargs == 0, spellings
+
+
+def is_no(spelling: str) -> bool:
+    return spelling.startswith("--no-")
+
+
+@pytest.mark.parametrize("stated", [catalog.UNCOUNTED, catalog.BESIDE_MODEL])
+def test_options_that_move_memory_are_known_by_each_spelling(
+    options: dict[str, argparse.Action], stated: Mapping[str, str]
+) -> None:
+    for spelling in stated:
+        others = {each for each in options[spelling].option_strings if not is_no(each)}
+        assert others <= stated.keys()
 
 
 def test_the_catalog_has_all_of_vllms_options(options: dict[str, argparse.Action]) -> None:

@@ -56,7 +56,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "dtype": ("--dtype",),
         "quantization": ("--quantization", "-q"),
         "kv_cache_dtype": ("--kv-cache-dtype",),
-        "gpu_memory_utilization": ("--gpu-memory-utilization",),
+        "gpu_memory_utilization": ("--gpu-memory-utilization", "--device-memory-utilization"),
         "host": ("--host",),
         "port": ("--port",),
         "nnodes": ("--nnodes", "-n"),
@@ -76,15 +76,44 @@ OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 LISTS = frozenset({"served_model_names", "api_key", "lora_modules"})
 """Those of `OPTIONS` that take several values, one word each."""
 
-FLAGS: Mapping[str, str] = MappingProxyType(
+FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "headless": "--headless",
-        "disable_log_stats": "--disable-log-stats",
-        "enable_expert_parallel": "--enable-expert-parallel",
-        "no_prefix_caching": "--no-enable-prefix-caching",
+        "headless": ("--headless",),
+        "disable_log_stats": ("--disable-log-stats",),
+        "enable_expert_parallel": ("--enable-expert-parallel", "-ep"),
+        "no_prefix_caching": ("--no-enable-prefix-caching",),
     }
 )
 """Options without a value that a plan reads."""
+
+UNCOUNTED: Mapping[str, str] = MappingProxyType(
+    {
+        "--cpu-offload-gb": "weights lie in the memory of the node",
+        "--offload-group-size": "weights lie in the memory of the node",
+        "--kv-cache-memory-bytes": "the KV cache has a size of its own",
+        "--decode-context-parallel-size": "devices share the KV cache of a sequence",
+        "-dcp": "devices share the KV cache of a sequence",
+        "--language-model-only": "a part of the weights is not loaded",
+        "--mm-encoder-only": "a part of the weights is not loaded",
+    }
+)
+"""Options by which a device may hold less than the accounting of a plan says.
+
+Sources:
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/offload.py
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/cache.py
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/parallel.py
+    https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/multimodal.py
+"""
+
+BESIDE_MODEL: Mapping[str, str] = MappingProxyType(
+    {
+        "--enable-lora": "adapters",
+        "--speculative-config": "a model that speculates",
+        "-sc": "a model that speculates",
+    }
+)
+"""Options by which a device holds more than the model, and what that is."""
 
 MULTI_NODE = frozenset({"nnodes", "node_rank", "master_addr"})
 """Those of `OPTIONS` that differ by pod where a replica spans nodes."""

@@ -245,6 +245,35 @@ def test_a_download_has_no_time_that_anybody_knows() -> None:
     assert "The time to load Qwen3-8B is not known: Qwen/Qwen3-8B is downloaded" in told
 
 
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--cpu-offload-gb=60", "weights lie in the memory of the node"),
+        ("--kv-cache-memory=8g", "the KV cache has a size of its own"),
+        ("-dcp=4", "devices share the KV cache of a sequence"),
+    ],
+)
+def test_a_model_that_may_fit_by_an_option_is_not_refused(option: str, why: str) -> None:
+    told = notes(service(FOUR, option, model="Llama-3.1-405B"))
+
+    assert "Whether Llama-3.1-405B fits is not known: with -" in told
+    assert f"{why}." in told
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ('--speculative-config={"model": "/models/draft"}', "a model that speculates"),
+        ("--speculative-config.model=/models/draft", "a model that speculates"),
+        ("--enable-lora", "adapters"),
+    ],
+)
+def test_memory_beside_the_model_is_said_not_to_be_counted(option: str, what: str) -> None:
+    """Else a person takes a fit for certain, and pays for nodes on which nothing starts."""
+    assert f"The memory of {what} (-" in notes(service(FOUR, option, model=LLAMA_70B))
+    assert "is not counted there" not in notes(service(FOUR, model=LLAMA_70B))
+
+
 def test_files_of_a_bucket_are_read_ahead() -> None:
     plain, ahead = (
         notes(service(FOUR, *more, model=LLAMA_70B))

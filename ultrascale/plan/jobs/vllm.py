@@ -83,6 +83,7 @@ class VllmOptions:
         disable_log_stats: Whether it counts nothing, and so exposes no metrics of requests.
         enable_expert_parallel: Whether copies of the model share their experts.
         no_prefix_caching: Whether it computes prompts anew that begin alike.
+        moving: Options by which the memory of a device holds another share of the model, or more.
         wrong: Options whose value vLLM refuses.
     """
 
@@ -120,6 +121,7 @@ class VllmOptions:
     disable_log_stats: bool = False
     enable_expert_parallel: bool = False
     no_prefix_caching: bool = False
+    moving: tuple[str, ...] = ()
     wrong: tuple[WrongOption, ...] = ()
 
     @property
@@ -193,6 +195,7 @@ def read_options(words: Sequence[str]) -> VllmOptions:
         disable_log_stats="disable_log_stats" in flags,
         enable_expert_parallel="enable_expert_parallel" in flags,
         no_prefix_caching="no_prefix_caching" in flags,
+        moving=tuple(each for each in _names(words) if each in _MOVING),
         wrong=tuple(values.wrong),
     )
 
@@ -206,8 +209,7 @@ def unknown_options(job: config.ServiceJob) -> Iterator[tuple[int, str]]:
     if job.command and not starts_vllm(job.command):
         return
     for place in range(_start(words), len(words)):
-        # Behind a dot follows a key of the option's value.
-        name = words[place].partition("=")[0].partition(".")[0]
+        name = _stated_name(words[place])
         if name == "--":
             return
         if name.startswith("--") and _whole_name(name) is None:
@@ -303,6 +305,21 @@ def _options(words: Sequence[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]
             yield place, name, tuple(words[place + 1 : place + 2])
 
 
+def _names(words: Sequence[str]) -> Iterator[str]:
+    """Yield the name of each option in ``words``, the long ones as vLLM spells them."""
+    for word in words[_start(words) :]:
+        name = _stated_name(word)
+        if name.startswith("--"):
+            yield _whole_name(name) or name
+        elif name.startswith("-"):
+            yield name
+
+
+def _stated_name(word: str) -> str:
+    """Return the option in ``word``: behind a dot follows a key of its value."""
+    return word.partition("=")[0].partition(".")[0]
+
+
 def _values(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         if word.startswith("-"):
@@ -327,8 +344,9 @@ def _whole_name(option: str) -> str | None:
 
 _EXACT = {
     **{option: name for name, options in vllm.OPTIONS.items() for option in options},
-    **{option: name for name, option in vllm.FLAGS.items()},
+    **{option: name for name, options in vllm.FLAGS.items() for option in options},
 }
+_MOVING = frozenset({*vllm.UNCOUNTED, *vllm.BESIDE_MODEL})
 
 
 @dataclass(frozen=True, slots=True)

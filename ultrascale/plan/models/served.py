@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ultrascale import config
-from ultrascale.catalog import serving_memory
+from ultrascale.catalog import serving_memory, vllm
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.recipes import smallest_device
@@ -147,6 +147,8 @@ def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[
         yield f"Whether {planned.name} fits is not known: {planned.unknown}."
     else:
         yield from _notes_of_memory(planned, memory)
+        for option in options.moving:
+            yield f"The memory of {vllm.BESIDE_MODEL[option]} ({option}) is not counted there."
     load, cold = planned.load, planned.cold_start_seconds
     if load.seconds is None or cold is None:
         yield f"The time to load {planned.name} is not known: {load.formula}."
@@ -261,6 +263,9 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
         return f"{options.wrong[0].option} is {options.wrong[0].wrong}"
     if options.enable_expert_parallel and options.data_parallel > 1:
         return "copies of the model share its experts"
+    for option in options.moving:
+        if option in vllm.UNCOUNTED:
+            return f"with {option} {vllm.UNCOUNTED[option]}"
     return ""
 
 
