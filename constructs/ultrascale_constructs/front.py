@@ -9,21 +9,24 @@ from collections.abc import Mapping
 
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontPlan
-
-_TOLERATIONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
-_SYSTEM_NODES = {names.ROLE_LABEL: names.SYSTEM_ROLE}
+from ultrascale_constructs.chart_values import (
+    PRIORITY,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+    spread_over,
+)
 
 
 def gateway_values(plan: FrontPlan) -> dict[str, object]:
     """Return the values of the chart `gateway-helm`."""
-    placed = {"nodeSelector": _SYSTEM_NODES, "tolerations": _TOLERATIONS}
+    placed = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
     return {
         # The chart names the container that drains a proxy by the same image.
         "global": {"images": {"envoyGateway": {"image": plan.image}}},
         "deployment": {
             "replicas": plan.controllers,
             # No new proxy could start while its pods make room for others.
-            "priorityClassName": "system-cluster-critical",
+            "priorityClassName": PRIORITY,
             "envoyGateway": {
                 # Large clusters may have no room for one pod more, and Helm would wait in vain.
                 "strategy": {
@@ -34,12 +37,7 @@ def gateway_values(plan: FrontPlan) -> dict[str, object]:
             "pod": {
                 **placed,
                 "topologySpreadConstraints": [
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": names.HOSTNAME_LABEL,
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "labelSelector": {"matchLabels": dict(plan.controller_labels)},
-                    }
+                    spread_over(names.HOSTNAME_LABEL, "DoNotSchedule", plan.controller_labels)
                 ],
             },
         },

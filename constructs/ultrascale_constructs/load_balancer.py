@@ -18,6 +18,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontPlan, LoadBalancerControllerPlan, LoadBalancerPlan
 from ultrascale_constructs.acknowledgment import acknowledge
+from ultrascale_constructs.chart_values import SYSTEM_NODES, SYSTEM_TOLERATIONS, image_values
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
@@ -199,15 +200,13 @@ def controller_values(
 
     All that makes load balancers is off: it may not, and would try for each Ingress and Service.
     """
-    repository, _, tag = plan.image.partition("@")[0].rpartition(":")
-    digest = plan.image.partition("@")[2]
     return {
         "clusterName": cluster_name,
         "region": region,
         # Without it, it asks the instance, which answers no pod.
         "vpcId": vpc_id,
         "replicaCount": plan.replicas,
-        "image": {"repository": repository, "tag": f"{tag}@{digest}" if digest else tag},
+        "image": image_values(plan.image),
         "serviceAccount": {"name": plan.account},
         "watchNamespace": names.FRONT_NAMESPACE,
         "createIngressClassResource": False,
@@ -229,8 +228,8 @@ def controller_values(
         },
         # The chart makes another certificate at each upgrade otherwise.
         "keepTLSSecret": True,
-        "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
         "updateStrategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
