@@ -11,6 +11,7 @@ import aws_cdk as cdk
 import pytest
 import yaml
 
+from tests.support import forked_commands
 from tests.support.command_line import Ultrascale, run
 from tests.support.folders import ROOT
 from tests.support.pools import as_text
@@ -216,12 +217,9 @@ def test_a_reader_that_leaves_never_changes_the_verdict(file: Path, status: int)
     """``ultrascale plan FILE | head`` of a shell with ``pipefail`` ends as the plan does."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "ultrascale", "plan", str(file), "--explain"]
 
     with open(writing, "wb") as nobody:  # noqa: PTH123 a pipe has no path
-        answer = subprocess.run(
-            command, cwd=ROOT, stdout=nobody, stderr=subprocess.PIPE, text=True, check=False
-        )
+        answer = forked_commands.run("plan", str(file), "--explain", stdout=nobody.fileno())
 
     assert answer.returncode == status
     assert "Traceback" not in answer.stderr

@@ -129,13 +129,14 @@ def test_a_terminal_of_80_columns_is_never_exceeded(words: tuple[str, ...]) -> N
 
 @cache
 def colored() -> str:
-    return in_terminal(*program("plan", TRAINIUM, "--all")).text
+    return command_in_terminal("plan", TRAINIUM, "--all").text
 
 
 @pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_no_color_is_no_escape(variable: dict[str, str]) -> None:
     assert "\x1b" in colored()
-    assert "\x1b" not in in_terminal(*program("plan", TRAINIUM, "--all"), environment=variable).text
+    plain = command_in_terminal("plan", TRAINIUM, "--all", environment=variable)
+    assert "\x1b" not in plain.text
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ def in_terminal(
 
 
 def command_in_terminal(
-    *arguments: str, program: str = forked_commands.MODULE, stop_after: str | None = None
+    *arguments: str,
+    program: str = forked_commands.MODULE,
+    stop_after: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Shown:
     """Run `ultrascale` with arguments in a terminal of 80 columns, without its start.
 
@@ -81,13 +84,14 @@ def command_in_terminal(
         arguments: Those behind `ultrascale`.
         program: As of `forked_commands.start`.
         stop_after: Text after which Ctrl-C is pressed; None for never.
+        environment: Variables beside those of the tests.
     """
     ours, theirs = _open()
     process = forked_commands.start(
         *arguments,
         program=program,
         streams=(theirs, theirs, theirs),
-        environment=_variables(None),
+        environment=_variables(environment),
         terminal=True,
     )
     os.close(theirs)

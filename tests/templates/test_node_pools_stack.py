@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
@@ -49,7 +50,9 @@ def synthesize(plan: ClusterPlan) -> Template:
     return Template.from_stack(stack)
 
 
+@cache
 def bodies(template: Template) -> dict[str, Document]:
+    """Return the resources; the template lies in the process of the CDK, which sends all of it."""
     return dict(template.to_json()["Resources"])
 
 
