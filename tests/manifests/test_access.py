@@ -123,9 +123,10 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     stub.groups -= gone
     if any(each["kind"] == "HTTPRoute" for each in job.objects):
         stub.groups.add(HTTP_ROUTE.group_path)
-    if cluster.get("serving") == SCALING:
+    controllers = (cluster.get("serving") or {}).get("controllers", ())
+    if "keda" in controllers:
         stub.groups.add(SCALED_OBJECT.group_path)
-    if cluster.get("serving") == GROUPS:
+    if "leader-worker-set" in controllers:
         stub.groups.add(LEADER_WORKER_SET.group_path)
     if "hyperpod" in cluster:
         stub.groups |= {"/apis/kubeflow.org/v1", LOCAL_QUEUE.group_path}
@@ -301,6 +302,26 @@ def test_a_role_with_a_queue_sends_services_to_it(group: str, resource: str) -> 
     for verb in ("create", "get", "patch", "delete"):
         assert researcher.allows(Access(verb, group, resource, "training"))
         assert not researcher.allows(Access(verb, group, resource, "kube-system"))
+
+
+def test_a_role_with_a_queue_sends_a_service_that_follows_its_load(tmp_path: Path) -> None:
+    serving = {"controllers": ["keda", "leader-worker-set"], "front": {"exposure": "cluster"}}
+    document = job_cluster(scheduling=KUEUE, serving=serving)
+    scaled = SERVICE | SCALED | {"queue": "research", "model_names": ["chat"]}
+    job = prepared(document, scaled)
+    assert {"LeaderWorkerSet", "ScaledObject", "HTTPRoute"} <= {
+        str(each["kind"]) for each in job.objects
+    }
+    stub = server(person(document, "edit", queue="research"), document, job)
+
+    with serve(stub):
+        cluster = Cluster.connected(kubeconfig(tmp_path, stub.url))
+        send(cluster, job)
+        sent = [path for path in stub.paths() if path.endswith("/chat")]
+        cancel(cluster, job.namespace, objects_of(cluster, job.namespace, job.name))
+
+    assert len(sent) == len(job.objects)
+    assert not any(path.endswith("/chat") for path in stub.paths())
 
 
 def test_a_role_with_a_queue_scales_nothing_where_no_service_waits() -> None:
