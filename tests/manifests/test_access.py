@@ -123,7 +123,8 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     stub.groups -= gone
     if any(each["kind"] == "HTTPRoute" for each in job.objects):
         stub.groups.add(HTTP_ROUTE.group_path)
-    controllers = (cluster.get("serving") or {}).get("controllers", ())
+    serving: Document = cluster.get("serving") or {}
+    controllers = serving.get("controllers", ())
     if "keda" in controllers:
         stub.groups.add(SCALED_OBJECT.group_path)
     if "leader-worker-set" in controllers:
