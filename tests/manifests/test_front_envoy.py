@@ -24,8 +24,8 @@ import pytest
 
 from tests.support.folders import ROOT
 from ultrascale.catalog import envoy_gateway
-from ultrascale.plan.names import MODEL_HEADER, MODELS_METADATA
-from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
+from ultrascale.plan.names import CLOSED_PATHS, MODEL_HEADER, MODELS_METADATA, OPENAI_PATHS
+from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
 from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, model_script
 
 PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or shutil.which(
@@ -179,7 +179,17 @@ def configuration(
     # A service without a ready pod has a route, and no cluster.
     routes.append({"match": match("cold"), "direct_response": {"status": 503}})
     unknown = {"status": 404, "body": {"inline_string": UNKNOWN_MODEL}}
-    routes.append({"match": {"prefix": "/"}, "direct_response": unknown})
+    closed = {"status": 404, "body": {"inline_string": CLOSED_PATH}}
+    # The longest path is the first.
+    routes = [
+        *(
+            {"match": {"path_separated_prefix": path}, "direct_response": closed}
+            for path in CLOSED_PATHS
+        ),
+        *routes,
+        {"match": {"path_separated_prefix": OPENAI_PATHS}, "direct_response": unknown},
+        {"match": {"prefix": "/"}, "direct_response": closed},
+    ]
     filters: list[dict[str, Any]] = [
         {"name": ERRORS, "typed_config": overrides()},
         {"name": KEYS, "typed_config": {"@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuth"}},
@@ -196,6 +206,9 @@ def configuration(
         "@type": "type.googleapis.com/envoy.extensions.filters.network."
         "http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "front",
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "UNESCAPE_AND_REDIRECT",
         "route_config": {
             # Services come and go beside the routes.
             "validate_clusters": False,
@@ -365,7 +378,7 @@ def test_the_list_of_models_is_of_the_services_that_the_front_has(front: int, pa
     [
         ("/v1/models/chat", 200, "chat"),
         ("/v1/models/org/small-1.5", 200, "org/small-1.5"),
-        ("/v1/models/org%2Fsmall-1.5", 200, "org/small-1.5"),
+        ("/v1/models/org/small%2D1.5", 200, "org/small-1.5"),
         ("/v1/models/chut", 404, None),
     ],
 )
@@ -385,6 +398,24 @@ def test_a_client_of_a_model_without_replicas_is_told_to_come_again(front: int, 
 def test_a_request_that_is_too_large_is_told_so(front: int) -> None:
     status, text = asked(front, json.dumps({"model": "chat", "prompt": "a" * (2 * LIMIT)}))
     assert (status, json.loads(text)["error"]["code"]) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/chat/completions",
+        "/metrics",
+        "/v1/load_lora_adapter",
+        "/v1/load_lora_adapter/",
+        "/v1//%6Coad_lora_adapter",
+        "/v1/x/../unload_lora_adapter",
+    ],
+)
+def test_clients_reach_nothing_but_openais_api(front: int, path: str) -> None:
+    """A client would load adapters, where a service lets its own people do so."""
+    body = json.dumps({"model": "chat", "lora_name": "x", "lora_path": "/"}).encode()
+    status, text, _ = answered(front, "POST", path, body, **{MODEL_HEADER: "chat"})
+    assert (status, json.loads(text)["error"]["code"]) == (404, "unknown_url")
 
 
 def test_errors_of_a_server_of_models_pass_as_they_are(front: int) -> None:

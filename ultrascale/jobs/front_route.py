@@ -11,9 +11,6 @@ from ultrascale.jobs.pod_template import queued_metadata
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontRoutePlan, JobPlan, ServingPlan
 
-# The paths of OpenAI's API. Servers have others, by which metrics are read and models changed.
-_PATHS = "/v1"
-
 
 def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> dict[str, Json]:
     """Return the HTTPRoute of a service: Envoy sends its requests to the pods that are ready."""
@@ -42,6 +39,6 @@ def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> 
 
 def _match(model: str) -> dict[str, Json]:
     return {
-        "path": {"type": "PathPrefix", "value": _PATHS},
+        "path": {"type": "PathPrefix", "value": names.OPENAI_PATHS},
         "headers": [{"type": "Exact", "name": names.MODEL_HEADER, "value": model}],
     }

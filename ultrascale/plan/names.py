@@ -117,6 +117,13 @@ FRONT_HEALTH_PATH = "/healthz"
 """Path at which a proxy says that it takes requests; one that goes refuses them there first."""
 MODEL_HEADER = "x-ultrascale-model"
 """Header that names the model of a request, which the front reads from its body."""
+OPENAI_PATHS = "/v1"
+"""Paths of OpenAI's API. Servers have others, by which metrics are read."""
+CLOSED_PATHS = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+"""Paths below it by which a client would change what a server of vLLM serves.
+
+Source: https://docs.vllm.ai/en/stable/features/lora/#dynamically-serving-lora-adapters
+"""
 MODELS_ANNOTATION = "gateway.envoyproxy.io/models"
 """Models of an HTTPRoute, parted by spaces. Envoy Gateway gives proxies annotations of its domain.
 

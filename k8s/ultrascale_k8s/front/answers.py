@@ -31,6 +31,13 @@ UNKNOWN_MODEL = error(
 )
 """Answer to a request whose model no service has."""
 
+CLOSED_PATH = error(
+    "no such path here: those of OpenAI's API begin with /v1",
+    "invalid_request_error",
+    code="unknown_url",
+)
+"""Answer to a request by another path."""
+
 
 def response_overrides() -> list[Json]:
     """Return what clients read in place of the proxies' own plain texts.

@@ -5,15 +5,17 @@ Sources:
     https://gateway.envoyproxy.io/docs/api/extension_types/
 """
 
+from collections.abc import Sequence
+
 import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontPlan
-from ultrascale.plan.names import FRONT_GATEWAY, FRONT_NAMESPACE
+from ultrascale.plan.names import CLOSED_PATHS, FRONT_GATEWAY, FRONT_NAMESPACE, OPENAI_PATHS
 from ultrascale_k8s._pods import NAME_LABEL, SYSTEM_CLUSTER_CRITICAL
-from ultrascale_k8s.front.answers import UNKNOWN_MODEL, response_overrides
+from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
 from ultrascale_k8s.front.model_script import model_script
 from ultrascale_k8s.objects import define_object
 
@@ -29,6 +31,7 @@ _IDLE = "3900s"
 # Source: https://docs.vllm.ai/en/stable/configuration/env_vars/
 _SERVER_IDLE = "3s"
 _LISTENER = "http"
+_UNKNOWN, _CLOSED = "unknown-model", "closed-path"
 _MOST = 100_000
 # A load balancer needs two failed checks, 5 s apart, to send nothing more.
 _LEAST_DRAIN = "20s"
@@ -49,7 +52,7 @@ class FrontChart(cdk8s.Chart):
             _backend_policy(),
             _model_policy(plan),
             *([policy] if (policy := _security_policy(plan)) else []),
-            *_unknown_model(),
+            *_unanswered(),
         ):
             metadata = manifest["metadata"]
             assert isinstance(metadata, dict)
@@ -245,50 +248,58 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
     )
 
 
-def _unknown_model() -> list[dict[str, Json]]:
-    """Return the route of requests whose model no service answers to.
+def _unanswered() -> list[dict[str, Json]]:
+    """Return the route of requests that no service gets, and its answers.
 
-    Requests pass by it first as well: the script runs on a route, and the header that it sets has
-    the proxy choose again.
+    All requests pass by it first: the script runs on a route, and the header that it sets has the
+    proxy choose again. A longer path wins over a route of a service.
     """
-    name = "unknown-model"
+    name = "unanswered"
+    rules: list[Json] = [
+        _answered([*CLOSED_PATHS, "/"], _CLOSED),
+        _answered([OPENAI_PATHS], _UNKNOWN),
+    ]
     return [
-        {
-            "apiVersion": _POLICIES,
-            "kind": "HTTPRouteFilter",
-            "metadata": _metadata(name),
-            "spec": {
-                "directResponse": {
-                    "contentType": "application/json",
-                    "statusCode": 404,
-                    "body": {"type": "Inline", "inline": UNKNOWN_MODEL},
-                }
-            },
-        },
+        _direct_response(_UNKNOWN, UNKNOWN_MODEL),
+        _direct_response(_CLOSED, CLOSED_PATH),
         {
             "apiVersion": f"{_GATEWAY_API}/v1",
             "kind": "HTTPRoute",
             "metadata": _metadata(name),
             "spec": {
                 "parentRefs": [{"name": FRONT_GATEWAY, "sectionName": _LISTENER}],
-                "rules": [
-                    {
-                        "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
-                        "filters": [
-                            {
-                                "type": "ExtensionRef",
-                                "extensionRef": {
-                                    "group": "gateway.envoyproxy.io",
-                                    "kind": "HTTPRouteFilter",
-                                    "name": name,
-                                },
-                            }
-                        ],
-                    }
-                ],
+                "rules": rules,
             },
         },
     ]
+
+
+def _answered(paths: Sequence[str], answer: str) -> Json:
+    matches: list[Json] = [{"path": {"type": "PathPrefix", "value": path}} for path in paths]
+    reference: Json = {
+        "group": "gateway.envoyproxy.io",
+        "kind": "HTTPRouteFilter",
+        "name": answer,
+    }
+    return {
+        "matches": matches,
+        "filters": [{"type": "ExtensionRef", "extensionRef": reference}],
+    }
+
+
+def _direct_response(name: str, text: str) -> dict[str, Json]:
+    return {
+        "apiVersion": _POLICIES,
+        "kind": "HTTPRouteFilter",
+        "metadata": _metadata(name),
+        "spec": {
+            "directResponse": {
+                "contentType": "application/json",
+                "statusCode": 404,
+                "body": {"type": "Inline", "inline": text},
+            }
+        },
+    }
 
 
 def _policy(kind: str, spec: JsonObject) -> dict[str, Json]:
