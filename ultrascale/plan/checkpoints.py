@@ -46,16 +46,7 @@ def plan_saves(
     """
 
     def request(name: str, job: config.TrainingJob) -> JobRequest:
-        return JobRequest(
-            name=name,
-            job=job,
-            cluster=cluster,
-            pools=tuple(pools),
-            claims=tuple(claims),
-            builds=(),
-            account=None,
-            kueue=kueue,
-        )
+        return JobRequest.of_template(name, job, cluster, pools, claims=claims, kueue=kueue)
 
     found = tuple(_templates(cluster, request))
     return found or tuple(_whole_pools(cluster, pools, request))

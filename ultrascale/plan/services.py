@@ -50,16 +50,7 @@ def _services(
     for name, job in cluster.jobs.items():
         if not isinstance(job, config.ServiceJob):
             continue
-        request = JobRequest(
-            name=name,
-            job=job,
-            cluster=cluster,
-            pools=tuple(pools),
-            claims=tuple(claims),
-            builds=(),
-            account=None,
-            kueue=kueue,
-        )
+        request = JobRequest.of_template(name, job, cluster, pools, claims=claims, kueue=kueue)
         if own := request.nodes:
             share = nodes.node_share(job, own)
             model = plan_served_model(request, job, share, own)

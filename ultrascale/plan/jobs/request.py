@@ -1,5 +1,6 @@
 """A job, and the cluster that it is to run in."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale import config
@@ -66,6 +67,38 @@ class JobRequest:
     restarts_alone: bool = False
     is_check: bool = False
     mirror: MirrorPlan | None = None
+
+    @classmethod
+    def of_template(
+        cls,
+        name: str,
+        job: config.AnyJob,
+        cluster: config.Cluster,
+        pools: Sequence[PoolPlan],
+        *,
+        claims: Sequence[ClaimPlan],
+        kueue: KueuePlan | None,
+    ) -> "JobRequest":
+        """Return a request that only the plan of the cluster asks about, and nobody submits.
+
+        Args:
+            name: Name of the template.
+            job: The template.
+            cluster: The cluster file that holds it.
+            pools: Plans of all pools.
+            claims: Claims that the file makes.
+            kueue: Queues of Kueue; None where it does not run.
+        """
+        return cls(
+            name=name,
+            job=job,
+            cluster=cluster,
+            pools=tuple(pools),
+            claims=tuple(claims),
+            builds=(),
+            account=None,
+            kueue=kueue,
+        )
 
     @property
     def roles(self) -> tuple["JobRequest", ...]:
