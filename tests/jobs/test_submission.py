@@ -535,3 +535,21 @@ def test_a_service_that_follows_the_load_is_refused_where_nobody_would_scale_it(
         send(cluster, scaled_service())
 
     assert writes(stub) == []
+
+
+def test_a_service_that_follows_its_cpu_is_refused_where_nobody_measures_it(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    """Its replicas would stay at the fewest, whatever comes."""
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+    found = scaled_service()
+    by_cpu: Object = {**SCALED, "spec": {**SCALED["spec"], "triggers": [{"type": "cpu"}]}}
+    job = replace(found, objects=(*found.objects[:-1], by_cpu))
+
+    with pytest.raises(ClusterError, match="metrics-server is not installed; deploy the cluster"):
+        send(cluster, job)
+    assert writes(stub) == []
+
+    stub.groups |= {"/apis/metrics.k8s.io/v1beta1"}
+    send(cluster, job)
+    assert writes(stub)

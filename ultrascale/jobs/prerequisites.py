@@ -67,6 +67,8 @@ _INSTALLED_BY = {
         "with keda in serving.controllers"
     ),
 }
+_MEASURES = "/apis/metrics.k8s.io/v1beta1"
+"""Path of the API by which autoscalers learn of the use of CPU."""
 _Check = Callable[[Cluster, JobManifests], Iterator[str]]
 
 
@@ -123,6 +125,18 @@ def _controllers(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     for kind, remedy in _INSTALLED_BY.items():
         if kind in kinds and cluster.find(kind.group_path) is None:
             yield f"the cluster serves no {kind.resource}, so {remedy}"
+    if _follows_cpu(job) and cluster.find(_MEASURES) is None:
+        yield (
+            "the cluster serves no pods.metrics.k8s.io, so metrics-server is not installed; deploy "
+            "the cluster file's stacks with the service in its jobs, or install EKS's add-on"
+        )
+
+
+def _follows_cpu(job: JobManifests) -> bool:
+    """Return whether an autoscaler of Kubernetes reads the use of CPU of a job's pods."""
+    scaled = (each for each in job.objects if kind_of(each) == SCALED_OBJECT)
+    triggers = (trigger for each in scaled for trigger in objects(each, "spec", "triggers"))
+    return any(text(trigger, "type") == "cpu" for trigger in triggers)
 
 
 def _local_queue(cluster: Cluster, job: JobManifests) -> Iterator[str]:
