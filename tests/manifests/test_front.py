@@ -113,7 +113,6 @@ def test_errors_of_the_proxies_have_the_form_that_clients_of_openai_read(status:
 
 
 def test_authentication_is_asked_for_where_the_file_says_so() -> None:
-    assert "SecurityPolicy" not in objects()
     keys = objects("{exposure: cluster, api_keys: front-keys}")["SecurityPolicy"]["spec"]
     assert keys["apiKeyAuth"]["credentialRefs"][0]["name"] == "front-keys"
     assert keys["apiKeyAuth"]["sanitize"] is True
@@ -121,6 +120,15 @@ def test_authentication_is_asked_for_where_the_file_says_so() -> None:
     (provider,) = tokens["jwt"]["providers"]
     assert provider["issuer"] == JWT["issuer"]
     assert provider["claimToHeaders"] == [{"claim": "sub", "header": "x-ultrascale-client"}]
+
+
+def test_authentication_goes_with_its_key_of_the_file() -> None:
+    """A deployment deletes no object that has left the manifests: its policy would stay."""
+    left = objects()["SecurityPolicy"]
+
+    kept = objects("{exposure: cluster, api_keys: front-keys}")["SecurityPolicy"]
+    assert left["metadata"] == kept["metadata"]
+    assert left["spec"] == {"targetRefs": kept["spec"]["targetRefs"]}
 
 
 def test_a_service_does_not_get_the_token_of_a_client() -> None:

@@ -51,7 +51,7 @@ class FrontChart(cdk8s.Chart):
             _client_policy(),
             _backend_policy(),
             _model_policy(plan),
-            *([policy] if (policy := _security_policy(plan)) else []),
+            _security_policy(plan),
             *_unanswered(),
         ):
             metadata = manifest["metadata"]
@@ -214,7 +214,11 @@ def _model_policy(plan: FrontPlan) -> dict[str, Json]:
     return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
 
 
-def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
+def _security_policy(plan: FrontPlan) -> dict[str, Json]:
+    """Return the policy of authentication.
+
+    Without any it is empty: no deployment deletes the one that asked for keys or tokens before.
+    """
     if plan.api_keys is not None:
         return _policy(
             "SecurityPolicy",
@@ -228,7 +232,7 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json] | None:
             },
         )
     if plan.jwt is None:
-        return None
+        return _policy("SecurityPolicy", {})
     audiences: dict[str, Json] = {"audiences": [*plan.jwt.audiences]} if plan.jwt.audiences else {}
     return _policy(
         "SecurityPolicy",
