@@ -20,7 +20,9 @@ from tests.support.etcd_server import NO_ETCD, find_etcd, running_etcd
 from tests.support.training_job import ENVIRONMENT, Flags, Job, curve, job, named, run
 
 pytestmark = pytest.mark.training
-STEPS = 56
+STEPS = 44
+# No test needs the rest of a curve once it has gone on after its last fault.
+FEW = ("--steps-this-run", 8)
 # Loss is printed in double precision; sums over workers differ in the last bit of single precision.
 EXACT = 1e-6
 
@@ -59,7 +61,7 @@ class Disturbance:
 
     def steps(self) -> int:
         """Return how many steps a start computes before its fault."""
-        return self._random.randint(2, 6)
+        return self._random.randint(2, 4)
 
     def one_of(self, pids: list[int]) -> int:
         return self._random.choice(pids)
@@ -108,6 +110,15 @@ def assert_resumed(output: Path, *, every: int) -> None:
     assert now["step"] >= max(done) - 2 * every
 
 
+def assert_same_curve(
+    output: Path, undisturbed: dict[int, float], disturbance: Disturbance
+) -> None:
+    """Every step up to the last one was computed, with the loss of the undisturbed run."""
+    found = curve(output)
+    expected = {step: loss for step, loss in undisturbed.items() if step <= max(found)}
+    assert found == pytest.approx(expected, rel=EXACT), f"FAULT_SEED={disturbance.seed}"
+
+
 def test_a_job_goes_on_through_lost_workers_notices_joins_and_a_lost_store(
     flags: Flags, undisturbed: dict[int, float], disturbance: Disturbance, tmp_path: Path
 ) -> None:
@@ -139,12 +150,13 @@ def test_a_job_goes_on_through_lost_workers_notices_joins_and_a_lost_store(
         first.lose("n0")
         assert first.wait("n1") != 0
 
-    with job(tmp_path / "second", flags.of(output), nodes="1", workers={"n0": 1}) as second:
+    more = flags.of(output, *FEW)
+    with job(tmp_path / "second", more, nodes="1", workers={"n0": 1}) as second:
         second.start("n0")
         assert second.wait("n0") == 0, second.output()
     assert last_start(output)["world"] == 1
     assert_resumed(output, every=flags.checkpoint_every)
-    assert curve(output) == pytest.approx(undisturbed, rel=EXACT), f"FAULT_SEED={disturbance.seed}"
+    assert_same_curve(output, undisturbed, disturbance)
 
 
 @pytest.mark.skipif(find_etcd() is None, reason=NO_ETCD)
@@ -156,7 +168,7 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
         running_etcd(tmp_path) as etcd,
         job(
             tmp_path / "job",
-            flags.of(output, "--parallel", "fsdp"),
+            flags.of(output, "--parallel", "fsdp", "--steps-this-run", 24),
             backend="etcd-v3",
             endpoint=etcd.endpoint,
         ) as running,
@@ -169,7 +181,7 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
         assert running.wait("n1") == 0, running.output()
     assert last_start(output)["world"] == 2
     assert_resumed(output, every=flags.checkpoint_every)
-    assert curve(output) == pytest.approx(undisturbed, rel=EXACT), f"FAULT_SEED={disturbance.seed}"
+    assert_same_curve(output, undisturbed, disturbance)
 
 
 @pytest.fixture
@@ -200,7 +212,8 @@ def test_full_disk_ends_a_job_in_one_line_and_without_a_restart(
     # What was complete stays, and more room is all that the run needs.
     assert len(list((output / "checkpoints").glob("step-*"))) == 2
     subprocess.run(["mount", "-o", "remount,size=60m", str(small_disk)], check=True)
-    with job(tmp_path / "again", flags.of(output), nodes="1", workers={"n0": 2}) as again:
+    more = flags.of(output, *FEW)
+    with job(tmp_path / "again", more, nodes="1", workers={"n0": 2}) as again:
         again.start("n0")
         assert again.wait("n0") == 0, again.output()
     assert_resumed(output, every=flags.checkpoint_every)

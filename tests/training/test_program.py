@@ -10,7 +10,9 @@ import re
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,26 +46,44 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> Flags:
     return Flags(data=data, steps=12, checkpoint_every=5)
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Generator[Pretrain]:
-    """Run the program in this process."""
-    # torch.distributed replaces it.
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+@contextmanager
+def in_this_process() -> Generator[Pretrain]:
+    """Run the program in this process, which is as before afterwards."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    with pytest.MonkeyPatch.context() as patched:
+        # torch.distributed replaces it.
+        patched.setattr(sys, "excepthook", sys.excepthook)
 
-    def run_with(flags: Sequence[str]) -> int:
-        monkeypatch.setattr(sys, "argv", ["pretrain", *flags])
-        try:
-            status = pretrain.main()
-            assert status is not None
-            return status
-        finally:
-            if torch.distributed.is_initialized():
-                torch.distributed.destroy_process_group()
+        def run_with(flags: Sequence[str]) -> int:
+            patched.setattr(sys, "argv", ["pretrain", *flags])
+            try:
+                status = pretrain.main()
+                assert status is not None
+                return status
+            finally:
+                if torch.distributed.is_initialized():
+                    torch.distributed.destroy_process_group()
 
-    yield run_with
+        yield run_with
     for number, handler in handlers.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture
+def run() -> Generator[Pretrain]:
+    with in_this_process() as run_with:
+        yield run_with
+
+
+@pytest.fixture(scope="module")
+def whole(flags: Flags, tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
+    """The curve of a run in one piece."""
+    output = tmp_path_factory.mktemp("whole")
+    with in_this_process() as run_with:
+        assert run_with(flags.of(output)) == 0
+    found = curve(output)
+    assert len(found) == flags.steps
+    return found
 
 
 def test_command_line_of_the_aws_tutorial_is_understood() -> None:
@@ -259,17 +279,13 @@ def test_weights_in_bfloat16_follow_those_in_single_precision() -> None:
 
 
 def test_run_in_pieces_has_the_curve_of_a_run_in_one_piece(
-    run: Pretrain, flags: Flags, tmp_path: Path
+    run: Pretrain, flags: Flags, whole: dict[int, float], tmp_path: Path
 ) -> None:
-    whole, pieces = tmp_path / "whole", tmp_path / "pieces"
+    assert run(flags.of(tmp_path, "--steps-this-run", 7)) == 0
+    assert run(flags.of(tmp_path, "--no-save-async")) == 0
 
-    assert run(flags.of(whole)) == 0
-    assert run(flags.of(pieces, "--steps-this-run", 7)) == 0
-    assert run(flags.of(pieces, "--no-save-async")) == 0
-
-    assert [each["step"] for each in named(pieces, "start")] == [0, 7]
-    assert curve(pieces) == curve(whole)
-    assert len(curve(whole)) == flags.steps
+    assert [each["step"] for each in named(tmp_path, "start")] == [0, 7]
+    assert curve(tmp_path) == whole
 
 
 def test_tensorboard_shows_each_step_once_after_a_step_was_computed_again(
@@ -322,14 +338,25 @@ def test_another_run_may_begin_with_a_checkpoint_and_a_schedule_of_its_own(
     "more", [["--bf16"], ["--bf16", "--parallel", "fsdp"]], ids=["ddp", "fsdp"]
 )
 def test_bfloat16_stays_near_single_precision(
-    run: Pretrain, flags: Flags, tmp_path: Path, more: list[str]
+    run: Pretrain, flags: Flags, whole: dict[int, float], tmp_path: Path, more: list[str]
 ) -> None:
-    assert run(flags.of(tmp_path / "single")) == 0
-    assert run([*flags.of(tmp_path / "half"), *more]) == 0
+    assert run([*flags.of(tmp_path), *more]) == 0
 
-    single, half = curve(tmp_path / "single"), curve(tmp_path / "half")
-    assert half != single
-    assert half == pytest.approx(single, rel=0.01)
+    half = curve(tmp_path)
+    assert half != whole
+    assert half == pytest.approx(whole, rel=0.01)
+
+
+def test_a_micro_batch_is_seeded_as_torch_does_without_a_stack_for_absent_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    monkeypatch.setattr(traceback, "format_stack", lambda: pytest.fail("a stack was written"))
+
+    EagerDevice(torch.device("cpu")).seed(7)
+
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_collecting_graphs_leaves_nothing_that_could_be_taken_for_a_result(
@@ -346,7 +373,7 @@ def test_collecting_graphs_disturbs_no_run_in_the_same_directory(
     run: Pretrain, flags: Flags, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The arguments of a precompile job are those of the run whose graphs it compiles."""
-    assert run(flags.of(tmp_path)) == 0
+    assert run(flags.of(tmp_path, "--steps-this-run", 1)) == 0
     written = tmp_path / "checkpoints" / "partial-00000099-of-a-live-run"
     written.mkdir()
     before = sorted(tmp_path.rglob("*"))

@@ -62,8 +62,15 @@ class EagerDevice:
     sum_dtype = torch.float64
 
     def seed(self, seed: int) -> None:
-        """Seed the device's random numbers."""
-        torch.manual_seed(seed)
+        """Seed the random numbers of the host and of the device.
+
+        ``torch.manual_seed`` also writes a stack for each kind of accelerator that the process does
+        not use, in every micro-batch. Source:
+        https://github.com/pytorch/pytorch/blob/v2.13.0/torch/cuda/__init__.py
+        """
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
 
     def autocast(self, *, bf16: bool) -> AbstractContextManager[object]:
         """Return an autocast to bfloat16; weights stay in single precision."""
