@@ -168,7 +168,7 @@ def test_a_sharded_job_that_meets_at_etcd_survives_the_loss_of_its_first_node(
         running_etcd(tmp_path) as etcd,
         job(
             tmp_path / "job",
-            flags.of(output, "--parallel", "fsdp", "--steps-this-run", 24),
+            flags.of(output, "--parallel", "fsdp", "--steps-this-run", 18),
             backend="etcd-v3",
             endpoint=etcd.endpoint,
         ) as running,
