@@ -88,6 +88,14 @@ def test_no_request_ends_for_want_of_a_word_within_an_hour() -> None:
     assert backend["requestTimeout"] == "0s"
 
 
+def test_a_connection_without_a_word_is_kept_alive_and_one_without_a_peer_is_found() -> None:
+    """A long answer may say nothing for minutes; security groups forget after 350 s."""
+    for policy in ("ClientTrafficPolicy", "BackendTrafficPolicy"):
+        keepalive = objects()[policy]["spec"]["tcpKeepalive"]
+        seconds = {key: int(str(value).removesuffix("s")) for key, value in keepalive.items()}
+        assert seconds["idleTime"] + seconds["probes"] * seconds["interval"] < 350
+
+
 def test_a_request_is_sent_again_only_where_no_model_has_seen_it() -> None:
     retry = objects()["BackendTrafficPolicy"]["spec"]["retry"]
     assert retry["retryOn"] == {"triggers": ["connect-failure", "refused-stream"]}

@@ -30,6 +30,10 @@ _IDLE = "3900s"
 # request that is on its way then is lost, and may not be sent twice: proxies close first.
 # Source: https://docs.vllm.ai/en/stable/configuration/env_vars/
 _SERVER_IDLE = "3s"
+# A peer whose node is lost says nothing more, as a model does that thinks. Firewalls and security
+# groups forget connections that are silent too: on Nitro v6 after 350 s.
+# Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_ConnectionTrackingConfiguration.html
+_KEEPALIVE: Json = {"idleTime": "60s", "interval": "30s", "probes": 3}
 _LISTENER = "http"
 _UNKNOWN, _CLOSED = "unknown-model", "closed-path"
 _MOST = 100_000
@@ -170,6 +174,7 @@ def _client_policy() -> dict[str, Json]:
         "ClientTrafficPolicy",
         {
             "connection": {"bufferLimit": _BODY_LIMIT},
+            "tcpKeepalive": _KEEPALIVE,
             # Services believe it: no client may say who it is.
             "headers": {"earlyRequestHeaders": {"remove": [names.CLIENT_HEADER]}},
             "healthCheck": {"path": names.FRONT_HEALTH_PATH},
@@ -195,6 +200,7 @@ def _backend_policy() -> dict[str, Json]:
                 "numRetries": 2,
                 "retryOn": {"triggers": ["connect-failure", "refused-stream"]},
             },
+            "tcpKeepalive": _KEEPALIVE,
             "timeout": {
                 "tcp": {"connectTimeout": "5s"},
                 "http": {
