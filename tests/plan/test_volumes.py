@@ -345,6 +345,33 @@ class TestBuckets:
         assert access == {"checkpoints": "write", "results": "none"}
 
 
+@pytest.mark.parametrize(
+    ("bucket", "read_only"),
+    [("checkpoints", True), ({"name": "checkpoints", "read_only": False}, False)],
+    ids=["by default", "stated otherwise"],
+)
+def test_services_cannot_delete_checkpoints_by_the_claims_of_every_namespace(
+    bucket: object, *, read_only: bool
+) -> None:
+    """A server that clients reach must not be a way to the files of training."""
+    service = {"kind": "service", "namespace": "serving", "pool": POOL["name"]}
+    models = {"name": "models", "claim": claim("models", "/models", "serving")}
+    made = cluster(jobs={"chat": service}, buckets=["datasets", bucket, models])
+    volumes = {
+        each.claim.namespace: each
+        for each in plan_volumes(made)
+        if each.claim.name == "model-checkpoints-pvc"
+    }
+
+    served, trained = volumes["serving"], volumes["training"]
+
+    assert served.claim.read_only == read_only
+    assert ("allow-delete" in served.mount_options) != read_only
+    assert "allow-delete" in trained.mount_options
+    # Kubernetes takes no other access mode of a claim that is there.
+    assert served.claim.access_mode == trained.claim.access_mode == "ReadWriteMany"
+
+
 def test_a_service_changes_nothing_of_a_claim_that_kubernetes_never_changes() -> None:
     """It makes reads alone of the mount; another access mode would fail the next deployment."""
     buckets = [{"name": "models", "claim": claim("models", "/models", "serving")}]

@@ -131,21 +131,26 @@ def _own_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                 file_system=lustre.name,
             )
             yield _Claimed(claim=claim, lustre=lustre, own=True)
-    services = serving_namespaces(cluster)
     for bucket, stated in cluster.storage.bucket_claims.items():
-        served = stated.namespace in services and bucket not in cluster.storage.writable_buckets
-        read_only = bucket in cluster.storage.read_only_buckets
         claim = ClaimPlan(
-            namespace=stated.namespace,
-            name=stated.name,
-            mount_path=stated.mount_path,
-            source="bucket",
-            read_only=served or read_only,
-            # A namespace becomes one of services by a job, and Kubernetes takes no other access
-            # mode of a claim that is there: the mount alone refuses writes then.
-            access_mode=_access_mode(read_only=read_only),
+            namespace=stated.namespace, name=stated.name, mount_path=stated.mount_path
         )
-        yield _Claimed(claim=claim, bucket=bucket, own=True)
+        yield _Claimed(claim=_of_bucket(claim, bucket, cluster), bucket=bucket, own=True)
+
+
+def _of_bucket(claim: ClaimPlan, bucket: str, cluster: config.Cluster) -> ClaimPlan:
+    """Return ``claim`` as one of a bucket, which services only read unless the file says more."""
+    storage = cluster.storage
+    read_only = bucket in storage.read_only_buckets
+    served = claim.namespace in serving_namespaces(cluster)
+    return replace(
+        claim,
+        source="bucket",
+        read_only=read_only or (served and bucket not in storage.writable_buckets),
+        # A namespace becomes one of services by a job, and Kubernetes takes no other access mode
+        # of a claim that is there: the mount alone refuses writes then.
+        access_mode=_access_mode(read_only=read_only),
+    )
 
 
 def _access_mode(*, read_only: bool) -> AccessMode:
@@ -168,10 +173,8 @@ def _default_claims(cluster: config.Cluster) -> Iterator[_Claimed]:
                     claim=replace(claim, zone=lustre.zone, file_system=lustre.name), lustre=lustre
                 )
             else:
-                read_only = default.bucket in storage.read_only_buckets
-                mode = _access_mode(read_only=read_only)
-                mounted = replace(claim, source="bucket", read_only=read_only, access_mode=mode)
-                yield _Claimed(claim=mounted, bucket=default.bucket)
+                bucket = str(default.bucket)
+                yield _Claimed(claim=_of_bucket(claim, bucket, cluster), bucket=bucket)
 
 
 def _stand_in(cluster: config.Cluster, each: _Claimed) -> _Claimed | None:
