@@ -192,7 +192,7 @@ def test_sequences_are_no_longer_than_the_model_was_made_for(models: Models) -> 
     """`submit` refuses the same length, as vLLM does."""
     told = models("models/llama", "--context", "65536").stdout
 
-    assert "judged with 32,768 tokens, its own maximum, which --context is above" in told
+    assert "judged with 32,768 tokens, the model's own maximum: --context is larger" in told
     assert "--max-model-len=32768" in told
     assert "65,536" not in told
     assert "its own maximum" not in models("models/llama", "--context", "32768").stdout

@@ -46,7 +46,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a person's pod among the jobs": (
         backend(document={"jobs": JOBS | {"notes": {"kind": "dev"}}}, submits_to=["tune", "notes"]),
-        "backend.submits_to[1]: a person's pod, which no application starts, got 'notes'; "
+        "backend.submits_to[1]: a person's pod, which applications may not start, got 'notes'; "
         "name templates of jobs that end",
     ),
     "a job that is not there": (

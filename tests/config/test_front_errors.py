@@ -30,13 +30,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an internet of nobody said which": (
         front(**INTERNET),
-        "serving.front.exposure: open to the internet, and nothing says to whom, got 'internet'; "
+        "serving.front.exposure: open to the internet without a list of clients, got 'internet'; "
         "add allowed_cidrs; 0.0.0.0/0 is everybody",
     ),
     "a certificate without a load balancer": (
         front(exposure="cluster", certificate=CERTIFICATE("us-west-2")),
-        "serving.front.certificate: of a load balancer, and exposure: cluster has none, got "
-        f"'{CERTIFICATE('us-west-2')}'; leave it out, or write exposure: internal",
+        "serving.front.certificate: a setting of the load balancer, and exposure: cluster has none, "
+        f"got '{CERTIFICATE('us-west-2')}'; leave it out, or write exposure: internal",
     ),
     "a certificate of another Region": (
         front(certificate=CERTIFICATE("us-east-1")),
@@ -45,8 +45,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "keys and tokens in one header": (
         front(exposure="cluster", api_keys="keys", jwt=TOKENS),
-        "serving.front.api_keys: beside jwt: clients have one header for the two, got 'keys'; "
-        "leave one of them out",
+        "serving.front.api_keys: beside jwt: a client sends one header, a key or a token, "
+        "got 'keys'; leave one of them out",
     ),
     "keys over plain HTTP": (
         front(exposure="cluster", jwt=TOKENS | {"jwks_uri": "http://login.example.com/keys"}),

@@ -349,7 +349,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "capacity that the pool has not": (
         gpus(kind="service", capacity="reserved"),
-        "jobs.tune.capacity: capacity of no pool that it may run on, got 'reserved'; "
+        "jobs.tune.capacity: no pool that it may run on has that capacity, got 'reserved'; "
         "known: on-demand",
     ),
     "health path that is none": (

@@ -106,7 +106,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "heads that do not share": (
         model(kv_heads=12),
-        "jobs.chat.model.kv_heads: no even share of the 32 heads of queries, got 12; "
+        "jobs.chat.model.kv_heads: not a divisor of the 32 query heads, got 12; "
         "write num_key_value_heads of its config.json",
     ),
     "attention in more layers than there are": (

@@ -199,8 +199,8 @@ def test_volcano_places_it_beside_its_own_jobs() -> None:
         ),
         (
             {"port": 80},
-            "port: a port that only root may listen on, and a person's pod is not root's, got 80; "
-            "use 1024 or more",
+            "port: a port that only root may open, and a person's pod does not run as root, "
+            "got 80; use 1024 or more",
         ),
     ],
 )

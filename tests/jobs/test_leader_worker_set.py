@@ -219,8 +219,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a server that nobody can start over nodes": (
         LARGE,
         {"server": "other"},
-        "job: nodes: a replica of several nodes, of a program that nothing tells the others' "
-        "addresses, got 2; write server: vllm where it is vLLM, or a command that reads "
+        "job: nodes: a replica of several nodes, whose program gets no address of the "
+        "other nodes, got 2; write server: vllm where it is vLLM, or a command that reads "
         "LWS_LEADER_ADDRESS, LWS_GROUP_SIZE and LWS_WORKER_INDEX",
     ),
     "zones apart": (

@@ -114,7 +114,7 @@ def dev(
                 pod = dev_pod.running_pod(submitted, cluster, kubectl)
                 status = _reach(pod, command, shell=shell, port=port)
         except KeyboardInterrupt:
-            _tell(f"\n{own} stays; the same command leads back to it, and --stop deletes it")
+            _tell(f"\n{own} stays; run the same command to return, or with --stop to delete it")
             raise typer.Exit(INTERRUPTED if shell or command else 0) from None
     raise typer.Exit(status)
 

@@ -156,7 +156,7 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
         yield f"  {row.found.problem}"
     own = None if row.found.figures is None else row.found.figures.longest_context
     if context is not None and own is not None and context > own:
-        yield f"  judged with {own:,} tokens, its own maximum, which --context is above"
+        yield f"  judged with {own:,} tokens, the model's own maximum: --context is larger"
     for fit in row.fits:
         yield f"  {fit.pool} ({fit.instance_type}): {_verdict(fit)}"
     if row.found.figures is None or row.found.problem:

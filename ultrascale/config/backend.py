@@ -201,7 +201,7 @@ def backend_jobs_exist(
             wrong = "a service, which has no end to wait for"
             yield refuse(f"submits_to.{number}", wrong, "name templates of jobs that end")
         elif name in personal:
-            wrong = "a person's pod, which no application starts"
+            wrong = "a person's pod, which applications may not start"
             yield refuse(f"submits_to.{number}", wrong, "name templates of jobs that end")
 
 

@@ -34,7 +34,7 @@ class DevJob(Job):
 @rule
 def dev_port_needs_no_root(job: DevJob) -> Mistakes:
     if job.port < _LEAST_PORT and "NET_BIND_SERVICE" not in job.security.capabilities:
-        wrong = "a port that only root may listen on, and a person's pod is not root's"
+        wrong = "a port that only root may open, and a person's pod does not run as root"
         yield refuse("port", wrong, f"use {_LEAST_PORT} or more")
 
 

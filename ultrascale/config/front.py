@@ -107,7 +107,7 @@ def internet_is_guarded(front: Front) -> Mistakes:
         wrong = "open to the internet without authentication: anybody could use the models"
         yield refuse("exposure", wrong, "add api_keys or jwt, or write internal")
     if not front.allowed_cidrs:
-        wrong = "open to the internet, and nothing says to whom"
+        wrong = "open to the internet without a list of clients"
         yield refuse("exposure", wrong, "add allowed_cidrs; 0.0.0.0/0 is everybody")
 
 
@@ -116,14 +116,14 @@ def cluster_front_has_no_load_balancer(front: Front) -> Mistakes:
     if front.exposure == "cluster":
         for key in ("certificate", "allowed_cidrs"):
             if key in front.model_fields_set:
-                wrong = "of a load balancer, and exposure: cluster has none"
+                wrong = "a setting of the load balancer, and exposure: cluster has none"
                 yield refuse(key, wrong, "leave it out, or write exposure: internal")
 
 
 @rule
 def front_authenticates_one_way(front: Front) -> Mistakes:
     if front.api_keys is not None and front.jwt is not None:
-        wrong = "beside jwt: clients have one header for the two"
+        wrong = "beside jwt: a client sends one header, a key or a token"
         yield refuse("api_keys", wrong, "leave one of them out")
 
 

@@ -108,7 +108,7 @@ def model_is_known_or_stated(model: ServedModel) -> Mistakes:
 @rule
 def heads_share_keys_and_values(model: ServedModel) -> Mistakes:
     if model.heads and model.kv_heads and model.heads % model.kv_heads:
-        wrong = f"no even share of the {model.heads} heads of queries"
+        wrong = f"not a divisor of the {model.heads} query heads"
         yield refuse("kv_heads", wrong, "write num_key_value_heads of its config.json")
 
 

@@ -20,7 +20,7 @@ def capacity_is_the_pools(job: ServiceJob, pools: Every[Pool]) -> Mistakes:
     }
     if job.capacity not in offered:
         todo = near(job.capacity, sorted(offered))
-        yield refuse("capacity", "capacity of no pool that it may run on", todo)
+        yield refuse("capacity", "no pool that it may run on has that capacity", todo)
 
 
 @rule

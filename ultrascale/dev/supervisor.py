@@ -250,7 +250,7 @@ class Supervisor:
             program = [*lab, *_options(self._chosen)]
         self._write_state()
         if not program:
-            self._say("no JupyterLab in this image: it waits for shells alone")
+            self._say("no JupyterLab in this image: the pod only waits for shells")
             return
         self._child = subprocess.Popen(
             program, env=environment, cwd=self._chosen.folder, start_new_session=True

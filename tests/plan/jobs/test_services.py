@@ -66,7 +66,7 @@ def test_a_service_takes_the_capacity_of_the_pool_that_it_names() -> None:
     job = SERVICE | {"resources": {"gpu": 1}}
 
     assert refusals(SERVING, job | {"pool": "kept", "capacity": "spot"}) == [
-        "job: capacity: capacity of no pool that it may run on, got 'spot'; known: reserved"
+        "job: capacity: no pool that it may run on has that capacity, got 'spot'; known: reserved"
     ]
     assert not refusals(SERVING, job | {"pool": "burst", "capacity": "on-demand"})
 

@@ -78,7 +78,7 @@ FOUR = "--tensor-parallel-size=4"
                 FOUR,
                 model={"weights_gb": 20, "layers": 8, "heads": 30, "kv_heads": 2, "head_width": 64},
             ),
-            "args: no even share of the model's 30 heads, got --tensor-parallel-size=4; "
+            "args: not a divisor of the model's 30 query heads, got --tensor-parallel-size=4; "
             "use 1, 2, 3, 5, 6, 10, 15 or 30",
             id="heads",
         ),
@@ -87,7 +87,7 @@ FOUR = "--tensor-parallel-size=4"
                 FOUR,
                 model={"weights_gb": 20, "layers": 8, "heads": 48, "kv_heads": 6, "head_width": 64},
             ),
-            "args: no even share of the model's 6 heads of keys and values, got "
+            "args: no divisor or multiple of the model's 6 key and value heads, got "
             "--tensor-parallel-size=4; use 1, 2, 3 or 6, or a multiple of 6",
             id="heads of keys and values",
         ),

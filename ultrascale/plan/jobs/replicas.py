@@ -49,7 +49,7 @@ def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     yield from _group_name_fits(request, job)
     yield from _address_is_its_own(request, job)
     if job.nodes > 1 and config.server_of(job) != "vllm" and not job.command:
-        wrong = "a replica of several nodes, of a program that nothing tells the others' addresses"
+        wrong = "a replica of several nodes, whose program gets no address of the other nodes"
         todo = (
             "write server: vllm where it is vLLM, or a command that reads LWS_LEADER_ADDRESS, "
             "LWS_GROUP_SIZE and LWS_WORKER_INDEX"

@@ -276,11 +276,11 @@ def _indivisible(shape: ModelShape, division: ServingDivision) -> Mistakes:
     """
     tensor, pipeline = division.tensor, division.pipeline
     if shape.heads % tensor:
-        wrong = f"no even share of the model's {shape.heads} heads"
+        wrong = f"not a divisor of the model's {shape.heads} query heads"
         todo = f"use {_divisors(shape.heads)}"
         yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
     elif not shape.latent_width and shape.kv_heads % tensor and tensor % shape.kv_heads:
-        wrong = f"no even share of the model's {shape.kv_heads} heads of keys and values"
+        wrong = f"no divisor or multiple of the model's {shape.kv_heads} key and value heads"
         todo = f"use {_divisors(shape.kv_heads)}, or a multiple of {shape.kv_heads}"
         yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
     if pipeline > shape.layers:
