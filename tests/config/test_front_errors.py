@@ -35,8 +35,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a certificate without a load balancer": (
         front(exposure="cluster", certificate=CERTIFICATE("us-west-2")),
-        "serving.front.certificate: a setting of the load balancer, and exposure: cluster has none, "
-        f"got '{CERTIFICATE('us-west-2')}'; leave it out, or write exposure: internal",
+        "serving.front.certificate: a setting of the load balancer, and exposure: cluster has "
+        f"none, got '{CERTIFICATE('us-west-2')}'; leave it out, or write exposure: internal",
     ),
     "a certificate of another Region": (
         front(certificate=CERTIFICATE("us-east-1")),
