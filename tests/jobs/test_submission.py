@@ -492,6 +492,19 @@ def test_a_fixed_number_takes_the_place_of_the_autoscalers(
     assert replicas_sent(stub) == [3]
 
 
+def test_a_fixed_number_is_refused_where_an_autoscaler_that_is_hidden_would_change_it(
+    stub: StubApiServer, cluster: Cluster
+) -> None:
+    stub.groups |= {"/apis/keda.sh/v1alpha1"}
+    stub.put(f"{given.DEPLOYMENTS}/chat", set_by("keda", given.deployment(pods=7)))
+    stub.refuse("GET", "/scaledobjects$", Refusal(403, "cannot list resource scaledobjects"))
+
+    with pytest.raises(ClusterError, match="cannot list resource scaledobjects"):
+        send(cluster, given.service(pods=3))
+
+    assert replicas_sent(stub) == []
+
+
 def test_a_number_that_a_person_has_set_is_not_taken_over(
     stub: StubApiServer, cluster: Cluster
 ) -> None:

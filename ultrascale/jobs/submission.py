@@ -12,7 +12,7 @@ from ultrascale.cluster_api.kinds import (
     Kind,
 )
 from ultrascale.cluster_api.objects import Object, name
-from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster
+from ultrascale.cluster_api.server import FIELD_MANAGER, Cluster, Query
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs import prerequisites
@@ -88,11 +88,14 @@ def _take_away(cluster: Cluster, job: JobManifests) -> None:
     """
     sent = {kind_of(each) for each in job.objects}
     for kind in (each for each in _AT_WILL if each not in sent):
-        query = {"labelSelector": f"{JOB_LABEL}={job.name}"}
-        for left in listed(cluster, kind, job.namespace, query):
+        for left in listed(cluster, kind, job.namespace, _of_job(job)):
             cluster.delete(kind, job.namespace, left)
             if kind == SCALED_OBJECT:
                 _wait_until_gone(cluster, job, kind, left)
+
+
+def _of_job(job: JobManifests) -> Query:
+    return {"labelSelector": f"{JOB_LABEL}={job.name}"}
 
 
 def _wait_until_gone(cluster: Cluster, job: JobManifests, kind: Kind, left: Object) -> None:
@@ -129,6 +132,8 @@ def _write(
     if "replicas" not in mapping(manifest, "spec"):
         manifest = _with_replicas(job, manifest, existing)
     elif existing is not None and _sets_replicas(existing, *_AUTOSCALERS):
+        # Whoever may not see the autoscaler cannot take it away, and it would set them again.
+        cluster.collection(SCALED_OBJECT, job.namespace, _of_job(job))
         # Whatever else another manager has set is still refused.
         kept = _of_replicas(manifest, number(existing, "spec", "replicas", default=1))
         cluster.apply(kind, job.namespace, kept, dry_run=True)
