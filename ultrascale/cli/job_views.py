@@ -18,6 +18,7 @@ from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.front_report import FrontReport
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queue_state import Queues
+from ultrascale.jobs.scaling_report import ScalingReport
 from ultrascale.jobs.serving_report import ServingReport
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.training_report import TrainingReport
@@ -131,6 +132,13 @@ def print_serving(report: ServingReport) -> None:
         say(f"  metrics that are missing: {printable(reason)}")
 
 
+def print_scaling(report: ScalingReport) -> None:
+    """Print between which numbers the replicas of a service follow the load, or why they do not."""
+    say(f"  autoscale: {report.least} to {report.most} replicas")
+    for problem in report.problems:
+        say(f"    {printable(problem)}")
+
+
 def print_front(report: FrontReport) -> None:
     """Print the models of a service behind the front, and what keeps requests from it."""
     say(f"  front: models {', '.join(printable(model) for model in report.models)}")
@@ -179,6 +187,7 @@ def job_document(
     job: JobStatus,
     report: TrainingReport | None = None,
     serving: ServingReport | None = None,
+    scaling: ScalingReport | None = None,
     front: FrontReport | None = None,
 ) -> Mapping[str, object]:
     """Return a job as `status --json` prints it, with its reports where one job is asked for."""
@@ -195,6 +204,7 @@ def job_document(
         "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
         **({} if report is None else asdict(report)),
         **({} if serving is None else {"serving": asdict(serving)}),
+        **({} if scaling is None else {"scaling": asdict(scaling)}),
         **({} if front is None else {"front": asdict(front)}),
     }
 

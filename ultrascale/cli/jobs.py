@@ -198,6 +198,7 @@ def status(
     from ultrascale import config
     from ultrascale.cli import job_views
     from ultrascale.jobs.front_report import front_report_of
+    from ultrascale.jobs.scaling_report import scaling_report_of
     from ultrascale.jobs.serving_report import serving_report_of
     from ultrascale.jobs.status import find_job, job_status, jobs_in
     from ultrascale.jobs.training_report import report_of
@@ -217,15 +218,18 @@ def status(
         report = report_of(cluster, state, None if file is None else config.load(file))
         with progress("reading the metrics of its pods"):
             serving = serving_report_of(cluster, state, _service_needs(file, job))
+        scaling = scaling_report_of(cluster, state)
         front = front_report_of(cluster, state)
         if as_json:
-            document = job_views.job_document(state, report, serving, front)
+            document = job_views.job_document(state, report, serving, scaling, front)
             typer.echo(job_views.as_json(document))
         else:
             job_views.print_job(state)
             job_views.print_report(report)
             if serving is not None:
                 job_views.print_serving(serving)
+            if scaling is not None:
+                job_views.print_scaling(scaling)
             if front is not None:
                 job_views.print_front(front)
         return

@@ -1,0 +1,72 @@
+"""State of a service's autoscaler, and reasons for which its replicas do not follow the load.
+
+Replicas that do not follow it are paid for while nobody asks, or too few while many do.
+
+Sources:
+    https://github.com/kedacore/keda/blob/v2.20.2/apis/keda/v1alpha1/condition_types.go
+    https://github.com/kedacore/keda/blob/v2.20.2/pkg/fallback/fallback.go
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ultrascale.cluster_api.kinds import SCALED_OBJECT
+from ultrascale.cluster_api.objects import Object, condition, name
+from ultrascale.cluster_api.server import Cluster
+from ultrascale.documents import number, objects, text
+from ultrascale.jobs.listing import listed
+from ultrascale.jobs.serving_report import SERVED_BY
+from ultrascale.jobs.status import JobStatus
+from ultrascale.plan import names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingReport:
+    """Replicas of a service that follow the load.
+
+    Attributes:
+        least: Fewest of them.
+        most: Most of them.
+        problems: Reasons for which they do not follow it, each with the way out.
+    """
+
+    least: int
+    most: int
+    problems: tuple[str, ...]
+
+
+def scaling_report_of(cluster: Cluster, job: JobStatus) -> ScalingReport | None:
+    """Return the state of a service's autoscaler; None where its replicas are fixed.
+
+    Raises:
+        ClusterError: The API server cannot be reached.
+    """
+    if job.kind.partition(".")[0] not in SERVED_BY:
+        return None
+    selector = {"labelSelector": f"{names.JOB_LABEL}={job.name}"}
+    found = next(iter(listed(cluster, SCALED_OBJECT, job.namespace, selector)), None)
+    if found is None:
+        return None
+    return ScalingReport(
+        least=number(found, "spec", "minReplicaCount"),
+        most=number(found, "spec", "maxReplicaCount"),
+        problems=tuple(_problems(found, job.namespace)),
+    )
+
+
+def _problems(scaled: Object, namespace: str) -> Iterator[str]:
+    look = f"`kubectl describe scaledobject {name(scaled)} -n {namespace}` has its events"
+    if condition(scaled, "Paused"):
+        yield "KEDA is paused, and the replicas stay; take away annotations of autoscaling.keda.sh"
+        return
+    if not (states := [*objects(scaled, "status", "conditions")]):
+        yield "KEDA has not looked at it yet; its pods are in namespace keda"
+        return
+    for state in states:
+        if text(state, "type") == "Ready" and text(state, "status") == "False":
+            yield f"KEDA does not scale it: {text(state, 'message')}; {look}"
+    if condition(scaled, "Fallback"):
+        yield (
+            "KEDA cannot read the metrics of its pods, so the replicas stay as they are and are "
+            f"paid for; {look}"
+        )
