@@ -57,6 +57,7 @@ def test_replicas_that_follow_the_load_have_nothing_to_tell(
 
     found = report(cluster)
 
+    assert found is not None
     assert found == ScalingReport(least=1, most=6, problems=())
     job_views.print_scaling(found)
     assert capsys.readouterr().out == "  autoscale: 1 to 6 replicas\n"
