@@ -207,6 +207,8 @@ def _made(service: str, region: str, config: Config) -> Any:
 
         # botocore writes the header anew for each request, which takes longer than all the rest.
         made._user_agent_creator = SimpleNamespace(to_string=lambda: "tests")
+        # Nor is the address of a request, by hundreds of rules, of use to one that is not sent.
+        made._ruleset_resolver = None
         made.meta.events.register("provide-client-params.*.*", note)
         made.meta.events.register("before-call.*.*", answer)
         _MADE[key] = made
