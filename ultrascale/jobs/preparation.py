@@ -29,6 +29,7 @@ from ultrascale.plan.model.jobs import RowPlan
 from ultrascale.plan.network.vpc import network_notes, network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.plan.pools.scaling import fixed_group_warnings
+from ultrascale.plan.services import shared_pool_warnings
 from ultrascale.plan.upgrade.report import support_note
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
@@ -332,6 +333,7 @@ def check_file(cluster_file: Path) -> CheckedFile:
         *config.warning_mistakes(cluster.cluster),
         *network_warnings(cluster.plan.network),
         *fixed_group_warnings(cluster.cluster),
+        *shared_pool_warnings(cluster.cluster, cluster.plan.services, cluster.plan.all_pools),
         *release_warnings(cluster.cluster),
         *mirror_warnings(cluster.plan.mirror),
         *_undurable(cluster),

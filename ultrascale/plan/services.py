@@ -41,6 +41,54 @@ def plan_services(
     return tuple(_services(cluster, pools, claims, kueue))
 
 
+def shared_pool_warnings(
+    cluster: config.Cluster, services: Sequence[ServiceDemandPlan], pools: Sequence[PoolPlan]
+) -> Iterator[config.Mistake]:
+    """Yield the pools whose accelerators are too few for all of their services together.
+
+    A service that may run on several pools, or waits in a queue, is not counted.
+
+    Raises:
+        CatalogError: No source states a value of an instance type.
+    """
+    for number, pool in enumerate(cluster.pools):
+        shards = [each for each in pools if each.pool == pool.name]
+        counted = ((each, _accelerators_on(each, cluster, shards)) for each in services)
+        taken = [(each, devices) for each, devices in counted if devices > 0]
+        if len(taken) < 2:
+            continue
+        there = sum(each.max_nodes * _most_accelerators(each) for each in shards)
+        least = sum(each.least * devices for each, devices in taken)
+        most = sum(each.most * devices for each, devices in taken)
+        names = " and ".join(each.name for each, _ in taken)
+        if least > there:
+            wrong = f"services {names} take {least:,} accelerators, of the pool's {there:,}: "
+            wrong += "replicas wait for ever"
+            todo = "raise nodes.max, or lower replicas or autoscale.min"
+        elif most > there:
+            wrong = f"services {names} grow to {most:,} accelerators, of the pool's {there:,}: "
+            wrong += "replicas wait where all are at their most"
+            todo = "raise nodes.max, or lower replicas or autoscale.max"
+        else:
+            continue
+        yield config.refuse(f"pools.{number}.nodes", wrong, todo, got="")
+
+
+def _accelerators_on(
+    service: ServiceDemandPlan, cluster: config.Cluster, shards: Sequence[PoolPlan]
+) -> int:
+    """Return the accelerators of a replica that runs on this pool alone; 0 of another."""
+    job = cluster.jobs[service.name]
+    assert isinstance(job, config.ServiceJob)
+    if job.queue is not None or {part.pool for part in service.parts} != {shards[0].pool}:
+        return 0
+    return nodes.node_share(job, shards).accelerators * service.nodes
+
+
+def _most_accelerators(pool: PoolPlan) -> int:
+    return max(nodes.whole_share(pool, name).accelerators for name in pool.instance_types)
+
+
 def _services(
     cluster: config.Cluster,
     pools: Sequence[PoolPlan],
