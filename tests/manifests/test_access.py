@@ -126,7 +126,7 @@ def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiSe
     serving: Document = cluster.get("serving") or {}
     controllers = serving.get("controllers", ())
     if "keda" in controllers:
-        stub.groups.add(SCALED_OBJECT.group_path)
+        stub.groups |= {SCALED_OBJECT.group_path, "/apis/metrics.k8s.io/v1beta1"}
     if "leader-worker-set" in controllers:
         stub.groups.add(LEADER_WORKER_SET.group_path)
     if "hyperpod" in cluster:
