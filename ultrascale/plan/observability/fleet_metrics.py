@@ -10,6 +10,7 @@ from ultrascale.catalog import (
     hyperpod_chart,
     kueue,
     leaderworkerset,
+    mountpoint,
     prices,
     vllm,
     volcano,
@@ -259,6 +260,8 @@ def _left_out() -> list[str]:
         names.KEDA_NAMESPACE,
         names.LWS_NAMESPACE,
         names.KUEUE_NAMESPACE,
+        names.FRONT_NAMESPACE,
+        mountpoint.NAMESPACE,
         hyperpod_chart.AGENT_NAMESPACE,
     }
     return sorted({*own, *(addon.namespace for addon in addons.ADDONS.values())})
