@@ -251,15 +251,20 @@ def match(model: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of services, which Envoy reads again when another takes its place."""
+    return tmp_path_factory.mktemp("front") / "services.json"
+
+
+@pytest.fixture(scope="module")
+def front(services: Path) -> Iterator[int]:
     """The port of a front with two models."""
     servers = {model: server(model) for model in ("chat", "org/small-1.5")}
     port = free_port()
     models = {model: each.server_port for model, each in servers.items()}
-    folder = tmp_path_factory.mktemp("front")
-    file = folder / "envoy.json"
+    file = services.with_name("envoy.json")
     models["gone"] = free_port()
-    found = configuration(port, models, folder / "services.json", free_port())
+    found = configuration(port, models, services, free_port())
     file.write_text(json.dumps(found))
     assert PROGRAM is not None
     options = ["--concurrency", "1", "--log-level", "error", "--disable-hot-restart"]
@@ -371,6 +376,23 @@ def test_the_list_of_models_is_of_the_services_that_the_front_has(front: int, pa
     for each in found["data"]:
         assert each["object"] == "model"
         assert abs(each["created"] - time.time()) < 60
+
+
+def test_the_list_follows_services_that_come_and_go(front: int, services: Path) -> None:
+    def listed() -> list[str]:
+        return [each["id"] for each in json.loads(answered(front, "GET", "/v1/models")[1])["data"]]
+
+    before, text = listed(), services.read_text()
+    document = json.loads(text)
+    document["resources"].append(cluster("new", 1, {MODELS_METADATA: "new"}))
+    for now, expected in ((json.dumps(document), sorted([*before, "new"])), (text, before)):
+        other = services.with_suffix(".new")
+        other.write_text(now)
+        other.replace(services)
+        ends = time.monotonic() + 15
+        while listed() != expected and time.monotonic() < ends:
+            time.sleep(0.1)
+        assert listed() == expected
 
 
 @pytest.mark.parametrize(

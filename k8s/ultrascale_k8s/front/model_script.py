@@ -27,6 +27,8 @@ Source: https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/xds/bootstrap
 # Metadata alone: endpoints and keys of clients are not asked for.
 _SERVICES = "/config_dump?resource=dynamic_active_clusters&mask=cluster.metadata"
 _PATIENCE_MS = 1000
+# The administration has one thread, which writes down the services in milliseconds.
+_KEPT_MS = 2000
 _UNKNOWN = error("the list of models is not known now: try again", "server_error", code="busy")
 
 _SCRIPT = f"""\
@@ -72,29 +74,40 @@ local function answer(handle, status, text)
   handle:respond({{[":status"] = status, ["content-type"] = "application/json"}}, text)
 end
 
-local function tell_models(handle, wanted)
+local kept, kept_until = nil, 0
+
+local function models(handle)
+  local now = handle:timestamp()
+  if kept ~= nil and now < kept_until then return kept end
   local headers, told = handle:httpCall(
     "{ADMIN_CLUSTER}",
     {{[":method"] = "GET", [":path"] = "{_SERVICES}", [":authority"] = "localhost"}},
     nil, {_PATIENCE_MS})
-  if headers[":status"] ~= "200" or told == nil then
-    return answer(handle, "502", '{_UNKNOWN}')
-  end
-  local found, known = {{}}, {{}}
+  if headers[":status"] ~= "200" or told == nil then return nil end
+  local found = {{ids = {{}}, known = {{}}}}
   for ids in string.gmatch(told, '"{MODELS_METADATA}": *"([^"]*)"') do
     for id in string.gmatch(ids, "[%w%._/:@+-]+") do
-      if not known[id] then
-        known[id] = true
-        table.insert(found, id)
+      if not found.known[id] then
+        found.known[id] = true
+        table.insert(found.ids, id)
       end
     end
   end
+  table.sort(found.ids)
+  kept, kept_until = found, now + {_KEPT_MS}
+  return found
+end
+
+local function tell_models(handle, wanted)
+  local found = models(handle)
   local now = string.format("%d", math.floor(handle:timestamp() / 1000))
-  if wanted == nil then
-    table.sort(found)
-    for number, id in ipairs(found) do found[number] = model_object(id, now) end
-    answer(handle, "200", '{{"object":"list","data":[' .. table.concat(found, ",") .. "]}}")
-  elseif known[wanted] then
+  if found == nil then
+    answer(handle, "502", '{_UNKNOWN}')
+  elseif wanted == nil then
+    local list = {{}}
+    for number, id in ipairs(found.ids) do list[number] = model_object(id, now) end
+    answer(handle, "200", '{{"object":"list","data":[' .. table.concat(list, ",") .. "]}}")
+  elseif found.known[wanted] then
     answer(handle, "200", model_object(wanted, now))
   else
     answer(handle, "404", '{UNKNOWN_MODEL}')
