@@ -80,6 +80,7 @@ TUNE = {"script": "tune.py", "durable": False}
         (TUNE | {"pool": "kept"}, "kept", True),
         (TUNE | {"node_selector": {"ultrascale.dev/role": "reserved"}}, "kept", True),
         (TUNE | {"pool": "plain"}, "kept", False),
+        (TUNE, "kept", False),
         (TUNE | {"pool": "plain"}, "plain", False),
         ({"kind": "batch", "command": ["sweep"], "pool": "kept"}, "kept", False),
     ],

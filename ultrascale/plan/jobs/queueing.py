@@ -21,6 +21,7 @@ from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import capacity, namespaces
 from ultrascale.plan.jobs import governance, tiers
+from ultrascale.plan.jobs.namespaces import says_where
 from ultrascale.plan.jobs.nodes import NodeShare, node_share, requests_of
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import (
@@ -141,7 +142,7 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
             each
             for each, template in request.cluster.jobs.items()
             if isinstance(template, config.TrainingJob)
-            and any(pool.pool == name for pool in _nodes_of(request, each, template))
+            and _trains_on(name, replace(request, name=each, job=template, template=None))
         ]
         if training:
             wrong = (
@@ -153,9 +154,11 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
             yield config.refuse("pool", wrong, todo, got="")
 
 
-def _nodes_of(request: JobRequest, name: str, template: config.TrainingJob) -> tuple[PoolPlan, ...]:
-    """Return the pools that another template of the file may run on."""
-    return replace(request, name=name, job=template, template=None, tier=None).nodes
+def _trains_on(pool: str, training: JobRequest) -> bool:
+    """Return whether a template says that it trains on ``pool``, or fits no other."""
+    own = {each.pool for each in training.nodes}
+    said = says_where(training.job) or bool(training.roles)
+    return pool in own and (said or len(own) == 1)
 
 
 def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]) -> Mistakes:
