@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import cdk8s
+from constructs import Construct
 
 from ultrascale import yaml_writer
 from ultrascale.documents import JsonObject
@@ -61,6 +63,8 @@ from ultrascale_k8s.volcano.chart import VolcanoChart
 from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
 from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 from ultrascale_k8s.volumes import VolumesChart
+
+_PlanT = TypeVar("_PlanT", contravariant=True)
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
@@ -127,11 +131,23 @@ def write_manifests(charts: Charts, folder: Path) -> None:
         file.write_text(documents, encoding="utf-8")
 
 
+class _Maker(Protocol[_PlanT]):
+    """A chart that is made from one part of the plan."""
+
+    def __call__(self, scope: Construct, id: str, *, plan: _PlanT) -> cdk8s.Chart: ...
+
+
+def _of_plan(
+    app: cdk8s.App, make: _Maker[_PlanT], id: str, plan: _PlanT | None, *, retained: bool = False
+) -> Iterator[PlatformChart]:
+    """Yield the chart of a part of the plan; nothing where the cluster has no such part."""
+    if plan is not None:
+        yield PlatformChart(chart=make(app, id, plan=plan), retained=retained)
+
+
 def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     version = plan.control_plane.version
-    if plan.isolation is not None:
-        isolation = NodeIsolationChart(app, "node-isolation", plan=plan.isolation)
-        yield PlatformChart(chart=isolation, retained=False)
+    yield from _of_plan(app, NodeIsolationChart, "node-isolation", plan.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
         policies = NetworkPolicyControllerChart(
@@ -151,18 +167,16 @@ def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         retained=False,
     )
     yield from _scalers(app, plan)
-    if plan.node_local_dns is not None:
-        cache = NodeLocalDnsChart(app, "node-local-dns", plan=plan.node_local_dns)
-        # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
-        yield PlatformChart(chart=cache, retained=True)
+    # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
+    yield from _of_plan(
+        app, NodeLocalDnsChart, "node-local-dns", plan.node_local_dns, retained=True
+    )
     yield from _device_plugins(app, plan)
     if plan.observability is not None:
         rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
         yield PlatformChart(chart=rights, retained=False)
         yield from _service_metrics(app, plan, {each.name for each in plan.namespaces})
-        if plan.observability.write_latency is not None:
-            canary = WriteCanaryChart(app, "write-canary", plan=plan.observability.write_latency)
-            yield PlatformChart(chart=canary, retained=False)
+        yield from _of_plan(app, WriteCanaryChart, "write-canary", plan.observability.write_latency)
     if plan.etcd is not None:
         etcd = EtcdChart(app, "etcd", plan=plan.etcd, job_ranges=plan.network_policies.ranges)
         yield PlatformChart(chart=etcd, retained=False)
@@ -192,22 +206,18 @@ def _controllers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield PlatformChart(chart=certificate, retained=True)
         gate = QueueGateChart(app, "queue-gate", plan=plan.kueue)
         yield PlatformChart(chart=gate, retained=False)
-    if plan.serving is not None:
-        # The charts stay, and their webhooks must be reached.
-        controllers = ServingControllersChart(app, "serving-controllers", plan=plan.serving)
-        yield PlatformChart(chart=controllers, retained=True)
-    if plan.front is not None:
-        front = FrontIngressChart(app, "front-ingress", plan=plan.front)
-        yield PlatformChart(chart=front, retained=False)
+    # The charts stay, and their webhooks must be reached.
+    yield from _of_plan(
+        app, ServingControllersChart, "serving-controllers", plan.serving, retained=True
+    )
+    yield from _of_plan(app, FrontIngressChart, "front-ingress", plan.front)
 
 
 def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access.roles:
         rights = AccessChart(app, "access", roles=plan.access.roles, bindings=plan.access.bindings)
         yield PlatformChart(chart=rights, retained=False)
-    if plan.access.queues is not None:
-        queues = QueueAccessChart(app, "queue-access", plan=plan.access.queues)
-        yield PlatformChart(chart=queues, retained=False)
+    yield from _of_plan(app, QueueAccessChart, "queue-access", plan.access.queues)
 
 
 def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -276,35 +286,19 @@ def _storage(
 
 
 def _scalers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    if plan.cluster_autoscaler is not None:
-        scaler = ClusterAutoscalerChart(app, "cluster-autoscaler", plan=plan.cluster_autoscaler)
-        yield PlatformChart(chart=scaler, retained=False)
-    if plan.termination_handler is not None:
-        handler = TerminationHandlerChart(
-            app, "node-termination-handler", plan=plan.termination_handler
-        )
-        yield PlatformChart(chart=handler, retained=False)
+    yield from _of_plan(app, ClusterAutoscalerChart, "cluster-autoscaler", plan.cluster_autoscaler)
+    yield from _of_plan(
+        app, TerminationHandlerChart, "node-termination-handler", plan.termination_handler
+    )
 
 
 def _device_plugins(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    if plan.neuron is not None:
-        neuron = NeuronDevicePluginChart(app, "neuron-device-plugin", plan=plan.neuron)
-        yield PlatformChart(chart=neuron, retained=False)
-    if plan.neuron_monitor is not None:
-        monitor = NeuronMonitorChart(app, "neuron-monitor", plan=plan.neuron_monitor)
-        yield PlatformChart(chart=monitor, retained=False)
-    if plan.neuron_scheduler is not None:
-        scheduler = NeuronSchedulerChart(app, "neuron-scheduler", plan=plan.neuron_scheduler)
-        yield PlatformChart(chart=scheduler, retained=False)
-    if plan.nvidia is not None:
-        nvidia = NvidiaDevicePluginChart(app, "nvidia-device-plugin", plan=plan.nvidia)
-        yield PlatformChart(chart=nvidia, retained=False)
-    if plan.dcgm is not None:
-        dcgm = DcgmExporterChart(app, "dcgm-exporter", plan=plan.dcgm)
-        yield PlatformChart(chart=dcgm, retained=False)
-    if plan.efa is not None:
-        efa = EfaDevicePluginChart(app, "efa-device-plugin", plan=plan.efa)
-        yield PlatformChart(chart=efa, retained=False)
+    yield from _of_plan(app, NeuronDevicePluginChart, "neuron-device-plugin", plan.neuron)
+    yield from _of_plan(app, NeuronMonitorChart, "neuron-monitor", plan.neuron_monitor)
+    yield from _of_plan(app, NeuronSchedulerChart, "neuron-scheduler", plan.neuron_scheduler)
+    yield from _of_plan(app, NvidiaDevicePluginChart, "nvidia-device-plugin", plan.nvidia)
+    yield from _of_plan(app, DcgmExporterChart, "dcgm-exporter", plan.dcgm)
+    yield from _of_plan(app, EfaDevicePluginChart, "efa-device-plugin", plan.efa)
 
 
 def _node_pools(
@@ -340,9 +334,7 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
 
 
 def _front(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    if plan.front is not None:
-        chart = FrontChart(app, "front", plan=plan.front)
-        yield PlatformChart(chart=chart, retained=False)
+    yield from _of_plan(app, FrontChart, "front", plan.front)
 
 
 def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
