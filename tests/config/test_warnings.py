@@ -6,7 +6,15 @@ import pytest
 
 from tests.support.cases import for_each
 from tests.support.config_documents import KARPENTER, TWO_ZONES
-from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    SPOT,
+    SYSTEM_POOL,
+    make_cluster,
+    make_document,
+    pool_document,
+)
 from ultrascale import config
 
 DAYS_21 = {"starts": "2026-12-01T11:30:00Z", "ends": "2026-12-22T11:30:00Z"}
@@ -150,3 +158,21 @@ def test_a_window_whose_end_nobody_hears_of_is_priced(changes: dict[str, Any], t
     cluster = make_cluster(pools=[SYSTEM_POOL, pool_document(**changes)])
 
     assert told in "\n".join(config.warnings(cluster))
+
+
+@pytest.mark.parametrize(("egress", "told"), [("none", 1), ("nat", 0)])
+def test_keys_of_an_issuer_that_a_closed_vpc_does_not_reach_are_told(
+    egress: str, told: int
+) -> None:
+    """The front answers every request with 401 then."""
+    jwt = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+    cluster = make_cluster(
+        serving={"front": {"jwt": jwt}},
+        network=make_document()["network"] | {"egress": egress},
+        images={"mirror": "registry.example.com/mirror"},
+    )
+
+    lines = [each for each in config.warnings(cluster) if "jwks_uri" in each]
+
+    assert len(lines) == told
+    assert all("the front asks login.example.com for keys" in each for each in lines)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 from ultrascale import catalog
 from ultrascale.catalog import (
@@ -24,6 +25,7 @@ from ultrascale.config._parts import Placed, Readable, parts_of
 from ultrascale.config._rules import Rules
 from ultrascale.config.backend import Backend, accounts_in, namespaces_of_jobs
 from ultrascale.config.cluster import Cluster
+from ultrascale.config.front import Front
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.identity import Identity
 from ultrascale.config.jobs import Job
@@ -75,6 +77,14 @@ def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
         return
     lost = "nobody administers the cluster" if kubernetes.access else "nobody can use kubectl"
     yield note("admins", f"empty, so {lost}; add the ARN of an IAM role")
+
+
+@warning
+def keys_of_the_issuer_are_out_of_reach(front: Front, network: Network) -> Mistakes:
+    if front.jwt is not None and network.egress == "none":
+        host = urlsplit(front.jwt.jwks_uri).hostname
+        wrong = f"the front asks {host} for keys, and network.egress: none reaches no host outside"
+        yield note("jwt.jwks_uri", f"{wrong}; name one that the VPC reaches, or use api_keys")
 
 
 @warning
