@@ -194,7 +194,7 @@ class Refusal:
     """Reason that a job may not set a variable.
 
     Attributes:
-        wrong: What is wrong with it.
+        wrong: The mistake.
         todo: What to do instead.
     """
 

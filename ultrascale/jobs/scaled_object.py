@@ -32,8 +32,8 @@ def scaled_object(
 
     Args:
         plan: The service.
-        serving: How it is reached.
-        autoscale: How its replicas follow the load.
+        serving: Its address and probes.
+        autoscale: Rules by which its replicas follow the load.
         pods: The object that has the replicas.
     """
     target = {key: pods[key] for key in ("apiVersion", "kind")}

@@ -43,12 +43,12 @@ class ServingReport:
 
     Attributes:
         ready: Pods that are ready to answer.
-        traffic: What they do; None where none of them told it.
+        traffic: Their traffic; None where none of them reports it.
         recent: Whether the times to the first token are of answers within `SECONDS`; else they are
             of all answers since the pods' starts.
         usd_per_million_tokens: Cost of a million generated tokens at this rate; None where the
             price or the rate is not known, or nothing is generated.
-        unread: Why metrics could not be read, each reason once.
+        unread: Reasons that metrics could not be read, each once.
     """
 
     ready: int
@@ -71,7 +71,7 @@ def serving_report_of(
     It takes `SECONDS` where pods answer.
 
     Args:
-        cluster: Where it runs.
+        cluster: The cluster that it runs in.
         job: Its state.
         needs: Its nodes and money by the cluster file; None where they are not known.
         sleep: Waits for some seconds.

@@ -42,7 +42,7 @@ class FoundModel:
         weights_bytes: Size of its weight files.
         files: Number of them.
         figures: Figures that its memory follows from; None where they cannot be read.
-        problem: Why it cannot be served, or its figures not be read; empty for none.
+        problem: Reason that it cannot be served, or its figures not be read; empty for none.
     """
 
     path: str

@@ -100,7 +100,7 @@ class DevPod:
 
     Attributes:
         cluster: The cluster.
-        kubectl: How it is reached.
+        kubectl: The program `kubectl`, with the options that reach the cluster.
         job: Its job.
         namespace: Its namespace.
         pod: Name of the pod.

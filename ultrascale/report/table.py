@@ -49,7 +49,7 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What it holds, in one sentence.
+        caption: Its content, in one sentence.
         columns: Its columns; the first names the row.
         rows: Its rows.
         last_is_total: Whether the last row is the sum of the others.

@@ -94,7 +94,7 @@ def measure_services(
 
     Args:
         pods: The pods of services.
-        services: What is known of them.
+        services: Settings of the services: namespaces, labels and metrics.
         measures: The sums to add to.
         fetch: Returns the answer at a path of the API server.
         earlier: Readings of the call before.

@@ -34,8 +34,8 @@ class WrongOption:
     Attributes:
         place: Index of its word in the command and arguments.
         option: Its name, such as `--tensor-parallel-size`.
-        value: What stands there.
-        wrong: What is wrong with it.
+        value: The value that it is given.
+        wrong: The mistake, as the end of a sentence about the option.
     """
 
     place: int

@@ -34,7 +34,7 @@ class LoadBalancerPlan:
         subnets: Its subnets, one in each zone.
         idle_seconds: Time that it waits for a byte.
         binding: Group and version of the kind by which its list of proxies is kept.
-        controller: What keeps that list; None: EKS Auto Mode does.
+        controller: Controller that keeps that list; None: EKS Auto Mode does.
     """
 
     scheme: Literal["internal", "internet-facing"]

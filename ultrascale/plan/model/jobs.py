@@ -445,7 +445,7 @@ class JobPlan:
 
     Attributes:
         name: Its name.
-        namespace: Where it runs.
+        namespace: Namespace that it runs in.
         kind: What runs.
         controller: What makes its pods.
         roles: Its kinds of pods; the first is the one whose success ends the job.

@@ -128,11 +128,11 @@ class ModelLoadPlan:
     """Reading of the weights by one replica.
 
     Attributes:
-        place: Where they lie, such as `bucket models`; empty where nobody knows.
+        place: Place of the weights, such as `bucket models`; empty where it is unknown.
         gb_per_second: Rate at which each node reads them; None: not known.
         seconds: Time until all nodes have read them; None: not known.
-        formula: How both follow.
-        sources: Where the rates stand.
+        formula: Formula of both.
+        sources: Sources of the rates.
     """
 
     place: str
@@ -152,11 +152,11 @@ class ServedModelPlan:
         device: A device of its nodes; None where they have none whose memory is known.
         division: Its division among them.
         memory: Memory of a device; None where that cannot be told.
-        unknown: Why it cannot be told; empty where it can.
+        unknown: Reason that the memory is unknown; empty where it is known.
         load: Reading of its weights.
         start_seconds: Time of a cold start beside that.
-        start_formula: How that follows.
-        start_sources: Where its parts stand.
+        start_formula: Formula of that time.
+        start_sources: Sources of its parts.
     """
 
     name: str

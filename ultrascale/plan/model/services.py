@@ -65,7 +65,7 @@ class ServingPlan:
         measured_from: Ranges of the API server, through which its metrics are read; empty where no
             policy closes its namespace, or no metrics are known of it.
         server: Program that answers.
-        autoscale: How replicas follow the load; None where their number is fixed.
+        autoscale: Rules by which replicas follow the load; None where their number is fixed.
         front: The way from the front; None where no request comes by it.
         model: Language model that it serves; None where the job states none.
     """
@@ -111,7 +111,7 @@ class ServiceDemandPlan:
 
     Attributes:
         name: Its name.
-        namespace: Where it runs.
+        namespace: Namespace that it runs in.
         server: Program that answers.
         startup_seconds: Time before a pod that does not serve is started anew.
         least: Fewest replicas.

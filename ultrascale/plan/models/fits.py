@@ -29,7 +29,7 @@ class PoolFit:
         nodes: Nodes of a replica; 0 where none of them holds it.
         division: Division of the model; the closest where none fits, None without devices.
         memory: Memory of a device in that division; None without devices.
-        reason: Why it is not judged; empty where it is.
+        reason: Reason that it is not judged; empty where it is.
     """
 
     pool: str

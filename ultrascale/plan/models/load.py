@@ -29,8 +29,8 @@ class ColdStart:
 
     Attributes:
         seconds: Their sum.
-        formula: How it follows.
-        sources: Where they stand.
+        formula: Formula of the value.
+        sources: Their sources.
     """
 
     seconds: float
@@ -78,7 +78,7 @@ def compile_seconds(
 
     Args:
         job: The service.
-        share: What each of its pods has of a node.
+        share: Share of a node that each of its pods has.
         weights_bytes: Size of the model's weight files; None where nobody states it.
     """
     if config.server_of(job) != "vllm" or share.accelerator != names.NEURON_DEVICE:
@@ -96,7 +96,7 @@ def plan_cold_start(model: config.ServedModel, *, compiles: float) -> ColdStart:
     """Return the time of a cold start beside reading weights.
 
     Args:
-        model: What the service states of its model.
+        model: The model, as the service states it.
         compiles: Seconds in which it compiles graphs for Neuron.
     """
     if model.start_seconds is not None:

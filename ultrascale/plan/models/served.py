@@ -39,7 +39,7 @@ def plan_served_model(
     Args:
         request: The service.
         job: The same.
-        share: What each of its pods has of a node.
+        share: Share of a node that each of its pods has.
         pools: Pools that it may run on.
 
     Raises:
@@ -79,7 +79,7 @@ def startup_seconds(job: config.ServiceJob, share: NodeShare, model: ServedModel
 
     Args:
         job: The service.
-        share: What each of its pods has of a node.
+        share: Share of a node that each of its pods has.
         model: Its model; None where it states none.
     """
     if job.startup_seconds is not None:
@@ -94,7 +94,7 @@ def mistakes_of(request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
 
     Args:
         request: The job.
-        share: What each of its pods has of a node.
+        share: Share of a node that each of its pods has.
         pools: Pools that it may run on.
 
     Raises:
