@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 
+from tests.support.imports import import_from_its_place
 from tests.support.optional import CHECKS, OPT_IN, missing
 from tests.support.scheduling import SharedScheduling, begin_with_shared
 from ultrascale.node import use_node
@@ -31,6 +34,11 @@ gc.set_threshold(50_000, 20, 20)
 # A busy machine makes single examples slow; the time of a test is not what its examples judge.
 settings.register_profile("patient", parent=settings.default, deadline=None)
 settings.load_profile("patient")
+# It would read and parse every module of ours in each worker, for seconds, to try their constants
+# now and then; no setting turns that off.
+# Source: https://github.com/HypothesisWorks/hypothesis/issues/4627
+_NO_CONSTANTS = Constants()
+providers._get_local_constants = lambda: _NO_CONSTANTS  # pyright: ignore[reportPrivateUsage]
 
 pytest_plugins = [
     "tests.support.calendar_fixtures",
@@ -70,6 +78,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedScheduling | None:
     """Let one worker have all files that share what begins slowly."""
     return SharedScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker import the files of tests from another place on."""
+    import_from_its_place(session.config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
