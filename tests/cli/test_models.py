@@ -68,6 +68,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "adapter/config.json": LLAMA,
     "slip/config.json": LLAMA | {"hidden_size": 8},
     "hollow/config.json": LLAMA,
+    "tiny/config.json": LLAMA | {"num_hidden_layers": 16},
     "long/config.json": LLAMA | {"max_position_embeddings": 1_048_576},
     "a, --trust-remote-code/config.json": LLAMA,
     "endless/config.json": LLAMA | {"max_position_embeddings": 10**30},
@@ -75,9 +76,9 @@ DOCUMENTS: Mapping[str, Any] = {
 SIZES: Mapping[str, int] = {
     **weights("llama", 140),
     "llama/original/consolidated.00.pth": 140 * GB,
-    **weights("mistral", 14, files=1),
+    **weights("mistral", 24, files=1),
     # The same weights again, in the vendor's own format.
-    "mistral/consolidated.safetensors": 14 * GB,
+    "mistral/consolidated.safetensors": 24 * GB,
     "part/a.safetensors": 70 * GB,
     **weights("old", 3, files=1),
     **weights("broken", 3, files=1),
@@ -85,6 +86,7 @@ SIZES: Mapping[str, int] = {
     **weights("slip", 3, files=1),
     **weights("hollow", 0, files=1),
     **weights("long", 140),
+    **weights("tiny", 3),
     **weights("endless", 3, files=1),
     **weights("a, --trust-remote-code", 3, files=1),
     "logs/run.txt": 12,
@@ -170,6 +172,16 @@ def test_a_folders_name_stays_one_word_of_what_is_pasted(models: Models) -> None
     ]
 
 
+def test_the_pool_that_costs_least_is_the_one_to_paste(models: Models) -> None:
+    """The first of the file may be the dearest of those that hold the model."""
+    told = models("models/tiny").stdout
+
+    assert "gpu (g6e.12xlarge): 1 x NVIDIA L40S: " in told
+    assert "; the whole node for 10.49 USD an hour On-Demand in us-east-1" in told
+    assert "; the whole node for 0.80 USD an hour On-Demand in us-east-1" in told
+    assert yaml.safe_load(told.partition("paste into a service:\n")[2])["pool"] == "small"
+
+
 def test_a_smaller_model_takes_a_part_of_a_node(models: Models) -> None:
     told = yaml.safe_load(models("models/mistral").stdout.partition("paste into a service:\n")[2])
 
@@ -201,7 +213,7 @@ def test_sequences_are_no_longer_than_the_model_was_made_for(models: Models) -> 
 def test_weights_count_once_and_as_they_are_served(models: Models) -> None:
     rows = {row["path"]: row for row in json.loads(models("--json").stdout)}
 
-    assert rows["/models/mistral"]["weights_bytes"] == 14 * GB
+    assert rows["/models/mistral"]["weights_bytes"] == 24 * GB
     assert rows["/models/llama"]["weights_bytes"] == 140 * GB
     assert rows["/models/llama"]["model"]["weights_gb"] == 140
 

@@ -16,7 +16,7 @@ from ultrascale.errors import UsageError
 if TYPE_CHECKING:
     from ultrascale.models.bucket import FoundModel
     from ultrascale.models.places import Place
-    from ultrascale.plan.model import PoolPlan
+    from ultrascale.plan.model import ClusterPlan
     from ultrascale.plan.model.models import ModelShape
     from ultrascale.plan.models.fits import PoolFit
 
@@ -80,7 +80,7 @@ def models_command(
         if not listing.complete:
             say(f"{each}: only the first {MOST_OBJECTS:,} objects; name a prefix", err=True)
         rows += (
-            _Row(place=where, found=found, fits=_fits(cluster.plan.all_pools, found, context))
+            _Row(place=where, found=found, fits=_fits(cluster.plan, found, context))
             for found in listing.models
         )
     if as_json:
@@ -102,13 +102,13 @@ def _shape(found: "FoundModel") -> "ModelShape | None":
     return of_stated(config.ServedModel.model_validate(figures_as_keys(found)))
 
 
-def _fits(
-    pools: "Sequence[PoolPlan]", found: "FoundModel", context: int | None
-) -> "tuple[PoolFit, ...]":
+def _fits(plan: "ClusterPlan", found: "FoundModel", context: int | None) -> "tuple[PoolFit, ...]":
     from ultrascale.plan.models.fits import fits_of
 
     shape = _shape(found)
-    return () if shape is None else fits_of(shape, pools, context=context)
+    return (
+        () if shape is None else fits_of(shape, plan.all_pools, context=context, region=plan.region)
+    )
 
 
 def _print(rows: Sequence[_Row], context: int | None) -> None:
@@ -149,6 +149,7 @@ def _of_token(row: _Row) -> str:
 
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
     from ultrascale.models.bucket import figures_as_keys
+    from ultrascale.plan.models.fits import cheapest
     from ultrascale.yaml_writer import dump_flow
 
     yield row.path
@@ -161,7 +162,7 @@ def _lines(row: _Row, context: int | None) -> Iterator[str]:
         yield f"  {fit.pool} ({fit.instance_type}): {_verdict(fit)}"
     if row.found.figures is None or row.found.problem:
         return
-    best = next((fit for fit in row.fits if fit.nodes), None)
+    best = cheapest(row.fits)
     yield "  to paste into a service:"
     if best is not None and best.division is not None:
         yield f"    pool: {best.pool}"
@@ -221,7 +222,12 @@ def _verdict(fit: "PoolFit") -> str:
     nodes = "" if fit.nodes == 1 else f" on {fit.nodes} nodes"
     tight = ", tight" if memory.fit == "tight" else ""
     count = f"{division.devices} x {fit.device.name}{nodes}"
-    return f"{count}{tight}: {held} each, {memory.sequences:,.1f} sequences{length} at a time"
+    told = f"{count}{tight}: {held} each, {memory.sequences:,.1f} sequences{length} at a time"
+    if fit.usd_per_hour is None:
+        return told
+    whole = "the whole node" if fit.nodes == 1 else f"the {fit.nodes} nodes"
+    price = f"{fit.usd_per_hour:,.2f} USD an hour On-Demand in {fit.price_region}"
+    return f"{told}; {whole} for {price}"
 
 
 def _document(row: _Row) -> dict[str, object]:

@@ -1,10 +1,11 @@
 """Pools that a model fits, and the fewest devices of each."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ultrascale import catalog
-from ultrascale.catalog import serving_memory, vllm
+from ultrascale.catalog import prices, serving_memory, vllm
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ModelShape,
@@ -30,6 +31,9 @@ class PoolFit:
         division: Division of the model; the closest where none fits, None without devices.
         memory: Memory of a device in that division; None without devices.
         reason: Reason that it is not judged; empty where it is.
+        usd_per_hour: On-Demand price of the nodes of a replica, whole; None where it fits none or
+            no price is known.
+        price_region: Region of that price; empty without one.
     """
 
     pool: str
@@ -39,10 +43,26 @@ class PoolFit:
     division: ServingDivision | None
     memory: ServingMemory | None
     reason: str = ""
+    usd_per_hour: float | None = None
+    price_region: str = ""
+
+
+def cheapest(fits: Sequence[PoolFit]) -> PoolFit | None:
+    """Return the pool whose nodes cost least for a replica; None where none holds the model.
+
+    A tight one, and one without a known price, comes after the others; of two alike the first.
+    """
+    held = [fit for fit in fits if fit.nodes]
+    return min(held, key=_rank, default=None)
+
+
+def _rank(fit: PoolFit) -> tuple[bool, float]:
+    is_tight = fit.memory is not None and fit.memory.fit == "tight"
+    return is_tight, math.inf if fit.usd_per_hour is None else fit.usd_per_hour
 
 
 def fits_of(
-    shape: ModelShape, pools: Sequence[PoolPlan], *, context: int | None
+    shape: ModelShape, pools: Sequence[PoolPlan], *, context: int | None, region: str
 ) -> tuple[PoolFit, ...]:
     """Return how few devices of each pool with accelerators a model needs.
 
@@ -50,6 +70,7 @@ def fits_of(
         shape: The model.
         pools: Plans of pools.
         context: Most tokens of a sequence, at most the model's own; None: the model's own.
+        region: Region of the cluster; where its price of a type is not known, another one's counts.
     """
     own = shape.longest_context
     # vLLM starts no server for sequences that are longer than the model was made for.
@@ -59,7 +80,16 @@ def fits_of(
         for name in pool.instance_types:
             if catalog.lookup(name).accelerator is not None:
                 seen.setdefault((pool.pool, name), pool)
-    return tuple(_fit(shape, pool, name, context=asked) for (_, name), pool in seen.items())
+    found = (_fit(shape, pool, name, context=asked) for (_, name), pool in seen.items())
+    return tuple(_priced(fit, region) for fit in found)
+
+
+def _priced(fit: PoolFit, region: str) -> PoolFit:
+    price = prices.on_demand_near(region, fit.instance_type) if fit.nodes else None
+    if price is None:
+        return fit
+    usd, where = price
+    return replace(fit, usd_per_hour=usd * fit.nodes, price_region=where)
 
 
 def _fit(shape: ModelShape, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
