@@ -73,6 +73,8 @@ def ultrascale(
 class Browser(threading.Thread):
     """Visits a notebook once, as soon as its local port is open.
 
+    Until then a kernel of the notebook computes, however slow the machine is.
+
     Attributes:
         status: Status of the answer; 0 without one.
         token: Token of the notebook.
@@ -81,10 +83,18 @@ class Browser(threading.Thread):
     def __init__(self, port: int, state: Path) -> None:
         super().__init__(daemon=True)
         self._port, self._state = port, state
+        self._computes = state.parent.parent / "busy"
+        self._computes.touch()
         self.status, self.token = 0, ""
 
     def run(self) -> None:
-        until = time.monotonic() + 10
+        try:
+            self._visit()
+        finally:
+            self._computes.unlink()
+
+    def _visit(self) -> None:
+        until = time.monotonic() + 30
         while not self.status and time.monotonic() < until:
             with suppress(OSError, ValueError):
                 self.token = json.loads(self._state.read_text())["token"]
