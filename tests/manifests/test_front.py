@@ -62,7 +62,10 @@ def test_proxies_run_apart_on_system_nodes_and_finish_answers_as_they_go() -> No
     assert deployment["pod"]["nodeSelector"] == {"ultrascale.dev/role": "system"}
     assert deployment["pod"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] == "DoNotSchedule"
     # Of a hundred proxies, drains of nodes may not take ninety-nine.
-    assert kubernetes["envoyPDB"] == {"maxUnavailable": 1}
+    budget = kubernetes["envoyPDB"]
+    assert budget["maxUnavailable"] == 1
+    # One that does not serve keeps no node from being drained.
+    assert budget["patch"]["value"]["spec"] == {"unhealthyPodEvictionPolicy": "AlwaysAllow"}
     assert kubernetes["envoyService"]["type"] == "ClusterIP"
 
 

@@ -156,7 +156,14 @@ def _proxy(plan: FrontPlan) -> dict[str, Json]:
                             "value": {"spec": {"minReadySeconds": _READY_SECONDS}},
                         },
                     },
-                    "envoyPDB": {"maxUnavailable": 1},
+                    "envoyPDB": {
+                        "maxUnavailable": 1,
+                        # A proxy that does not serve keeps no node from being drained.
+                        "patch": {
+                            "type": "StrategicMerge",
+                            "value": {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
+                        },
+                    },
                     # The load balancer, where there is one, is of our stack.
                     "envoyService": {"name": FRONT_GATEWAY, "type": "ClusterIP"},
                 },
