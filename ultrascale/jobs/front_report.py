@@ -13,7 +13,6 @@ from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import RefusedError
-from ultrascale.jobs.serving_report import SERVED_BY
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
@@ -37,7 +36,7 @@ def front_report_of(cluster: Cluster, job: JobStatus) -> FrontReport | None:
     Raises:
         ClusterError: The API server cannot be reached.
     """
-    if job.kind.partition(".")[0] not in SERVED_BY:
+    if not job.is_service:
         return None
     selector = f"{names.JOB_LABEL}={job.name}"
     try:

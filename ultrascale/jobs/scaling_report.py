@@ -15,7 +15,6 @@ from ultrascale.cluster_api.objects import Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import number, objects, text
 from ultrascale.jobs.listing import listed
-from ultrascale.jobs.serving_report import SERVED_BY
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
@@ -41,7 +40,7 @@ def scaling_report_of(cluster: Cluster, job: JobStatus) -> ScalingReport | None:
     Raises:
         ClusterError: The API server cannot be reached.
     """
-    if job.kind.partition(".")[0] not in SERVED_BY:
+    if not job.is_service:
         return None
     selector = {"labelSelector": f"{names.JOB_LABEL}={job.name}"}
     found = next(iter(listed(cluster, SCALED_OBJECT, job.namespace, selector)), None)

@@ -24,8 +24,6 @@ SECONDS = 3.0
 """Time between the two readings that rates follow from."""
 _READ_TIMEOUT = 5.0
 _AT_A_TIME = 16
-SERVED_BY = ("Deployment", "LeaderWorkerSet")
-"""Kinds of the workloads of services."""
 _PER_MILLION = 1_000_000 / 3_600
 _NAMES = MetricNames(
     waiting=vllm.WAITING,
@@ -80,7 +78,7 @@ def serving_report_of(
     Raises:
         ClusterError: The user may not list pods, or the API server cannot be reached.
     """
-    if job.kind.partition(".")[0] not in SERVED_BY:
+    if not job.is_service:
         return None
     selector = f"{names.JOB_LABEL}={job.name},{names.SERVER_LABEL}=vllm"
     pods = [*cluster.items(POD.path(job.namespace), {"labelSelector": selector})]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ultrascale.catalog import volcano
-from ultrascale.cluster_api.kinds import JOBSET, POD, Kind
+from ultrascale.cluster_api.kinds import DEPLOYMENT, JOBSET, LEADER_WORKER_SET, POD, Kind
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import mapping, text
@@ -20,6 +20,7 @@ from ultrascale.plan.names import JOB_LABEL, QUEUE_LABEL
 # Of jobs that have ended, pods stay until the job is deleted: of a list of all jobs they are left
 # out.
 _ALIVE = "status.phase!=Succeeded,status.phase!=Failed"
+_SERVICES = frozenset({DEPLOYMENT.kind, LEADER_WORKER_SET.kind})
 
 Made = list[tuple[Kind, Object]]
 
@@ -46,6 +47,11 @@ class JobStatus:
     state: WorkloadState
     created: datetime
     pods: tuple[Pod, ...]
+
+    @property
+    def is_service(self) -> bool:
+        """Whether it is a service."""
+        return self.kind.partition(".")[0] in _SERVICES
 
     @property
     def counts(self) -> Mapping[PodState, int]:
