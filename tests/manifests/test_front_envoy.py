@@ -26,6 +26,7 @@ from tests.support.folders import ROOT
 from ultrascale.catalog import envoy_gateway
 from ultrascale.plan.names import CLOSED_PATHS, MODEL_HEADER, MODELS_METADATA, OPENAI_PATHS
 from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
+from ultrascale_k8s.front.gateway import KEY_HEADERS
 from ultrascale_k8s.front.model_script import ADMIN_CLUSTER, model_script
 
 PROGRAM = shutil.which("envoy", path=str(ROOT / ".make" / "serving" / "bin")) or shutil.which(
@@ -60,7 +61,8 @@ class Model(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for number in range(CHUNKS):
-            told = [self.name, self.headers.get(MODEL_HEADER), self.headers.get("authorization")]
+            key = self.headers.get("authorization") or self.headers.get("x-api-key")
+            told = [self.name, self.headers.get(MODEL_HEADER), key]
             chunk = json.dumps([*told, number]).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
             self.wfile.flush()
@@ -167,7 +169,7 @@ def configuration(
         KEYS: {
             "@type": f"{TYPES}.api_key_auth.v3.ApiKeyAuthPerRoute",
             "credentials": [{"key": "sk-ada", "client": "ada"}],
-            "key_sources": [{"header": "Authorization"}],
+            "key_sources": [{"header": each} for each in KEY_HEADERS],
             "forwarding": {"header": "x-ultrascale-client", "hide_credentials": True},
         },
     }
@@ -300,6 +302,7 @@ def answered(
 ) -> tuple[int, str, Mapping[str, str]]:
     connection = http.client.HTTPConnection("127.0.0.1", front, timeout=30)
     sent = {"authorization": "Bearer sk-ada", "content-type": "application/json", **headers}
+    sent = {name: value for name, value in sent.items() if value}
     with closing(connection):
         connection.request(method, path, body, sent)
         answer = connection.getresponse()
@@ -357,6 +360,15 @@ def test_a_client_without_a_key_learns_nothing_of_models(front: int) -> None:
         status, text = asked(front, json.dumps({"model": model}), key="Bearer guessed")
         assert (status, json.loads(text)["error"]["code"]) == (401, "invalid_api_key")
     assert answered(front, "GET", "/v1/models", authorization="Bearer guessed")[0] == 401
+
+
+def test_a_client_of_anthropics_api_sends_its_key_in_its_own_header(front: int) -> None:
+    body = b'{"model": "chat", "max_tokens": 9, "messages": []}'
+    sent = {"authorization": "", "x-api-key": "sk-ada"}
+    status, text, _ = answered(front, "POST", "/v1/messages", body, **sent)
+    assert (status, json.loads(text.splitlines()[0])) == (200, ["chat", "chat", None, 0])
+    wrong = sent | {"x-api-key": "guessed"}
+    assert answered(front, "POST", "/v1/messages", body, **wrong)[0] == 401
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models?limit=20", "/v1/models/"])

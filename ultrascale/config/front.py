@@ -81,7 +81,7 @@ class Front(Section):
 
     api_keys: SubdomainName | None = None
     """Secret of namespace `envoy-gateway-system` with a key for each client, under the client's
-    name. Clients send it as `Authorization: Bearer KEY`.
+    name. Clients send it as `Authorization: Bearer KEY`, or as `x-api-key: KEY`.
 
     Default: no keys are asked for.
     """

@@ -36,6 +36,8 @@ _SERVER_IDLE = "3s"
 _KEEPALIVE: Json = {"idleTime": "60s", "interval": "30s", "probes": 3}
 _LISTENER = "http"
 _UNKNOWN, _CLOSED = "unknown-model", "closed-path"
+# Clients of OpenAI's API, and of Anthropic's, which vLLM answers too.
+KEY_HEADERS = ("Authorization", "x-api-key")
 _MOST = 100_000
 # A load balancer needs two failed checks, 5 s apart, to send nothing more.
 _LEAST_DRAIN = "20s"
@@ -238,7 +240,7 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json]:
             {
                 "apiKeyAuth": {
                     "credentialRefs": [{"group": "", "kind": "Secret", "name": plan.api_keys}],
-                    "extractFrom": [{"headers": ["Authorization"]}],
+                    "extractFrom": [{"headers": list(KEY_HEADERS)}],
                     "forwardClientIDHeader": names.CLIENT_HEADER,
                     "sanitize": True,
                 }
