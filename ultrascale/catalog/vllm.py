@@ -6,12 +6,11 @@ Sources:
     https://docs.vllm.ai/en/latest/design/metrics.html
 """
 
+import difflib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-
-from ultrascale.catalog._near import did_you_mean
 
 # Tests of tests/serving hold what stands here against this release.
 VERSION = "0.32.0"
@@ -172,6 +171,7 @@ def long_options() -> frozenset[str]:
     return frozenset(_OPTIONS_FILE.read_text(encoding="utf-8").split())
 
 
-def nearest_option(option: str) -> str:
-    """Return ``did you mean --X?`` for the option that is spelt most alike; empty for none."""
-    return did_you_mean(option.replace("_", "-"), sorted(long_options()))
+def nearest_option(option: str) -> str | None:
+    """Return the option that is spelt most alike; None where none is."""
+    near = difflib.get_close_matches(option.replace("_", "-"), sorted(long_options()), n=1)
+    return next(iter(near), None)

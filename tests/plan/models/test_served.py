@@ -260,6 +260,16 @@ def test_a_model_that_may_fit_by_an_option_is_not_refused(option: str, why: str)
     assert f"{why}." in told
 
 
+def test_a_misspelt_degree_is_told_and_not_that_the_model_is_too_large() -> None:
+    told = notes(service("--tensor-paralel-size=4", model=LLAMA_70B))
+
+    assert "fits is not known: --tensor-paralel-size is not an option of vLLM 0.32.0." in told
+    assert "did you mean --tensor-parallel-size?" in told
+    # One that a later release may have says nothing of the memory.
+    later = service("--tensor-parallel-size=2", "--brand-new-thing", model="Llama-3.1-405B")
+    assert any("too large" in line for line in refusals(CLUSTER, later))
+
+
 @pytest.mark.parametrize(
     ("option", "what"),
     [

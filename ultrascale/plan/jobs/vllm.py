@@ -216,6 +216,14 @@ def unknown_options(job: config.ServiceJob) -> Iterator[tuple[int, str]]:
             yield place, name
 
 
+def misread_option(job: config.ServiceJob) -> str | None:
+    """Return an option that is likely a misspelt one of those that a plan reads; None for none."""
+    for _, option in unknown_options(job):
+        if vllm.nearest_option(option) in _EXACT:
+            return option
+    return None
+
+
 def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
     """Return the command that serves the model of ``job``, as its own process.
 

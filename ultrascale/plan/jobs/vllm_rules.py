@@ -83,8 +83,9 @@ def warnings_of(job: config.ServiceJob) -> Mistakes:
         in_args = place - len(job.command)
         at = ("command", place) if in_args < 0 else ("args", in_args)
         wrong = f"not an option of vLLM {facts.VERSION}, which would not start"
-        elsewhere = "`vllm serve --help=all` in the image says what another release has"
-        todo = f"{facts.nearest_option(option)} {elsewhere}".strip()
+        near = facts.nearest_option(option)
+        meant = "" if near is None else f"did you mean {near}? "
+        todo = f"{meant}`vllm serve --help=all` in the image says what another release has"
         yield config.Mistake(at, wrong, todo, got=option)
 
 

@@ -9,7 +9,13 @@ from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.recipes import smallest_device
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.vllm import VllmOptions, neuron_release, options_of, starts_vllm
+from ultrascale.plan.jobs.vllm import (
+    VllmOptions,
+    misread_option,
+    neuron_release,
+    options_of,
+    starts_vllm,
+)
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ModelShape,
@@ -261,6 +267,8 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
         return "its command is a shell or another program, which may start vLLM with other options"
     if options.wrong:
         return f"{options.wrong[0].option} is {options.wrong[0].wrong}"
+    if (misread := misread_option(job)) is not None:
+        return f"{misread} is not an option of vLLM {vllm.VERSION}"
     if options.enable_expert_parallel and options.data_parallel > 1:
         return "copies of the model share its experts"
     for option in options.moving:
