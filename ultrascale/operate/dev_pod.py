@@ -329,7 +329,9 @@ def start(
     if running is not None:
         _objects_of(cluster, manifests.namespace, manifests.name)
     if running is not None and running.state.result is None:
-        report(f"{manifests.name} is there already, and is left as it is")
+        since = f"{running.created:%Y-%m-%d %H:%M} UTC"
+        told = "and is left as it is; --name starts another"
+        report(f"{manifests.name} is there already, since {since}, {told}")
         return SubmittedJob(manifests=manifests, notes=(), _cluster=cluster)
     if running is not None:
         report(f"{manifests.name} has ended: {last_words(cluster, manifests.namespace, running)}")
