@@ -168,7 +168,13 @@ def assemble(
     mirror = plan_mirror(cluster, lock)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     claims = [each.claim for each in volumes]
-    services = plan_services(cluster, pools, claims=claims, kueue=kueue)
+    services = plan_services(
+        cluster,
+        pools,
+        claims=claims,
+        kueue=kueue,
+        ignores_preferences=scale.karpenter.ignores_preferences,
+    )
     lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     planned = ClusterPlan(
         name=cluster.name,

@@ -1,7 +1,7 @@
 """Services of a cluster: the replicas they have, and the nodes those take."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import quantities
@@ -24,6 +24,7 @@ def plan_services(
     *,
     claims: Sequence[ClaimPlan],
     kueue: KueuePlan | None,
+    ignores_preferences: bool,
 ) -> tuple[ServiceDemandPlan, ...]:
     """Return the services of a cluster file, in its order.
 
@@ -34,11 +35,23 @@ def plan_services(
         pools: Plans of all pools.
         claims: Claims that the file makes.
         kueue: Queues of Kueue; None where it does not run.
+        ignores_preferences: Whether Karpenter launches nodes without regard to the zones that
+            pods prefer.
 
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    return tuple(_services(cluster, pools, claims, kueue))
+    zones = {pool.pool: _zones(pool, ignores_preferences) for pool in pools}
+    return tuple(_services(cluster, pools, claims, kueue, zones))
+
+
+def _zones(pool: PoolPlan, ignores_preferences: bool) -> int:
+    """Return how many zones get nodes of their own for pods that one node would hold."""
+    # Karpenter places pods that wait together as if a preferred spread had to be kept, and drops
+    # it for a pod that finds no node otherwise. Nothing else launches nodes for a preference.
+    # Source: https://karpenter.sh/docs/reference/settings/ (PREFERENCE_POLICY)
+    keeps = pool.sized_by == "provisioner" and (pool.is_auto_mode or not ignores_preferences)
+    return min(len(pool.zones), pool.max_nodes) if keeps else 1
 
 
 def shared_pool_warnings(
@@ -94,6 +107,7 @@ def _services(
     pools: Sequence[PoolPlan],
     claims: Sequence[ClaimPlan],
     kueue: KueuePlan | None,
+    zones: Mapping[str, int],
 ) -> Iterator[ServiceDemandPlan]:
     for name, job in cluster.jobs.items():
         if not isinstance(job, config.ServiceJob):
@@ -111,13 +125,16 @@ def _services(
                 most=job.most_replicas,
                 nodes=job.nodes,
                 tokens_per_second=job.tokens_per_second,
-                parts=tuple(_parts(job, share, own)),
+                parts=tuple(_parts(job, share, own, zones)),
                 model=model,
             )
 
 
 def _parts(
-    job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
+    job: config.ServiceJob,
+    share: NodeShare,
+    pools: Sequence[PoolPlan],
+    zones: Mapping[str, int],
 ) -> Iterator[NodePart]:
     """Yield the part of a node of each type that a pod takes, each pool and type once."""
     requests = nodes.requests_of(job, share)
@@ -133,6 +150,7 @@ def _parts(
                 instance_type=name,
                 share=_share(whole, share, millicpu, memory),
                 pods=_pods(whole, share, millicpu, memory),
+                zones=zones[pool.pool],
             )
 
 

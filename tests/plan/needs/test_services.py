@@ -10,6 +10,7 @@ from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import Figure, ServiceNeeds
 from ultrascale.plan.needs.services import plan_service_needs
+from ultrascale.plan.services import plan_services
 
 REGION = "us-west-2"
 P5 = 55.04
@@ -63,6 +64,54 @@ def test_pods_that_share_a_node_pay_for_the_whole_one_while_nothing_else_is_on_i
     assert both(found, "usd_per_million_tokens") == pytest.approx([10 / 3.6, 20 / 21.6])
     assert values(found, "usd_per_hour_share") == pytest.approx([2.5], rel=0.01)
     assert values(found, "share") == pytest.approx([0.25], rel=0.01)
+
+
+ZONES = ["us-west-2a", "us-west-2b", "us-west-2c"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "changes", "expected"),
+    [
+        (1, {}, 1),
+        (2, {}, 2),
+        (4, {}, 3),
+        # Five, four and four pods.
+        (13, {}, 4),
+        (13, {"nodes": {"max": 2}}, 4),
+        (4, {"nodes": {"max": 2}}, 2),
+        (4, {"role": "reserved", "nodes": {"static": 8}}, 1),
+        (4, {"provisioner": "managed-node-group"}, 1),
+        (4, {"provisioner": "auto-mode"}, 3),
+    ],
+)
+def test_each_zone_has_nodes_of_its_own_where_pods_prefer_several_as_nodes_launch(
+    replicas: int, changes: dict[str, Any], expected: int
+) -> None:
+    found = service(
+        pool(FOUR, zones=ZONES, **changes),
+        resources={"gpu": 1},
+        replicas=replicas,
+        pool="four",
+        karpenter=None if changes.get("provisioner") else KARPENTER,
+    )
+
+    assert both(found, "nodes") == [expected, expected]
+    words = found.figures["nodes_least"].formula
+    assert words.endswith("zones") == (expected > 1)
+
+
+def test_a_very_large_fleet_launches_nodes_without_regard_to_zones() -> None:
+    job = {"kind": "service", "image": "docker.io/vllm/vllm-openai:v0.33.0", "pool": "four"}
+    cluster = make_cluster(
+        pools=[SYSTEM, pool(FOUR, zones=ZONES)],
+        jobs={"chat": job | {"resources": {"gpu": 1}, "replicas": 4}},
+        karpenter=KARPENTER,
+    )
+    pools = assemble(cluster).all_pools
+
+    for ignores, expected in ((True, 1), (False, 3)):
+        (chat,) = plan_services(cluster, pools, claims=(), kueue=None, ignores_preferences=ignores)
+        assert {part.zones for part in chat.parts} == {expected}
 
 
 def test_a_replica_over_several_nodes_pays_for_all_of_them() -> None:

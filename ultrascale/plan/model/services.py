@@ -97,12 +97,15 @@ class NodePart:
         instance_type: Its type, in EC2's words.
         share: Part of the node, from 0 to 1: the largest of CPU, memory and accelerators.
         pods: Such pods that the node holds.
+        zones: Zones that pods which wait together get nodes in, though one node may hold them
+            all: the spread that they prefer is kept.
     """
 
     pool: str
     instance_type: str
     share: float
     pods: int
+    zones: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

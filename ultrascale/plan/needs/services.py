@@ -136,13 +136,19 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
 
 def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) -> Figure:
     """Return the whole nodes that replicas take where no other pod is on them."""
+    pods = replicas * service.nodes
+    zones = max(min(pods, part.zones), 1)
+    each, more = divmod(pods, zones)
+    larger, smaller = math.ceil((each + 1) / part.pods), math.ceil(each / part.pods)
     spanned = "" if service.nodes == 1 else f" x {service.nodes} pods"
+    # Pods that take whole nodes take as many of them in any zones.
+    spread = f" in each of {zones} zones" if zones > 1 and part.pods > 1 else ""
     return Figure(
         id=key,
-        value=math.ceil(replicas * service.nodes / part.pods),
+        value=more * larger + (zones - more) * smaller,
         unit="nodes",
         formula=f"{replicas:,} replicas{spanned} / {part.pods} on a node of {part.instance_type}, "
-        "rounded up",
+        f"rounded up{spread}",
     )
 
 
