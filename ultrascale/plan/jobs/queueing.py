@@ -142,7 +142,9 @@ def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
             each
             for each, template in request.cluster.jobs.items()
             if isinstance(template, config.TrainingJob)
-            and _trains_on(name, replace(request, name=each, job=template, template=None))
+            and _trains_on(
+                name, replace(request, name=each, job=template, template=None, tier=None)
+            )
         ]
         if training:
             wrong = (
