@@ -15,7 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr
 from functools import cache
+from io import StringIO
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -88,7 +90,9 @@ def made(document: Mapping[str, Any]) -> Assembly:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cluster.yaml"
         file.write_text(as_text(dict(document)))
-        return synthesize(file, Path(folder))
+        # Warnings of hundreds of syntheses would hide what is found.
+        with redirect_stderr(StringIO()):
+            return synthesize(file, Path(folder))
 
 
 def whole(assembly: Assembly) -> Templates:
