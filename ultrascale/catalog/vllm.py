@@ -25,6 +25,20 @@ Behind it `--model` is deprecated.
 Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/utils/argparse_utils.py
 """
 
+NEURON_IMAGE = "vllm-neuronx"
+"""Part of the name of AWS's images with vLLM for Neuron.
+
+Source: https://gallery.ecr.aws/neuron/pytorch-inference-vllm-neuronx
+"""
+
+GPU_IMAGES = ("deep-learning-containers/vllm", "vllm/vllm-openai")
+"""Ends of the names of AWS's and vLLM's own images for NVIDIA GPUs; copies keep them.
+
+Sources:
+    https://gallery.ecr.aws/deep-learning-containers/vllm
+    https://docs.vllm.ai/en/latest/deployment/docker.html
+"""
+
 PORT = 8000
 """TCP port without `--port`."""
 

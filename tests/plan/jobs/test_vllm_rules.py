@@ -180,7 +180,9 @@ def test_a_model_that_vllm_reads_from_s3_itself_needs_permissions(
 
 NXD = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.16.0-neuronx-py312-sdk2.31.1"
 PLUGIN = "public.ecr.aws/neuron/pytorch-inference-vllm-neuronx:0.24.0.1.1.0-neuronx-py313"
+CUDA = "public.ecr.aws/deep-learning-containers/vllm:server-cuda-v2.3"
 UNCACHED = "--no-enable-prefix-caching"
+CACHED = ("--max-num-seqs=4", UNCACHED, "--num-gpu-blocks-override=4")
 
 
 @pytest.mark.parametrize(
@@ -235,6 +237,38 @@ def test_a_cache_that_graphs_for_inferentia_do_not_have_is_refused(
 )
 def test_a_cache_that_is_stated_or_not_asked_for_is_right(job: dict[str, Any]) -> None:
     assert not refusals(CLUSTER, {"image": NXD} | job | {"pool": "neuron"})
+
+
+@pytest.mark.parametrize(
+    ("image", "pool", "told"),
+    [
+        (NXD, "gpu", "vLLM for Neuron, on nodes without NeuronCores"),
+        (PLUGIN, "large", "vLLM for Neuron, on nodes without NeuronCores"),
+        (CUDA, "neuron", "vLLM for NVIDIA GPUs, on nodes with NeuronCores"),
+        (
+            "111122223333.dkr.ecr.us-east-1.amazonaws.com/docker-hub/vllm/vllm-openai:v0.33.0",
+            "neuron",
+            "vLLM for NVIDIA GPUs, on nodes with NeuronCores",
+        ),
+    ],
+)
+def test_an_image_that_finds_no_device_of_its_own_is_refused(
+    image: str, pool: str, told: str
+) -> None:
+    """A node of $10 an hour starts, loads an image of 10 GB, and its server ends at once."""
+    size = {"gpu": 4, "large": 8, "neuron": 12}[pool]
+    job = service(f"-tp={size}", *CACHED, pool=pool, image=image)
+
+    (refused,) = refusals(CLUSTER, job)
+
+    assert refused.startswith("job: image: ")
+    assert told in refused
+    assert "name a pool of" in refused
+
+
+@pytest.mark.parametrize("image", [CUDA, "registry.example.com/models/vllm-cpu:1"])
+def test_an_image_for_gpus_or_of_ones_own_runs_on_gpus(image: str) -> None:
+    assert not refusals(CLUSTER, service("-tp=4", image=image))
 
 
 def told_of_options(*args: str, **keys: Any) -> list[str]:

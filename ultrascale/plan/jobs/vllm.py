@@ -17,7 +17,6 @@ from ultrascale.documents import mapping
 
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
 _MODULE = "vllm.entrypoints.openai.api_server"
-_NEURON_IMAGE = "vllm-neuronx"
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 _WHOLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
 # Decimal by a small letter, binary by a capital.
@@ -247,7 +246,7 @@ def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
 def neuron_release(job: config.ServiceJob) -> tuple[int, ...] | None:
     """Return the release of vLLM in AWS's image for Neuron; None in another image."""
     reference = image_references.parse(job.image or "")
-    if reference is None or _NEURON_IMAGE not in reference.repository:
+    if reference is None or vllm.NEURON_IMAGE not in reference.repository:
         return None
     release = _RELEASE.match(reference.tag or "")
     return None if release is None else tuple(map(int, release.groups()))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import runtime_environment, serving_memory
+from ultrascale.catalog import image_references, runtime_environment, serving_memory
 from ultrascale.catalog import vllm as facts
 from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
@@ -90,16 +90,33 @@ def warnings_of(job: config.ServiceJob) -> Mistakes:
 
 
 def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
-    """Yield parallel sizes that do not divide the devices of a replica.
+    """Yield an image for other nodes, and parallel sizes that do not divide a replica's devices.
 
     Source: https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html
     """
+    yield from _is_for_its_nodes(job, share)
     if (options := _sized(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
     if devices % taken or taken % job.nodes:
         wrong = f"{_sizes(options)} takes {taken} {_noun(share)}, where a replica has {devices}"
         yield config.refuse(_place(job), wrong, _all_of(job, share), got="")
+
+
+def _is_for_its_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
+    """Yield an image whose vLLM finds no device of its own on the nodes."""
+    reference = image_references.parse(job.image or "")
+    if reference is None or config.server_of(job) != "vllm":
+        return
+    on_neuron = share.accelerator == names.NEURON_DEVICE
+    if facts.NEURON_IMAGE in reference.repository and not on_neuron:
+        wrong = "vLLM for Neuron, on nodes without NeuronCores"
+        todo = "name a pool of Trainium or Inferentia, or an image for its nodes"
+        yield config.refuse("image", wrong, todo)
+    if reference.repository.endswith(facts.GPU_IMAGES) and on_neuron:
+        wrong = "vLLM for NVIDIA GPUs, on nodes with NeuronCores"
+        todo = f"name a pool of GPUs, or an image of {facts.NEURON_IMAGE}"
+        yield config.refuse("image", wrong, todo)
 
 
 def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
