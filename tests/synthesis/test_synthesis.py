@@ -285,10 +285,12 @@ def test_both_folders_are_replaced_or_none(folder: Path, monkeypatch: pytest.Mon
 
 # --- interruption -------------------------------------------------------------------------------
 
+# Behind `nohup` hangups are ignored, and processes inherit that.
 _RUN = """
-import sys
+import signal, sys
 from pathlib import Path
 from ultrascale import synthesis
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 synthesis.APP = ("-c", sys.argv[1])
 synthesis.synthesize(Path("a.yaml"), synthesis.Target())
 """
