@@ -14,7 +14,7 @@ from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 
 from tests.support.imports import import_from_its_place
-from tests.support.optional import CHECKS, OPT_IN, missing
+from tests.support.optional import CHECKS, OPT_IN, missing, reasons
 from tests.support.scheduling import SharedScheduling, begin_with_shared
 from ultrascale.node import use_node
 
@@ -94,6 +94,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line which tests need more than this environment has; `-rs` names their files."""
+    reports = cast("list[pytest.TestReport]", terminalreporter.stats.get("skipped", []))
+    if reports:
+        skips = [cast("tuple[str, int, str]", report.longrepr) for report in reports]
+        terminalreporter.write_line(f"skipped: {reasons(skips)}")
 
 
 def pytest_collection_finish() -> None:

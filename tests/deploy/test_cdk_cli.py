@@ -279,9 +279,7 @@ def test_the_lock_the_package_and_the_catalog_name_one_version() -> None:
     assert locked["integrity"].startswith("sha512-")
 
 
-@pytest.mark.skipif(
-    not (ROOT / "node_modules" / "aws-cdk").exists(), reason="`make setup` installs the CDK CLI"
-)
+@pytest.mark.setup
 def test_the_pinned_cdk_deploy_knows_every_option_that_it_is_given() -> None:
     source = (ROOT / "node_modules" / "aws-cdk" / "lib" / "index.js").read_text(encoding="utf-8")
     general, _, rest = source[source.index('yargs.env("CDK")') :].partition('"deploy [STACKS..]"')

@@ -3,13 +3,17 @@
 import importlib.util
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from tests.support.folders import ROOT
 from tests.support.no_torch import NO_TORCH
 
 NO_JUPYTER = "no JupyterLab here: `pip install jupyterlab` elsewhere, and its bin folder on PATH"
 NO_POSTGRES = "no PostgreSQL here: install the Debian package postgresql"
+
+NO_SETUP = "the CDK's command line is not installed: run `make setup`"
 
 
 def _torch() -> str | None:
@@ -20,6 +24,10 @@ def _postgres() -> str | None:
     from tests.support.postgres_server import find_program
 
     return None if find_program("initdb") and find_program("postgres") else NO_POSTGRES
+
+
+def _setup() -> str | None:
+    return None if (ROOT / "node_modules" / "aws-cdk").exists() else NO_SETUP
 
 
 def _jupyter() -> str | None:
@@ -39,6 +47,7 @@ def _uv() -> str | None:
 CHECKS: dict[str, Callable[[], str | None]] = {
     "training": _torch,
     "postgres": _postgres,
+    "setup": _setup,
     "jupyter": _jupyter,
     "wheel": _uv,
 }
@@ -48,3 +57,13 @@ def missing(markers: Iterable[str]) -> Mapping[str, str]:
     """Return why tests of ``markers`` cannot run; nothing for those that can."""
     reasons = {marker: CHECKS[marker]() for marker in markers}
     return {marker: reason for marker, reason in reasons.items() if reason is not None}
+
+
+def reasons(skips: Iterable[tuple[str, int, str]]) -> str:
+    """Return why tests were skipped, the most frequent reason first, as one line.
+
+    Args:
+        skips: What pytest keeps of a skip: file, line and the text of the reason.
+    """
+    counts = Counter(text.removeprefix("Skipped: ") for _, _, text in skips)
+    return "; ".join(f"{count} {text}" for text, count in counts.most_common())

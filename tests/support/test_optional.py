@@ -56,3 +56,9 @@ def test_every_marker_that_may_be_skipped_is_declared(pytestconfig: pytest.Confi
     declared = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
 
     assert optional.CHECKS.keys() <= declared
+
+
+def test_the_last_line_says_why_tests_were_skipped_and_how_many() -> None:
+    skips = [("a.py", 1, "Skipped: no torch"), ("b.py", 2, "no Envoy"), ("c.py", 3, "no torch")]
+
+    assert optional.reasons(skips) == "2 no torch; 1 no Envoy"
