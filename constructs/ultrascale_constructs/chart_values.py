@@ -23,11 +23,18 @@ def image_values(reference: str) -> dict[str, str]:
     return {"repository": repository, "tag": f"{tag}{at}{digest}"}
 
 
-def resources_of(plan: ControllerPlan) -> dict[str, object]:
-    """Return requests and limits; a limit of CPU that is null takes the chart's own away."""
+def resources_of(plan: ControllerPlan, *, chart_limits_cpu: bool) -> dict[str, object]:
+    """Return requests, and limits without one of CPU.
+
+    Args:
+        plan: The controller.
+        chart_limits_cpu: The chart has a limit of CPU, which a null takes away. Where the chart has
+            none, Helm keeps the null, and the API server reads it as a limit of 0.
+    """
+    no_limit: Mapping[str, object] = {"cpu": None} if chart_limits_cpu else {}
     return {
         "requests": {"cpu": plan.cpu, "memory": plan.memory},
-        "limits": {"cpu": None, "memory": plan.memory},
+        "limits": {**no_limit, "memory": plan.memory},
     }
 
 

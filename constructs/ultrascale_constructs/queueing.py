@@ -47,7 +47,7 @@ def kueue_values(plan: KueuePlan) -> dict[str, object]:
                 # The API server asks it about every job that is made.
                 "priorityClassName": PRIORITY,
                 "image": {**image_values(plan.image), "pullPolicy": "IfNotPresent"},
-                "resources": resources_of(plan.manager),
+                "resources": resources_of(plan.manager, chart_limits_cpu=True),
             },
             "nodeSelector": SYSTEM_NODES,
             "tolerations": SYSTEM_TOLERATIONS,
@@ -138,7 +138,7 @@ def jobset_values(plan: KueuePlan) -> dict[str, object]:
         "controller": {
             "replicas": controller.replicas,
             "clientConnection": {"qps": controller.client_qps, "burst": controller.client_burst},
-            "resources": resources_of(controller),
+            "resources": resources_of(controller, chart_limits_cpu=True),
             "nodeSelector": SYSTEM_NODES,
             "tolerations": SYSTEM_TOLERATIONS,
             "affinity": kept_apart({_NAME_LABEL: _JOBSET}),

@@ -49,9 +49,9 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
         "metricsServer": {"replicaCount": plan.server.replicas},
         "webhooks": {"replicaCount": plan.server.replicas},
         "resources": {
-            _OPERATOR: resources_of(plan.operator),
-            _METRICS: resources_of(plan.server),
-            _WEBHOOKS: resources_of(plan.server),
+            _OPERATOR: resources_of(plan.operator, chart_limits_cpu=True),
+            _METRICS: resources_of(plan.server, chart_limits_cpu=True),
+            _WEBHOOKS: resources_of(plan.server, chart_limits_cpu=True),
         },
         "podDisruptionBudget": {
             part: {"minAvailable": 1} for part in (_OPERATOR, _METRICS, _WEBHOOKS)
@@ -98,7 +98,7 @@ def leader_worker_set_values(plan: LeaderWorkerSetPlan) -> dict[str, object]:
             "runAsNonRoot": True,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "resources": resources_of(plan.manager),
+        "resources": resources_of(plan.manager, chart_limits_cpu=False),
         "priorityClassName": PRIORITY,
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,

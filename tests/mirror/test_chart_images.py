@@ -1,7 +1,8 @@
-"""The list of images in charts against the charts' sources, rendered by Helm with our values.
+"""Charts rendered by Helm with our values: the list of their images, and what a cluster takes.
 
 The sources are other projects': ULTRASCALE_CHARTS names a folder that holds them, as folders
-`karpenter`, `karpenter-crd`, `kueue`, `jobset`, `gateway-helm`, `keda` and `lws`.
+`karpenter`, `karpenter-crd`, `kueue`, `jobset`, `gateway-helm`, `aws-load-balancer-controller`,
+`keda` and `lws`. `tests/templates/test_chart_values.py` needs none of them.
 """
 
 import json
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.chart_values import refused_limits
 from tests.support.helm_tools import HELM, unpack_tools
+from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import (
     envoy_gateway,
@@ -86,25 +89,54 @@ def helm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_tools(tmp_path_factory.mktemp("tools"), (HELM,)) / HELM
 
 
+def rendered(name: str, helm: Path, folder: Path) -> list[Document]:
+    """Return the objects of a chart."""
+    assert CHARTS is not None
+    given = folder / "values.json"
+    given.write_text(json.dumps(values()[name]))
+    text = subprocess.run(
+        [helm, "template", name, Path(CHARTS, name), "--values", given, "--include-crds"],
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+
+
+@pytest.mark.parametrize("name", LOCATIONS)
+def test_a_cluster_takes_the_objects_of_a_chart(name: str, helm: Path, tmp_path: Path) -> None:
+    documents = rendered(name, helm, tmp_path)
+
+    assert documents
+    assert [
+        finding
+        for document in documents
+        for finding in [
+            *(
+                why
+                for each in containers(document)
+                for why in refused_limits(each.get("resources", {}))
+            ),
+            *(
+                why
+                for minor in MINORS
+                if is_core(document)
+                for why in validate_core(document, minor)
+            ),
+        ]
+    ] == []
+
+
 @pytest.mark.parametrize("name", LOCATIONS)
 def test_every_image_of_a_chart_is_on_its_list_and_comes_from_the_mirror(
     name: str, helm: Path, tmp_path: Path
 ) -> None:
     assert CHARTS is not None
-    folder = Path(CHARTS, name)
-    given = tmp_path / "values.json"
-    given.write_text(json.dumps(values()[name]))
-    rendered = subprocess.run(
-        [helm, "template", name, folder, "--values", given, "--include-crds"],
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout
-    version = str(yaml.safe_load((folder / "Chart.yaml").read_text())["version"])
+    version = str(yaml.safe_load(Path(CHARTS, name, "Chart.yaml").read_text())["version"])
 
     found = {
         image.partition("@")[0].rpartition(":")[0]
-        for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
+        for document in rendered(name, helm, tmp_path)
         for image in container_images(document)
     }
 
