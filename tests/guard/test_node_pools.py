@@ -1,5 +1,7 @@
 """Nodes of NodePools that a change rolls or ends, by drift or by a smaller number."""
 
+import json
+
 import pytest
 
 from tests.support.changes import Body, between, body, manifest, node_class, node_pool, pool_of
@@ -96,6 +98,32 @@ def test_a_new_karpenter_may_drift_every_pool() -> None:
     )
 
     assert pool_of(between(old, new), "train").rolling == "may roll"
+
+
+@pytest.mark.parametrize("gates", [(False, True), (True, False)], ids=["on", "off"])
+def test_a_gate_of_karpenter_restarts_its_controller_and_no_node(gates: tuple[bool, bool]) -> None:
+    """The first pool that names a reservation comes, or the last one goes."""
+    old, new = (
+        {
+            "K": body(
+                "Custom::AWSCDK-EKS-HelmChart",
+                {
+                    "Release": "karpenter",
+                    "Version": "1.15.2",
+                    "Values": json.dumps(
+                        {"settings": {"featureGates": {"reservedCapacity": gate}}}
+                    ),
+                },
+            ),
+            "M": manifest(node_pool()),
+        }
+        for gate in gates
+    )
+
+    changes = between(old, new)
+
+    assert (changes.pools, changes.is_safe) == ((), True)
+    assert [each.action for each in changes.resources] == ["updated"]
 
 
 def test_a_chart_that_comes_or_goes_drifts_nothing() -> None:

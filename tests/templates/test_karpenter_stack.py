@@ -97,4 +97,6 @@ def test_the_values_are_those_of_the_plan(stack: Template) -> None:
     values = json.loads(helm_chart(stack, "karpenter")["Properties"]["Values"])
 
     assert values == controller_values(plan, cluster_name="research")
-    assert values["settings"]["featureGates"]["staticCapacity"] is True
+    gates = values["settings"]["featureGates"]
+    # No pool names a reservation: nodes launch into open ones.
+    assert (gates["staticCapacity"], gates["reservedCapacity"]) == (True, False)

@@ -1,5 +1,6 @@
 """Rules that hold for everything a cluster file becomes."""
 
+import json
 import os
 import re
 import subprocess
@@ -111,6 +112,25 @@ def test_every_custom_object_is_of_a_kind_that_something_judges(assembly: Assemb
     judged = custom(assembly, *groups)
 
     assert len(judged) == sum(1 for d in assembly.documents if not is_core(d))
+
+
+@pytest.mark.parametrize(
+    ("name", "selects"), [("mixed", True), ("llm", True), ("ultra", True), ("hybrid", False)]
+)
+def test_karpenter_leaves_open_reservations_alone_only_where_a_node_class_selects_one(
+    name: str, selects: bool, request: Request
+) -> None:
+    assembly: Assembly = request.getfixturevalue(name)
+    (values,) = (
+        json.loads(body["Properties"]["Values"])
+        for _, body in assembly.resources("Custom::AWSCDK-EKS-HelmChart")
+        if body["Properties"]["Release"] == "karpenter"
+    )
+    classes = [each for each in assembly.documents if each["kind"] == "EC2NodeClass"]
+
+    assert classes
+    assert selects == any("capacityReservationSelectorTerms" in c["spec"] for c in classes)
+    assert values["settings"]["featureGates"]["reservedCapacity"] is selects
 
 
 @pytest.mark.parametrize("name", ["trainium", "mixed", "ultra"])

@@ -3,6 +3,8 @@
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from tests.support.needs import KARPENTER, POD_RANGES, needs, planned, subnets
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, pool_document
 from ultrascale.catalog.price_list import catalog_prices
@@ -106,3 +108,32 @@ def test_a_decision_that_concerns_several_pools_is_told_once() -> None:
 
     assert (("one", "two"), "an update takes a node away before it starts its successor") in told
     assert len({choice for _, choice in told}) >= len(told) - 3
+
+
+@pytest.mark.parametrize(
+    ("naming", "by"), [("karpenter", "Karpenter"), ("auto-mode", "EKS Auto Mode"), (None, "")]
+)
+def test_pools_beside_one_that_names_a_reservation_stay_out_of_open_ones(
+    naming: str | None, by: str
+) -> None:
+    other = naming or "karpenter"
+    pools = [
+        pool_document(name="burst", provisioner=other),
+        pool_document(
+            name="mixed", provisioner=other, purchase=SPOT | {"fallback": "on-demand"}, efa="none"
+        ),
+        pool_document(name="spot", provisioner=other, purchase=SPOT, efa="none"),
+        pool_document(name="group"),
+        pool_document(
+            name="kept", provisioner=naming or "managed-node-group", role="reserved", purchase=ODCR
+        ),
+    ]
+    section = None if naming == "auto-mode" else KARPENTER
+
+    told = [each for each in needs(*pools, karpenter=section).remarks if "reservation" in each]
+
+    why = (
+        "Open capacity reservations: On-Demand nodes of burst, mixed stay out of them: pool kept "
+        f"names a reservation, and {by} then launches into named ones alone"
+    )
+    assert told == ([why] if naming else [])

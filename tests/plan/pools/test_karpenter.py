@@ -4,13 +4,24 @@ from typing import Any
 
 import pytest
 
-from tests.support.pools import CAPACITY_BLOCK, SYSTEM_POOL, make_cluster, pool_document, shards_of
+from tests.support.pools import (
+    CAPACITY_BLOCK,
+    ODCR,
+    ON_DEMAND,
+    SPOT,
+    SYSTEM_POOL,
+    make_cluster,
+    pool_document,
+    shards_of,
+)
+from tests.support.preflight_context import file_plan
 from ultrascale.catalog import karpenter as facts
 from ultrascale.plan.model import KarpenterPlan
 from ultrascale.plan.pools.karpenter import plan_karpenter
 from ultrascale.plan.scale import plan_scale
 
 KARPENTER = {"version": "1.15.2"}
+ODCR_BY_TAGS = {"option": "odcr", "reservation_tags": {"team": "training"}}
 # Its largest controllers need larger nodes than those of other tests.
 LARGE_SYSTEM_POOL = SYSTEM_POOL | {"instance_types": ["m7g.8xlarge"]}
 
@@ -105,14 +116,58 @@ def test_the_alpha_gate_for_overlays_is_on_where_there_is_one(
     assert the_plan(pool).feature_gates["NodeOverlay"] is told
 
 
-def test_reservations_are_always_found() -> None:
-    assert the_plan().feature_gates["ReservedCapacity"] is True
+@pytest.mark.parametrize(
+    ("pools", "named"),
+    [
+        ([launched(role="reserved", purchase=ODCR)], True),
+        ([launched(role="reserved", purchase=ODCR_BY_TAGS, nodes={"static": 4})], True),
+        ([launched(role="reserved", purchase=CAPACITY_BLOCK)], True),
+        ([launched(), launched(name="kept", role="reserved", purchase=ODCR)], True),
+        ([launched(role="burst", purchase=ON_DEMAND)], False),
+        ([launched(role="burst", purchase=SPOT | {"fallback": "on-demand"})], False),
+        ([launched(), pool_document(name="kept", role="reserved", purchase=ODCR)], False),
+        ([launched(), pool_document(name="kept", purchase=CAPACITY_BLOCK)], False),
+    ],
+    ids=[
+        "odcr",
+        "static, by tags",
+        "block",
+        "beside others",
+        "on-demand",
+        "fallback",
+        "node group's odcr",
+        "node group's block",
+    ],
+)
+def test_the_gate_for_reservations_is_on_where_a_pool_of_karpenter_names_one(
+    pools: list[dict[str, Any]], named: bool
+) -> None:
+    """While it is on, Karpenter keeps all other launches out of open reservations."""
+    assert the_plan(*pools).feature_gates["ReservedCapacity"] is named
+
+
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ("existing-estate", True),
+        ("hybrid-hyperpod", False),
+        ("llm-kueue", True),
+        ("mixed-capacity", True),
+        ("serving", False),
+        ("ultra-100k", True),
+    ],
+)
+def test_the_examples_that_name_a_reservation_have_its_gate(file: str, named: bool) -> None:
+    plan = file_plan(file).karpenter
+    assert plan is not None
+
+    assert plan.feature_gates["ReservedCapacity"] is named
 
 
 def test_a_new_version_changes_no_gate_by_its_defaults() -> None:
     gates = the_plan(launched(efa="none")).feature_gates
 
-    assert gates == {name: gate.default for name, gate in facts.FEATURE_GATES.items()}
+    assert gates == dict.fromkeys(facts.FEATURE_GATES, False)
 
 
 @pytest.mark.parametrize(

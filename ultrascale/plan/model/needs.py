@@ -476,7 +476,7 @@ class ClusterNeeds:
         money: What it costs.
         quotas: Those that it needs something of.
         load: What its control plane carries, by origin.
-        remarks: What is open or off because the cluster is large.
+        remarks: What is open or off because of the cluster's size, its subnets or its reservations.
         topology: Its parts, and where each lies.
         spend: What it costs a day, over the time of its windows.
         decisions: What was decided for it, and why.

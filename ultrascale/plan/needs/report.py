@@ -25,6 +25,7 @@ from ultrascale.plan.needs.subnets import plan_subnet_needs
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
+from ultrascale.plan.pools.reservations import reservation_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
 
@@ -88,7 +89,11 @@ def plan_needs(
         money=money,
         quotas=quotas,
         load=load,
-        remarks=(*policy_remarks(plan.network_policies), *address_remarks(plan.network)),
+        remarks=(
+            *policy_remarks(plan.network_policies),
+            *address_remarks(plan.network),
+            *reservation_remarks(plan.all_pools),
+        ),
         topology=plan_topology(plan),
         spend=plan_spend(pools, money, calendar),
         decisions=plan_decisions(plan, control_plane),

@@ -8,6 +8,7 @@ from ultrascale.plan import names
 from ultrascale.plan.model import KarpenterPlan, KarpenterScale, PoolPlan, ScalePlan
 from ultrascale.plan.pools.node_pools import unseen_resources
 from ultrascale.plan.pools.repair import karpenter_repairs
+from ultrascale.plan.pools.reservations import naming_pool
 from ultrascale.plan.scale import karpenter_scale
 
 # A gang that falls into two batches may get nodes for its first half alone, which then wait at full
@@ -46,7 +47,8 @@ def plan_karpenter(
         client_burst=size.client_burst,
         feature_gates={
             **_defaults(karpenter.FEATURE_GATES, known),
-            "ReservedCapacity": True,
+            # It keeps all launches but those of reserved NodePools out of open reservations.
+            "ReservedCapacity": naming_pool(own) is not None,
             "StaticCapacity": any(pool.static for pool in own),
             "NodeOverlay": any(unseen_resources(pool) for pool in own),
             "NodeRepair": bool(repairs),
