@@ -1,16 +1,18 @@
 """A reservation that no node finds is paid for until its last hour."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.fake_aws import ID, THROTTLED, Refusal, Told, denied
-from tests.support.pools import CAPACITY_BLOCK, ODCR, pool_document
+from tests.support.fake_aws import ID, THROTTLED, Answer, Refusal, Told, denied
+from tests.support.pools import CAPACITY_BLOCK, HYPERPOD_POOL, ODCR, SPOT, pool_document
 from tests.support.preflight_context import NOW, found, make_context, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Finding
 from ultrascale.preflight.reservations import RESERVATIONS
+from ultrascale.preflight.run import run_checks
 
 DESCRIBE = "ec2:DescribeCapacityReservations"
 BLOCKS = "ec2:DescribeCapacityBlocks"
@@ -19,8 +21,10 @@ CR = "cr-0123456789abcdef0"
 STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 ENDS = datetime(2026, 12, 8, 11, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
+NO_MORE: Answer = {"CapacityReservations": []}
 TAGS = {"team": "training"}
 BY_TAGS = "train: tags team=training"
+BLOCK = {"role": "reserved", "purchase": CAPACITY_BLOCK | {"reservation": "cr-0bbbbbbbbbbbbbbb2"}}
 GROUP_ARN = f"arn:aws:resource-groups:us-west-2:{ID}:group/training"
 
 
@@ -69,8 +73,34 @@ def plan_of(
     return pools_plan(pool)
 
 
+def account_with(*reservations: dict[str, Any]) -> Callable[[dict[str, Any]], Answer]:
+    """Return EC2's answers in an account with ``reservations``, all of which have each tag."""
+    fields = {
+        "state": "State",
+        "instance-match-criteria": "InstanceMatchCriteria",
+        "instance-type": "InstanceType",
+    }
+
+    def answer(asked: dict[str, Any]) -> Answer:
+        wanted = {
+            fields[each["Name"]]: each["Values"]
+            for each in asked.get("Filters", ())
+            if each["Name"] in fields
+        }
+        ids = asked.get("CapacityReservationIds")
+        kept = [
+            each
+            for each in reservations
+            if all(each.get(field) in values for field, values in wanted.items())
+            and (ids is None or each["CapacityReservationId"] in ids)
+        ]
+        return {"CapacityReservations": kept}
+
+    return answer
+
+
 def findings_of(plan: ClusterPlan, *answers: dict[str, Any], at: datetime = NOW) -> list[Finding]:
-    return found(RESERVATIONS, plan, {DESCRIBE: {"CapacityReservations": [*answers]}}, at=at)
+    return found(RESERVATIONS, plan, {DESCRIBE: account_with(*answers)}, at=at)
 
 
 def worst(findings: list[Finding]) -> str:
@@ -229,6 +259,7 @@ def test_all_tags_are_asked_for_and_every_page_is_read() -> None:
     pages: Told = [
         {"CapacityReservations": [], "NextToken": "more"},
         {"CapacityReservations": [odcr()]},
+        NO_MORE,
     ]
     context, aws = make_context(plan_of(purchase), {DESCRIBE: pages})
 
@@ -343,7 +374,7 @@ def test_only_another_block_with_the_tags_is_told_by_its_window() -> None:
 def test_an_id_that_ec2_does_not_know_fails_and_is_not_unknown() -> None:
     refusal = Refusal("InvalidCapacityReservationId.NotFound", "there is none")
 
-    (finding,) = found(RESERVATIONS, plan_of(ODCR), {DESCRIBE: refusal})
+    (finding,) = found(RESERVATIONS, plan_of(ODCR), {DESCRIBE: [refusal, NO_MORE]})
 
     assert (finding.state, finding.subject) == ("fail", f"train: {CR}")
     assert "describe-capacity-reservations --region us-west-2" in str(finding.fix)
@@ -394,8 +425,8 @@ def test_the_members_of_a_resource_group_are_the_reservations() -> None:
 
     assert finding.state == "pass"
     assert aws.parameters(GROUP)[0]["Group"] == GROUP_ARN
-    assert aws.parameters(DESCRIBE) == [{"CapacityReservationIds": [CR]}]
-    (empty,) = found(RESERVATIONS, plan, {GROUP: {"Resources": []}})
+    assert aws.parameters(DESCRIBE)[0] == {"CapacityReservationIds": [CR]}
+    (empty,) = found(RESERVATIONS, plan, {GROUP: {"Resources": []}, DESCRIBE: NO_MORE})
     assert empty.state == "fail"
     gone = Refusal("InvalidCapacityReservationId.NotFound", "cr-1 does not exist")
     (unseen,) = found(RESERVATIONS, plan, {GROUP: {"Resources": members}, DESCRIBE: gone})
@@ -427,5 +458,144 @@ def test_a_block_that_may_not_be_described_is_unknown_beside_its_reservation() -
     }
 
 
-def test_nothing_is_asked_where_nothing_is_reserved() -> None:
-    assert found(RESERVATIONS, pools_plan(pool_document())) == []
+# --- open ones that no pool names ---------------------------------------------------------------
+
+
+def unnamed(id: str = "cr-0fedcba9876543210", **changes: Any) -> dict[str, Any]:
+    """Return what EC2 says of an open reservation of four instances, one of which runs."""
+    return odcr(
+        id,
+        **{
+            "InstanceMatchCriteria": "open",
+            "TotalInstanceCount": 4,
+            "AvailableInstanceCount": 3,
+            **changes,
+        },
+    )
+
+
+def burst(**changes: Any) -> dict[str, Any]:
+    """Return an On-Demand pool of Karpenter."""
+    return pool_document(**{"provisioner": "karpenter", "role": "burst", **changes})
+
+
+def test_without_any_reservation_there_is_nothing_to_tell() -> None:
+    assert findings_of(pools_plan(pool_document())) == []
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [pool_document(), pool_document(provisioner="self-managed"), burst()],
+    ids=["managed group", "self-managed group", "Karpenter, no pool names a reservation"],
+)
+def test_an_open_reservation_that_nodes_launch_into_passes(pool: dict[str, Any]) -> None:
+    (finding,) = findings_of(pools_plan(pool), unnamed())
+
+    assert (finding.state, finding.fix) == ("pass", None)
+    assert finding.subject == "open, named by no pool: cr-0fedcba9876543210"
+    assert finding.evidence == (
+        "3 of 4 p5.48xlarge in us-west-2b are free, 165.12 USD/hour at the price of 2025-09-01; "
+        "train: up to 16 nodes launch into it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pools", "why"),
+    [
+        (
+            [burst(), burst(name="kept", role="reserved", purchase=ODCR)],
+            "train: pool kept names a reservation, and Karpenter then launches into named ones "
+            "alone; kept: it launches into the reservation that it names",
+        ),
+        (
+            [burst(provisioner="auto-mode"), burst(provisioner="auto-mode", name="b", **BLOCK)],
+            "train: pool b names a reservation, and EKS Auto Mode then launches into named ones "
+            "alone",
+        ),
+        ([HYPERPOD_POOL], "hp: SageMaker launches its nodes, and uses no reservation of EC2"),
+        ([burst(purchase=SPOT)], "train: Spot nodes use no reservation"),
+        ([burst(zones=["us-west-2c"])], "train: its nodes are in us-west-2c"),
+        (
+            [pool_document(placement_group=True)],
+            "train: its placement group is filled by reservations that were made in it alone",
+        ),
+    ],
+    ids=["Karpenter", "Auto Mode", "HyperPod", "Spot", "zone", "placement group"],
+)
+def test_an_open_reservation_that_idles_is_listed_with_its_price_and_what_to_do(
+    pools: list[dict[str, Any]], why: str
+) -> None:
+    findings = findings_of(pools_plan(*pools), odcr(), unnamed())
+
+    (finding,) = (each for each in findings if each.subject.startswith("open"))
+    assert finding.state == "warn"
+    assert "3 of 4 p5.48xlarge in us-west-2b are free, 165.12 USD/hour" in finding.evidence
+    assert why in finding.evidence
+    assert "purchase: {option: odcr, reservation: cr-0fedcba9876543210}" in str(finding.fix)
+    assert "cancel-capacity-reservation" in str(finding.fix)
+
+
+def test_nodes_of_a_fallback_are_those_that_launch_into_it() -> None:
+    pool = burst(purchase=SPOT | {"fallback": "on-demand", "fallback_max": 2})
+
+    (finding,) = findings_of(pools_plan(pool), unnamed())
+
+    assert (finding.state, "up to 2 nodes launch into it" in finding.evidence) == ("warn", True)
+    assert str(finding.fix).startswith("raise the pools' nodes, or cancel it unless")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"InstanceMatchCriteria": "targeted"},
+        {"State": "expired"},
+        {"InstanceType": "p4d.24xlarge"},
+        {"AvailableInstanceCount": 0},
+        {"InstancePlatform": "Windows"},
+        {"Tenancy": "dedicated"},
+        {"PlacementGroupArn": "arn:group"},
+        {"OutpostArn": "arn:outpost"},
+        {"OwnerId": "222233334444"},
+        {"UnusedReservationBillingOwnerId": "222233334444"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_nodes_cannot_use_or_others_pay_for_is_not_listed(changes: dict[str, Any]) -> None:
+    assert findings_of(pools_plan(burst(purchase=SPOT)), unnamed(**changes)) == []
+
+
+def test_open_reservations_of_a_type_and_zone_are_one_finding() -> None:
+    fleet = [unnamed(f"cr-{number}") for number in range(8)]
+    other = unnamed("cr-9", AvailabilityZone="us-west-2c", AvailabilityZoneId="usw2-az3")
+
+    findings = findings_of(pools_plan(burst(purchase=SPOT)), *fleet, other)
+
+    first = "open, named by no pool: cr-0, cr-1, cr-2, cr-3, cr-4 and 3 more"
+    assert states(findings) == {first: "warn", "open, named by no pool: cr-9": "warn"}
+    assert "24 of 32 p5.48xlarge in us-west-2b are free, 1,320.96 USD/hour" in evidence(findings)
+
+
+def test_a_type_without_a_price_says_so() -> None:
+    pool = burst(instance_types=["g6e.12xlarge"], purchase=SPOT)
+
+    (finding,) = findings_of(pools_plan(pool), unnamed(InstanceType="g6e.12xlarge"))
+
+    assert "are free, unknown USD/hour" in finding.evidence
+
+
+def test_no_reservation_is_called_unnamed_while_a_named_one_is_unknown() -> None:
+    """It may be the one that the pool names by its tags."""
+    plan = plan_of(by_tags(ODCR))
+    answers: Told = [THROTTLED, {"CapacityReservations": [unnamed()]}]
+
+    (finding,) = found(RESERVATIONS, plan, {DESCRIBE: answers})
+
+    assert finding.state == "unknown"
+
+
+def test_open_reservations_that_may_not_be_described_are_unknown() -> None:
+    (finding,) = run_checks(
+        (RESERVATIONS,), make_context(pools_plan(), {DESCRIBE: denied(DESCRIBE)})[0]
+    )
+
+    assert (finding.state, finding.denied) == ("unknown", DESCRIBE)

@@ -83,7 +83,7 @@ def issues(
         at: The time that counts as now, in UTC.
     """
     yield from _misplaced(claim, reservation)
-    yield from _otherwise_made(reservation)
+    yield from otherwise_made(reservation)
     yield from _state(claim, reservation, at)
     if claim.block:
         window = claim.plan.window
@@ -112,7 +112,8 @@ def _misplaced(claim: Claim, reservation: "Reservation") -> Iterator[Issue]:
     yield from _field("ReservationType", reservation.get("ReservationType"), kinds)
 
 
-def _otherwise_made(reservation: "Reservation") -> Iterator[Issue]:
+def otherwise_made(reservation: "Reservation") -> Iterator[Issue]:
+    """Yield the fields of a reservation that keep the nodes of every pool out of it."""
     yield from _field("InstancePlatform", reservation.get("InstancePlatform"), {_PLATFORM})
     yield from _field("Tenancy", reservation.get("Tenancy"), {_TENANCY})
     for field, value, why in (

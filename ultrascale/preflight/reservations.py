@@ -14,6 +14,7 @@ from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, ReservationPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
+from ultrascale.preflight.open_reservations import listed_ids, open_reservation_findings
 from ultrascale.preflight.pools import WholePool, whole_pools
 from ultrascale.preflight.reservation_fields import (
     Claim,
@@ -47,11 +48,13 @@ _NOT_THERE = frozenset(
         _NO_GROUP,
     }
 )
-# Ids in a message; a fleet has hundreds of reservations.
+# Unusable reservations in a message.
 _SHOWN = 5
 
 
 def _run(context: Context) -> Iterator[Finding]:
+    named_ids: set[str] = set()
+    is_answered = True
     for claim in claims(context.plan):
         subject = f"{claim}: {named(claim.reservation)}"
         blocks: Mapping[str, Block] = {}
@@ -60,13 +63,18 @@ def _run(context: Context) -> Iterator[Finding]:
         except UnansweredError as error:
             if error.code not in _NOT_THERE or _of_a_member(claim.reservation, error):
                 yield unknown(_NAME, subject, error)
+                is_answered = False
                 continue
             matches = ()
+        named_ids.update(match["CapacityReservationId"] for match in matches)
         try:
             blocks = _blocks(context, claim, matches)
         except UnansweredError as error:
             yield unknown(_NAME, f"{subject}: its block", error)
         yield from judge(context, claim, matches, blocks)
+    # One that a pool names would else be listed as one that none names.
+    if is_answered:
+        yield from open_reservation_findings(_NAME, context, named_ids)
 
 
 def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
@@ -150,7 +158,7 @@ def _each(
         alike.setdefault(tuple(issue.evidence for issue in wrong), []).append((answer, wrong))
     for texts, members in alike.items():
         if texts:
-            ids = _ids([answer for answer, _ in members])
+            ids = listed_ids([answer for answer, _ in members])
             yield finding(_NAME, f"{claim}: {ids}", members[0][1], fine="")
 
 
@@ -264,12 +272,7 @@ def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
 def _fine(claim: Claim, usable: "Sequence[Reservation]") -> str:
     total = sum(answer.get("TotalInstanceCount", 0) for answer in usable)
     states = "/".join(sorted({answer.get("State", "?") for answer in usable}))
-    return f"{_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"
-
-
-def _ids(answers: "Sequence[Reservation]") -> str:
-    ids = ", ".join(answer["CapacityReservationId"] for answer in answers[:_SHOWN])
-    return f"{ids} and {len(answers) - _SHOWN} more" if len(answers) > _SHOWN else ids
+    return f"{listed_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"
 
 
 def _find(context: Context, reservation: ReservationPlan) -> "Sequence[Reservation]":
@@ -333,7 +336,7 @@ def _blocks(
 
 RESERVATIONS = Check(
     name=_NAME,
-    title="reservations are what the pools take them for",
+    title="reservations are what the pools take them for, and no open one idles",
     actions=(_DESCRIBE, _BLOCKS, _GROUP, *_OF_GROUPS),
     run=_run,
     resources={
