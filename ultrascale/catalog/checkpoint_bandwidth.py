@@ -1,4 +1,4 @@
-"""Rates at which nodes write checkpoints, as far as they are published."""
+"""Rates at which nodes copy and write checkpoints, published or measured."""
 
 S3_GBPS_PER_PROCESS = 10.0
 """Gbit/s that AWS's S3 connector for PyTorch aims at in each process, by default."""
@@ -28,3 +28,14 @@ NODE_SOURCE = "https://repost.aws/knowledge-center/s3-maximum-transfer-speed-ec2
 
 LUSTRE_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.html"
 """Page that states the throughput of a file system by its size, and of a client over TCP."""
+
+HELD_SECONDS_PER_GB = 0.8
+"""Seconds for which a save of our programs holds training up, a GB of a process's own share.
+
+The process copies its share into the memory of its node, and writes the copy while training goes
+on. Measured on a CPU, which docs/training.md#speed describes; a GPU, unmeasured, copies into pinned
+memory, and faster.
+"""
+
+HELD_SOURCE = "https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html"
+"""Page that says which part of an asynchronous save training waits for."""

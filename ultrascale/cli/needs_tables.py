@@ -74,6 +74,7 @@ _CHECKPOINTS = {
     "gigabytes": "GB",
     "gb_per_second": "GB/s",
     "save_seconds": "written in",
+    "held_seconds": "training waits",
     "seconds_between_failures": "fails each",
     "interval_seconds": "save each",
     "lost_percent": "% of time",

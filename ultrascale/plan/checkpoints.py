@@ -71,6 +71,7 @@ def _templates(cluster: config.Cluster, request: _Request) -> Iterator[SavesPlan
             subject=f"job {name}",
             model=recipe.model,
             size=recipe.checkpoint_bytes,
+            copied=checkpoints.copied_bytes(recipe),
             processes=job.processes_per_node or share.processes,
         )
 
@@ -86,9 +87,11 @@ def _whole_pools(
         job = config.TrainingJob(pool=pool.name, nodes=most, script=recipes.PROGRAM)
         # Whatever queue leads to it: the job is on all of the pool.
         share = nodes.node_share(job, shards)
-        largest = _largest(smallest_device(share, shards), most)
-        if largest is None:
+        device = smallest_device(share, shards)
+        largest = _largest(device, most)
+        if device is None or largest is None:
             continue
+        size = memory.checkpoint_bytes(largest.model, largest.purpose)
         # No team has this name, in whose namespace the job would be.
         asked = request(f"all-of-{pool.name}", job)
         yield _saves(
@@ -96,7 +99,8 @@ def _whole_pools(
             job,
             subject=f"all of {pool.name}",
             model=largest.model.name,
-            size=memory.checkpoint_bytes(largest.model, largest.purpose),
+            size=size,
+            copied=None if device.is_neuron else size // (most * share.processes),
             processes=share.processes,
         )
 
@@ -121,6 +125,7 @@ def _saves(
     subject: str,
     model: str,
     size: int,
+    copied: int | None,
     processes: int,
 ) -> SavesPlan:
     place = output.plan_output(request)
@@ -131,5 +136,7 @@ def _saves(
         place=output.root_of(place) if place is not None else "",
         node_hours=node_hours_between_failures(job),
         size=size,
-        checkpoints=checkpoints.plan_checkpoints(request, place, size=size, processes=processes),
+        checkpoints=checkpoints.plan_checkpoints(
+            request, place, size=size, copied=copied, processes=processes
+        ),
     )

@@ -74,7 +74,13 @@ def test_where_nothing_is_kept_no_number_is_made_up() -> None:
 
     assert row.place == ""
     unknown = {key for key, value in values(row).items() if value is None}
-    assert unknown == {"gb_per_second", "save_seconds", "interval_seconds", "lost_percent"}
+    assert unknown == {
+        "gb_per_second",
+        "save_seconds",
+        "held_seconds",
+        "interval_seconds",
+        "lost_percent",
+    }
     assert "bucket" in row.figures["save_seconds"].formula
 
 

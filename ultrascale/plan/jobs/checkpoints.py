@@ -8,7 +8,9 @@ import math
 from collections.abc import Collection, Iterator
 
 from ultrascale import config
+from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB
 from ultrascale.catalog.failures import PUBLISHED
+from ultrascale.catalog.recipes import NEURON_ENGINE
 from ultrascale.plan.jobs import bandwidth
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
@@ -20,36 +22,59 @@ from ultrascale.plan.retention import OBJECT_VERSION_DAYS
 
 _INTERVAL = "--checkpoint.interval"  # TorchTitan's, in steps
 _HOUR, _DAY = 3600.0, 86_400.0
+LONGEST_SECONDS = _HOUR / 2
+"""Longest interval: a node that seldom fails would lose hours when it does."""
 # A job that fails less often has no interval that anybody would notice.
 _RARE_SECONDS = 30 * _DAY
 
 
-def interval_seconds(*, save_seconds: float, seconds_between_failures: float) -> float:
+def interval_seconds(*, held_seconds: float, seconds_between_failures: float) -> float:
     """Return the seconds of training between two checkpoints at which least time is lost.
 
     Args:
-        save_seconds: Time for which a checkpoint keeps training waiting.
+        held_seconds: Time for which a checkpoint keeps training waiting.
         seconds_between_failures: Mean time between two failures of the whole job.
     """
-    if save_seconds >= 2 * seconds_between_failures:
+    if held_seconds >= 2 * seconds_between_failures:
         return seconds_between_failures
-    ratio = save_seconds / (2 * seconds_between_failures)
-    young = math.sqrt(2 * save_seconds * seconds_between_failures)
-    return young * (1 + math.sqrt(ratio) / 3 + ratio / 9) - save_seconds
+    ratio = held_seconds / (2 * seconds_between_failures)
+    young = math.sqrt(2 * held_seconds * seconds_between_failures)
+    return young * (1 + math.sqrt(ratio) / 3 + ratio / 9) - held_seconds
 
 
-def lost_share(*, interval: float, save_seconds: float, seconds_between_failures: float) -> float:
+def lost_share(
+    *, interval: float, held_seconds: float, save_seconds: float, seconds_between_failures: float
+) -> float:
     """Return the share of time that checkpoints and repeated steps take, at most 1.
 
-    A failure repeats half an interval on average. Times of restarts are not in it.
+    A failure repeats half a cycle on average, and the steps beside the write of a checkpoint that
+    is not complete yet. Times of restarts are not in it.
     """
-    saving = save_seconds / (interval + save_seconds)
-    repeated = (interval + save_seconds) / 2 / seconds_between_failures
-    return min(1.0, saving + repeated)
+    saving = held_seconds / (interval + held_seconds)
+    repeated = (interval + held_seconds) / 2 + save_seconds - held_seconds
+    return min(1.0, saving + repeated / seconds_between_failures)
+
+
+def copied_bytes(recipe: RecipePlan) -> int | None:
+    """Return the bytes that each process of a recipe copies while training waits for a save.
+
+    None where training waits for the whole write: TorchTitan Neuron, by the default of
+    `--checkpoint.async_mode` in TorchTitan 0.2.2 [inferred].
+
+    Source: https://github.com/pytorch/torchtitan/blob/v0.2.2/torchtitan/config/job_config.py
+    """
+    if recipe.engine == NEURON_ENGINE:
+        return None
+    return recipe.checkpoint_bytes * recipe.replicate // recipe.devices
 
 
 def plan_checkpoints(
-    request: JobRequest, output: OutputPlan | None, *, size: int, processes: int
+    request: JobRequest,
+    output: OutputPlan | None,
+    *,
+    size: int,
+    copied: int | None,
+    processes: int,
 ) -> CheckpointPlan | None:
     """Return the checkpoints of a job; None where nothing says how fast they are written.
 
@@ -57,6 +82,7 @@ def plan_checkpoints(
         request: The job.
         output: Place of its output.
         size: Bytes of a checkpoint.
+        copied: Bytes that a process copies while training waits; None if it waits for the write.
         processes: Processes of a node, each of which writes its own part.
     """
     job = request.job
@@ -65,32 +91,42 @@ def plan_checkpoints(
     rate = bandwidth_of(request, output, nodes=job.nodes, processes=processes, size=size)
     if rate is None:
         return None
-    return checkpoints_of(size, rate, nodes=job.nodes, node_hours=node_hours_between_failures(job))
+    return checkpoints_of(
+        size, rate, copied=copied, nodes=job.nodes, node_hours=node_hours_between_failures(job)
+    )
 
 
 def checkpoints_of(
-    size: int, rate: BandwidthPlan, *, nodes: int, node_hours: float
+    size: int, rate: BandwidthPlan, *, copied: int | None, nodes: int, node_hours: float
 ) -> CheckpointPlan:
     """Return the time of a checkpoint, and the interval at which the job loses least.
 
     Args:
         size: Bytes of a checkpoint.
         rate: What its place takes.
+        copied: Bytes that a process copies while training waits; None if it waits for the write.
         nodes: Nodes of the job.
         node_hours: Node-hours between two failures of a node.
     """
     save = size / rate.gb_per_second / 1e9
+    held = save if copied is None else min(save, copied / 1e9 * HELD_SECONDS_PER_GB)
     between = node_hours / nodes * _HOUR
-    # Training goes on while a checkpoint is written, but the next one waits for it.
-    interval = max(interval_seconds(save_seconds=save, seconds_between_failures=between), save)
+    best = interval_seconds(held_seconds=held, seconds_between_failures=between)
+    # A checkpoint waits until the one before is written.
+    interval = max(min(best, LONGEST_SECONDS), save)
     return CheckpointPlan(
         size=size,
         bandwidth=rate,
+        copied=copied,
         save_seconds=save,
+        held_seconds=held,
         seconds_between_failures=between,
         interval_seconds=interval,
         lost_share=lost_share(
-            interval=interval, save_seconds=save, seconds_between_failures=between
+            interval=interval,
+            held_seconds=held,
+            save_seconds=save,
+            seconds_between_failures=between,
         ),
     )
 
@@ -103,7 +139,11 @@ def interval_in_bucket(plan: RecipePlan) -> float:
         nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
     )
     saves = checkpoints_of(
-        plan.checkpoint_bytes, rate, nodes=plan.nodes, node_hours=PUBLISHED.node_hours_between
+        plan.checkpoint_bytes,
+        rate,
+        copied=copied_bytes(plan),
+        nodes=plan.nodes,
+        node_hours=PUBLISHED.node_hours_between,
     )
     return saves.interval_seconds
 
@@ -169,14 +209,15 @@ def notes_of(
     fleet = "its node fails" if nodes == 1 else f"one of its {nodes:,} nodes fails"
     often = "less than once a month" if rare else f"every {span(plan.seconds_between_failures)}"
     hours = plan.seconds_between_failures * nodes / _HOUR
-    share = f"{plan.lost_share:.1%} of the time if training waits for it"
+    share = f"{plan.lost_share:.1%} of the time is lost"
     if plan.lost_share >= 1:
-        share = "but the job fails sooner than it has saved: take fewer nodes"
+        share = "the job fails sooner than it has saved: take fewer nodes"
     rate = f"{plan.bandwidth.gb_per_second:,.1f} GB/s = {plan.bandwidth.formula}"
+    held = "all of it" if plan.copied is None else f"at most {span(plan.held_seconds)} of it"
     yield (
         f"A checkpoint of {plan.size / 1e9:,.0f} GB takes at least {span(plan.save_seconds)} "
-        f"({rate}). With a failure each {hours:,.0f} node-hours {fleet} {often}: one checkpoint "
-        f"each {span(plan.interval_seconds)} costs least (Daly), {share}."
+        f"({rate}); training waits for {held}. With a failure each {hours:,.0f} node-hours {fleet} "
+        f"{often}: with one checkpoint each {span(plan.interval_seconds)} {share}."
     )
     bucket = output.bucket if output is not None and output.source == "s3" else None
     deleted = _DAY / plan.interval_seconds * plan.size / 1e12

@@ -61,6 +61,7 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         request,
         place,
         size=recipe.checkpoint_bytes if recipe is not None else 0,
+        copied=checkpoints.copied_bytes(recipe) if recipe is not None else None,
         processes=job.processes_per_node or share.processes,
     )
     job = checkpoints.with_interval(job, recipe, saves)

@@ -116,15 +116,21 @@ class CheckpointPlan:
     Attributes:
         size: Bytes of a checkpoint.
         bandwidth: What its place takes.
+        copied: Bytes that a process copies while training waits, before it writes them beside the
+            training; None where training waits for the whole write.
         save_seconds: Time to write one.
+        held_seconds: Part of that time for which training waits.
         seconds_between_failures: Mean time between two failures of the job.
-        interval_seconds: Training between two checkpoints at which least time is lost.
-        lost_share: Share of time that is lost then, from 0 to 1, if training waits for each.
+        interval_seconds: Training between two checkpoints at which least time is lost, at most
+            half an hour, and no less than the time to write one.
+        lost_share: Share of time that is lost then, from 0 to 1.
     """
 
     size: int
     bandwidth: BandwidthPlan
+    copied: int | None
     save_seconds: float
+    held_seconds: float
     seconds_between_failures: float
     interval_seconds: float
     lost_share: float

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import failures
+from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB, HELD_SOURCE
+from ultrascale.plan.jobs.checkpoints import LONGEST_SECONDS
 from ultrascale.plan.model import CheckpointNeeds, Figure
 from ultrascale.plan.model.jobs import CheckpointPlan, SavesPlan
 
@@ -60,6 +62,13 @@ def _figures(saves: SavesPlan) -> Iterator[Figure]:
         else f"{saves.size / 1e9:,.0f} GB / {plan.bandwidth.gb_per_second:,.1f} GB/s, at best",
     )
     yield Figure(
+        id=f"{at}.held_seconds",
+        value=None if plan is None else plan.held_seconds,
+        unit="seconds",
+        formula=unknown if plan is None else _held(plan),
+        sources=() if plan is None else (HELD_SOURCE,),
+    )
+    yield Figure(
         id=f"{at}.seconds_between_failures",
         value=between,
         unit="seconds",
@@ -72,14 +81,15 @@ def _figures(saves: SavesPlan) -> Iterator[Figure]:
 def _interval(
     at: str, plan: CheckpointPlan | None, unknown: str, between: float
 ) -> Iterator[Figure]:
-    first = "" if plan is None else f"sqrt(2 x {plan.save_seconds:,.1f} s x {between:,.0f} s)"
+    first = "" if plan is None else f"sqrt(2 x {plan.held_seconds:,.1f} s x {between:,.0f} s)"
+    longest = f"at most {LONGEST_SECONDS / 60:.0f} min"
     yield Figure(
         id=f"{at}.interval_seconds",
         value=None if plan is None else plan.interval_seconds,
         unit="seconds",
         formula=unknown
         if plan is None
-        else f"{first} and Daly's next terms, and no less than the time to write one",
+        else f"{first} and Daly's next terms, {longest}, and no less than the time to write one",
         sources=(_DALY,),
     )
     yield Figure(
@@ -88,6 +98,15 @@ def _interval(
         unit="percent",
         formula=unknown
         if plan is None
-        else "time to write / (interval + time to write), and half an interval repeated a failure; "
-        "less where training goes on meanwhile",
+        else "time that training waits / (interval + that time), and of each failure half an "
+        "interval and the time to write one",
+    )
+
+
+def _held(plan: CheckpointPlan) -> str:
+    if plan.copied is None:
+        return "the time to write one: training waits for all of it"
+    return (
+        f"{plan.copied / 1e9:,.1f} GB that a process copies x {HELD_SECONDS_PER_GB:g} s, measured "
+        "on a CPU; no more than the time to write one"
     )
