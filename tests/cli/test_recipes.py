@@ -33,6 +33,16 @@ def test_a_recipe_shows_its_degrees_on_each_type(ultrascale: Ultrascale) -> None
     assert (types["p5.48xlarge"]["tensor"], types["p5.48xlarge"]["pipeline"]) == (8, 8)
 
 
+def test_a_recipe_shows_its_learning_rate_and_where_that_comes_from(ultrascale: Ultrascale) -> None:
+    tuned = ultrascale("recipes", "qwen3-8b").stdout
+    adapters = ultrascale("recipes", "llama3-8b-lora").stdout
+    evaluated = json.loads(ultrascale("recipes", "llama3-8b-evaluate", "--json").stdout)
+
+    assert "on GPUs learning rate 2e-05 after 15 steps of warm-up; in the last 90% of the" in tuned
+    assert "https://github.com/pytorch/torchtune/blob/v0.6.1/recipes/configs/llama3_1/" in adapters
+    assert evaluated["schedule"] is None
+
+
 def test_recipes_of_trainium_are_listed_as_what_has_not_been_run(ultrascale: Ultrascale) -> None:
     trainium = ultrascale("recipes", "--type", "trn2.48xlarge").stdout
 

@@ -5,7 +5,7 @@ run that it repeats; without one its memory and time are calculated, and nothing
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -88,6 +88,32 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Settings of AdamW, and the learning rate from the first step to the last, on GPUs.
+
+    Attributes:
+        rate: Learning rate after the warm-up.
+        warmup: Steps in which it rises to that.
+        decay: Curve along which it falls.
+        decay_share: Share of all steps in which it falls, the last ones; None: all after the
+            warm-up.
+        least: Share of the rate that the last step has.
+        weight_decay: Decay of the weights.
+        betas: Decays of the two moments.
+        source: Configuration that states them; empty for the recipe's own.
+    """
+
+    rate: float
+    warmup: int
+    decay: Literal["linear", "cosine"] = "linear"
+    decay_share: float | None = None
+    least: float = 0.0
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """A way to train a model.
 
@@ -101,6 +127,7 @@ class Recipe:
         nodes: Nodes, where the job states none.
         layouts: Division by accelerator, in the catalog's words.
         source: Configuration of TorchTitan that it follows.
+        schedule: Its optimizer and learning rate; None where nothing learns.
     """
 
     name: str
@@ -112,6 +139,7 @@ class Recipe:
     nodes: int
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
     source: str = ""
+    schedule: Schedule | None = None
 
     @property
     def tokens_per_step(self) -> int:
@@ -127,6 +155,20 @@ def _table(*recipes: Recipe) -> Mapping[str, Recipe]:
 # finds that more adds little.
 # Source: https://arxiv.org/abs/2106.09685 (4.2, 7.2)
 LORA_RANK = 16
+
+# The scale of an adapter is its alpha by its rank, as that of ours: the rates carry over.
+_TORCHTUNE = "https://github.com/pytorch/torchtune/blob"
+_LORA = Schedule(
+    rate=3e-4,
+    warmup=100,
+    decay="cosine",
+    weight_decay=0.01,
+    betas=(0.9, 0.999),
+    source=f"{_TORCHTUNE}/v0.6.1/recipes/configs/llama3_1/8B_lora.yaml",
+)
+_QWEN3_LORA = (
+    f"{_TORCHTUNE}/37d9e04659c84fe8d9d8982a7d16c7d115052438/recipes/configs/qwen3/8B_lora.yaml"
+)
 
 # Llama 3 was trained with 4 M tokens a step at first, and with 16 M later on.
 # Source: https://arxiv.org/abs/2407.21783 (3.4.1)
@@ -148,6 +190,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "AWS Trainium2": Layout(local_batch=1, tensor=4),
         },
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_8b)",
+        schedule=Schedule(rate=3e-4, warmup=200),
     ),
     Recipe(
         name="llama3-70b",
@@ -168,6 +211,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
         },
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_70b)",
+        schedule=Schedule(rate=1.5e-4, warmup=200),
     ),
     Recipe(
         name="llama3-405b",
@@ -186,6 +230,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "NVIDIA B300": Layout(local_batch=32, tensor=8, pipeline=4, recomputation="full"),
         },
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_405b)",
+        schedule=Schedule(rate=8e-5, warmup=600),
     ),
     Recipe(
         name="qwen3-8b",
@@ -206,6 +251,13 @@ RECIPES: Mapping[str, Recipe] = _table(
             ),
         },
         source=f"{_REGISTRY}/qwen3/config_registry.py (sft_qwen3_8b_math)",
+        schedule=Schedule(
+            rate=2e-5,
+            warmup=15,
+            decay="cosine",
+            decay_share=0.9,
+            least=0.1,
+        ),
     ),
     Recipe(
         name="qwen3-32b",
@@ -224,6 +276,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "AWS Trainium2": Layout(local_batch=1, tensor=8, recomputation="full"),
         },
         source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_32b)",
+        schedule=Schedule(rate=8e-4, warmup=600),
     ),
     Recipe(
         name="qwen3-30b-a3b",
@@ -242,6 +295,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "AWS Trainium2": Layout(local_batch=1, tensor=4, expert=16, recomputation="full"),
         },
         source=f"{_REGISTRY}/qwen3/config_registry.py (qwen3_30b_a3b)",
+        schedule=Schedule(rate=8e-4, warmup=600),
     ),
     Recipe(
         name="llama3-8b-lora",
@@ -259,6 +313,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "NVIDIA B300": Layout(local_batch=2),
         },
         source=f"{_REGISTRY}/llama3/config_registry.py (llama3_debugmodel_float8_emulate_lora)",
+        schedule=_LORA,
     ),
     Recipe(
         name="qwen3-8b-lora",
@@ -276,6 +331,7 @@ RECIPES: Mapping[str, Recipe] = _table(
             "NVIDIA B300": Layout(local_batch=4),
         },
         source="https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/components/lora.py",
+        schedule=replace(_LORA, source=_QWEN3_LORA),
     ),
     Recipe(
         name="llama3-8b-evaluate",

@@ -9,7 +9,7 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
-from ultrascale.catalog.recipes import DEVICES, NEURON_ENGINE, RECIPES, Recipe
+from ultrascale.catalog.recipes import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
 from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
@@ -115,7 +115,9 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
         raise UsageError([f"--type: {recipe.name} is not for {instance_type}; use {known}"])
     if as_json:
         document = {name: _document(each) for name, each in plans.items()}
-        typer.echo(json.dumps({"recipe": recipe.name, "types": document}, indent=2))
+        schedule = None if recipe.schedule is None else asdict(recipe.schedule)
+        shown = {"recipe": recipe.name, "schedule": schedule, "types": document}
+        typer.echo(json.dumps(shown, indent=2))
         return
     model = recipe.model
     (size,) = {each.checkpoint_bytes for each in plans.values()}
@@ -126,6 +128,10 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
     say(f"  {nodes} where the job states none")
     say(f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints")
     say(f"  follows {recipe.source}")
+    if recipe.schedule is not None:
+        say(f"  on GPUs {_rate(recipe.schedule)}")
+        if recipe.schedule.source:
+            say(f"  which follows {recipe.schedule.source}")
     for source in sorted({each.follows for each in plans.values()} - {""}):
         say(f"  published run: {source}")
     table = Table(
@@ -156,6 +162,16 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
         )
     screen().print(table)
     say(_ESTIMATES)
+
+
+def _rate(schedule: Schedule) -> str:
+    """Return the learning rate of a recipe in words."""
+    share = schedule.decay_share
+    when = "after that" if share is None else f"in the last {share:.0%} of the steps"
+    return (
+        f"learning rate {schedule.rate:g} after {schedule.warmup} steps of warm-up; {when} "
+        f"{schedule.decay} decay to {schedule.least:.0%} of it"
+    )
 
 
 def _row(each: RecipePlan) -> tuple[str, ...]:

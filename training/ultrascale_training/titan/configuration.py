@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import tyro
 from torchtitan.components.lora import LoRAConverter
+from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.validate import Validator
 from torchtitan.config.manager import ConfigManager, custom_registry
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
@@ -80,6 +81,15 @@ def _recipe(arguments: Arguments) -> UltrascaleTrainer.Config:
         "tokenizer": NoTokenizer.Config(),
         "validator": _validator(arguments),
     }
+    if (schedule := arguments.recipe.schedule) is not None:
+        given |= {
+            "optimizer": default_adamw(
+                schedule.rate, betas=schedule.betas, weight_decay=schedule.weight_decay
+            ),
+            "lr_scheduler": LRSchedulersContainer.Config(
+                warmup_steps=schedule.warmup, decay_type=schedule.decay
+            ),
+        }
     config = UltrascaleTrainer.Config(**given, recipe=arguments.recipe.trained)
     if arguments.recipe.lora:
         config.adapters = f"{arguments.lora_rank}, {arguments.lora_alpha:g}"

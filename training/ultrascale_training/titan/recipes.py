@@ -7,11 +7,36 @@ degrees of parallelism, batch and length of a run come from the command line, wh
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ultrascale_training.errors import TrainingError
 
 _LORA = "-lora"
 _EVALUATE = "-evaluate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Settings of AdamW and of the learning rate, in place of a configuration's.
+
+    Attributes:
+        rate: Learning rate after the warm-up.
+        warmup: Steps in which it rises to that.
+        decay: Curve along which it falls afterwards, to nothing.
+        weight_decay: Decay of the weights.
+        betas: Decays of the two moments.
+    """
+
+    rate: float
+    warmup: int
+    decay: Literal["linear", "cosine"] = "linear"
+    weight_decay: float = 0.1
+    betas: tuple[float, float] = (0.9, 0.95)
+
+
+# Of adapters; the rest is torch's default.
+# Source: https://github.com/pytorch/torchtune/blob/v0.6.1/recipes/configs/llama3_1/8B_lora.yaml
+_ADAPTERS = Schedule(rate=3e-4, warmup=100, decay="cosine", weight_decay=0.01, betas=(0.9, 0.999))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +53,7 @@ class Model:
         adapted: Linear layers that LoRA adapts: those of attention, as in the paper.
             Source: https://arxiv.org/abs/2106.09685 section 4.2
         layers: Layers to keep, of a toy; None for all.
+        schedule: Where ``config`` is another model's; None for its own.
     """
 
     module: str
@@ -35,15 +61,21 @@ class Model:
     flavor: str
     adapted: tuple[str, ...] = ("wqkv", "wo")
     layers: int | None = None
+    schedule: Schedule | None = None
 
 
 MODELS: Mapping[str, Model] = {
     "llama3-8b": Model(module="llama3", config="llama3_8b", flavor="8B"),
     "llama3-70b": Model(module="llama3", config="llama3_70b", flavor="70B"),
-    # Its own configuration wants Float8 of torchao, which the image has not.
-    "llama3-405b": Model(module="llama3", config="llama3_70b", flavor="405B"),
-    # TorchTitan has the 8B model of Qwen3, but a pre-training configuration only of its siblings.
-    "qwen3-8b": Model(module="qwen3", config="qwen3_14b", flavor="8B"),
+    # Its own configuration, llama3_405b, wants Float8 of torchao, which the image has not.
+    "llama3-405b": Model(
+        module="llama3",
+        config="llama3_70b",
+        flavor="405B",
+        schedule=Schedule(rate=8e-5, warmup=600),
+    ),
+    # TorchTitan fine-tunes the 8B model of Qwen3, and pre-trains its siblings alone.
+    "qwen3-8b": Model(module="qwen3", config="sft_qwen3_8b_math", flavor="8B"),
     "qwen3-14b": Model(module="qwen3", config="qwen3_14b", flavor="14B"),
     "qwen3-32b": Model(module="qwen3", config="qwen3_32b", flavor="32B"),
     "qwen3-30b-a3b": Model(module="qwen3", config="qwen3_30b_a3b", flavor="30B-A3B"),
@@ -64,6 +96,11 @@ class Recipe:
     model: Model
     lora: bool = False
     evaluate: bool = False
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """Optimizer and learning rate; None for those of the model's configuration."""
+        return _ADAPTERS if self.lora else self.model.schedule
 
     @property
     def trained(self) -> str:
