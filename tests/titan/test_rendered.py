@@ -1,18 +1,14 @@
 """Options that a job with a recipe is sent with, held against TorchTitan's own checks."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
-from torchtitan.config import ParallelismConfig, TrainingConfig
 from torchtitan.distributed import ParallelDims
-from torchtitan.trainer import Trainer
 
 from ultrascale import catalog, config
-from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import RECIPES
 from ultrascale.plan.recipes.arguments import arguments_of
 from ultrascale.plan.recipes.chosen import Chosen, chosen_of
@@ -56,16 +52,6 @@ def refused_by_torchtitan(found: Chosen, args: Sequence[str], data: Path) -> str
     if (dims.dp_shard * dims.cp * dims.tp) % dims.ep:
         return "the experts"
     return None
-
-
-def test_the_names_of_options_are_those_of_the_installed_torchtitan() -> None:
-    sections = {each.name for each in dataclasses.fields(Trainer.Config)}
-    read = {"parallelism": ParallelismConfig, "training": TrainingConfig}
-
-    assert sections - {"model_spec", "hf_assets_path", "dump_folder"} == torchtitan.SECTIONS
-    assert {
-        section: {each.name for each in dataclasses.fields(kind)} for section, kind in read.items()
-    } == torchtitan.OPTIONS
 
 
 @pytest.mark.parametrize(

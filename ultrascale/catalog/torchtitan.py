@@ -1,96 +1,36 @@
-"""Names of the options that TorchTitan takes, and of the flags of the program that starts it.
+"""Options that a recipe's program takes: TorchTitan's own, and flags of the program that starts it.
 
-Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/configs.py and
-https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/trainer.py; tests hold them against
-the installed release.
+The file beside this one was read from their parsers; tests hold it against the installed release.
+TorchTitan Neuron has a parser of its own, which is not recorded.
+
+Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/config/manager.py
 """
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 
-SECTIONS = frozenset(
-    {
-        "activation_checkpoint",
-        "checkpoint",
-        "comm",
-        "compile",
-        "dataloader",
-        "debug",
-        "loss",
-        "lr_scheduler",
-        "metrics",
-        "optimizer",
-        "override",
-        "parallelism",
-        "profiler",
-        "tokenizer",
-        "training",
-        "validator",
-    }
-)
-"""Sections of options; those of the model are not on the command line."""
+_OPTIONS_FILE = Path(__file__).parent / "torchtitan_options.txt"
 
-OPTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "parallelism": frozenset(
-            {
-                "context_parallel_degree",
-                "context_parallel_load_balancer",
-                "context_parallel_ptrr_mask_key",
-                "data_parallel_replicate_degree",
-                "data_parallel_shard_degree",
-                "enable_fsdp_symm_mem",
-                "enable_sequence_parallel",
-                "expert_parallel_degree",
-                "fsdp_reshard_after_forward",
-                "module_fqns_per_model_part",
-                "pipeline_parallel_degree",
-                "pipeline_parallel_first_stage_less_layers",
-                "pipeline_parallel_last_stage_less_layers",
-                "pipeline_parallel_layers_per_stage",
-                "pipeline_parallel_microbatch_size",
-                "pipeline_parallel_schedule",
-                "pipeline_parallel_schedule_csv",
-                "spmd_backend",
-                "tensor_parallel_degree",
-            }
-        ),
-        "training": frozenset(
-            {
-                "disable_cuda_graphs",
-                "dtype",
-                "enable_cpu_offload",
-                "gc_debug",
-                "gc_freq",
-                "global_batch_size",
-                "local_batch_size",
-                "max_norm",
-                "mixed_precision_param",
-                "mixed_precision_reduce",
-                "seq_len",
-                "steps",
-            }
-        ),
-    }
-)
-"""Options of the sections that a plan reads: a misspelled one would leave its default unsaid."""
+FLAG = "FLAG"
+"""Kind of an option without a value; TorchTitan turns one off as `--section.no_key`."""
 
-FLAGS = frozenset(
-    {
-        "--accept-new-data",
-        "--activation-checkpoint",
-        "--data",
-        "--export",
-        "--keep",
-        "--load",
-        "--lora-alpha",
-        "--lora-rank",
-        "--memory-every",
-        "--output-dir",
-        "--recipe",
-        "--seed",
-        "--steps-this-run",
-        "--validation-data",
-    }
+NO_EFFECT = "-"
+"""Kind of an option in whose place the program has something of its own."""
+
+SUBCOMMANDS = frozenset(
+    f"activation-checkpoint:{kind}" for kind in ("selective", "full", "memory-budget", "none")
 )
-"""Flags of ``ultrascale_training.titan``, beside those that only print."""
+"""Words after which TorchTitan takes other options."""
+
+
+@cache
+def options() -> Mapping[str, str]:
+    """Return the kind of each option's value by its name, as in `training.steps` or `--data`.
+
+    A kind is `FLAG`, `NO_EFFECT`, the flag of the program that takes the option's place, or the
+    alternatives for a value: `INT`, `FLOAT`, `STR` and words. A `*` at its end means several.
+    """
+    lines = _OPTIONS_FILE.read_text(encoding="utf-8").splitlines()
+    return MappingProxyType(dict(line.split(" ") for line in lines))

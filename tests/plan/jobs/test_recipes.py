@@ -134,6 +134,14 @@ def test_torchtitan_neuron_that_could_save_nowhere_is_refused() -> None:
     assert not refusals(into, kept | {"durable": False})
 
 
+def test_options_of_torchtitan_neuron_are_not_judged_by_the_parser_of_another_release() -> None:
+    image = "docker.io/example/torchneuron:1"
+    job = recipe_job("qwen3-8b", image=image, args=["--optimizer.lr=1e-5"])
+
+    assert not refusals(cluster("trn2.48xlarge"), job)
+    assert refusals(cluster(), recipe_job("qwen3-8b", args=["--optimizer.lr=1e-5"]))
+
+
 def test_a_job_that_goes_on_with_fewer_nodes_leaves_the_shards_to_torchtitan() -> None:
     manifests = prepared(cluster(), recipe_job("llama3-8b", nodes=2, min_nodes=1))
 
@@ -189,12 +197,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a section that TorchTitan has not": (
         recipe_job("llama3-8b", args=["--optimiser.lr=1e-4"]),
         "args[0]: not an option of TorchTitan 0.3.0 or of the program that starts it, got "
-        "'--optimiser.lr=1e-4'; did you mean --optimizer.?",
+        "'--optimiser.lr=1e-4'; did you mean --optimizer.param_groups.0.optimizer_kwargs.lr?",
     ),
     "a flag that our program has not": (
         recipe_job("llama3-8b-lora", args=["--lora-rnk=32"]),
         "args[0]: not an option of TorchTitan 0.3.0 or of the program that starts it, got "
         "'--lora-rnk=32'; did you mean --lora-rank?",
+    ),
+    "a recipe beside that of the job": (
+        recipe_job("llama3-8b", args=["--recipe=llama3-70b"]),
+        "args[0]: a recipe beside that of the job, got '--recipe=llama3-70b'; write it as the key "
+        "recipe",
     ),
     "fewer nodes that the batch does not divide among": (
         recipe_job("llama3-8b", min_nodes=6),

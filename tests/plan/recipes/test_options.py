@@ -1,23 +1,117 @@
-"""Flags that a job with a recipe may have, by the program that takes them."""
+"""Options that a job with a recipe may have, by the programs that take them."""
 
-import re
+import argparse
 
 import pytest
 
 from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import RECIPES
+from ultrascale.plan.recipes.options import mistaken_words
 from ultrascale_training.titan import arguments, recipes
 
+RATE = "--optimizer.param_groups.0.optimizer_kwargs.lr"
+NO_OPTION = "not an option of TorchTitan 0.3.0 or of the program that starts it"
 
-def test_a_flag_is_refused_only_if_the_program_has_none_of_that_name(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit):
-        arguments.parse(["--help"])
-    usage, _, _ = capsys.readouterr().out.partition("\n\n")
 
-    assert {*re.findall(r"--[a-z-]+", usage)} - {"--list"} == torchtitan.FLAGS
+def kind_of(action: argparse.Action) -> str:
+    """Return how the record writes the value of a flag."""
+    if action.nargs == 0:
+        return torchtitan.FLAG
+    if action.choices is not None:
+        return "|".join(action.choices)
+    kinds: dict[object, str] = {int: "INT", float: "FLOAT"}
+    return kinds.get(action.type, "STR")
+
+
+def test_flags_of_the_program_are_recorded_with_the_kind_of_their_value() -> None:
+    """`tests/titan` holds TorchTitan's own options against its parser."""
+    actions = arguments._parser()._actions  # pyright: ignore[reportPrivateUsage]
+    flags = {action.option_strings[-1]: kind_of(action) for action in actions}
+    recorded = {name: kind for name, kind in torchtitan.options().items() if "." not in name}
+
+    of_torchtitan = {"--dump-folder": "--output-dir", "--hf-assets-path": "--load"}
+    only_printing = {"--help": torchtitan.FLAG, "--list": torchtitan.FLAG}
+    assert flags | of_torchtitan == recorded | only_printing
 
 
 def test_the_program_knows_every_recipe() -> None:
     assert {*RECIPES} <= {*recipes.names()}
+
+
+TAKEN = [
+    f"{RATE}=1e-5",
+    f"{RATE.replace('_', '-')} 1e-5",
+    f"{RATE}=$(RATE)",
+    "--optimizer.param_groups.0.optimizer_kwargs.betas 0.9 0.99 --compile.enable",
+    "--compile.no_enable --lr_scheduler.decay_ratio=None",
+    "--lora-rank 32 --accept-new-data --keep=5",
+    "--training.steps=5 activation-checkpoint:full",
+]
+
+
+@pytest.mark.parametrize("words", TAKEN)
+def test_options_that_the_program_takes_are_sent(words: str) -> None:
+    assert not [*mistaken_words(words.split(" "))]
+
+
+REFUSED = {
+    "--optimizer.lr=1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
+    "--lr 1e-4": (0, NO_OPTION, f"did you mean {RATE}?"),
+    "--learning-rate=1e-4": (
+        0,
+        NO_OPTION,
+        "known: --accept-new-data, --activation-checkpoint",
+    ),
+    "--lr_scheduler.warmup_step=5": (
+        0,
+        NO_OPTION,
+        "did you mean --lr_scheduler.warmup_steps?",
+    ),
+    "--seed=1 --training.warmup_steps=5": (
+        1,
+        NO_OPTION,
+        "did you mean --lr_scheduler.warmup_steps?",
+    ),
+    "--fsdp.x=5": (0, NO_OPTION, "known: --checkpoint., --comm., --compile., --debug."),
+    f"{RATE}=fast": (0, f"not a value of {RATE}", "write a number"),
+    "--lr_scheduler.decay_type=cos": (
+        0,
+        "not a value of --lr_scheduler.decay_type",
+        "use linear, sqrt, cosine",
+    ),
+    "--keep many": (0, "not a value of --keep", "write a whole number"),
+    "--lr_scheduler.warmup_steps": (
+        0,
+        "--lr_scheduler.warmup_steps without a value",
+        "write --lr_scheduler.warmup_steps=VALUE",
+    ),
+    "--compile.enable=true": (
+        0,
+        "--compile.enable takes no value",
+        "write --compile.enable, or --compile.no_enable to turn it off",
+    ),
+    "--compile.enable true": (
+        1,
+        "neither an option nor the value of one",
+        "write options as --section.key=value",
+    ),
+    "--checkpoint.folder=/data": (
+        0,
+        "an option of TorchTitan in whose place the program has a flag",
+        "use --output-dir",
+    ),
+    "--metrics.enable_wandb": (
+        0,
+        "an option without effect: the program has checkpoints and metrics of its own",
+        "leave it out",
+    ),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_words_that_the_program_refuses_are_refused_with_the_right_ones(words: str) -> None:
+    at, wrong, todo = REFUSED[words]
+
+    [mistake] = mistaken_words(words.split(" "))
+    assert (mistake.at, mistake.wrong) == (("args", at), wrong)
+    assert mistake.todo.startswith(todo)

@@ -107,7 +107,8 @@ def mistakes_of(
     if device.is_neuron:
         yield from _on_neuron(request, recipe.layouts[device.name], stated)
     else:
-        yield from options.mistaken_words(stated)
+        yield from options.mistaken_words(request.job.args)
+        yield from _names_another(stated)
         yield from _has_data(request, stated)
     if no_numbers := [*options.mistaken_numbers(stated)]:
         yield from no_numbers
@@ -175,6 +176,14 @@ def _is_on_neuron(request: JobRequest) -> bool:
         catalog.lookup(name).accelerator for pool in request.nodes for name in pool.instance_types
     )
     return any(each is not None and each.kind == "neuron" for each in found)
+
+
+def _names_another(stated: Options) -> Mistakes:
+    """Yield a recipe in the arguments, which would run in place of the one that was judged."""
+    option = stated.get(options.RECIPE)
+    if option is not None:
+        wrong = "a recipe beside that of the job"
+        yield config.refuse(f"args.{option.at}", wrong, "write it as the key recipe")
 
 
 def _has_data(request: JobRequest, stated: Options) -> Mistakes:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import get_args
 
 from ultrascale import config
@@ -10,7 +12,7 @@ from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import Recomputation
 
 RECOMPUTATION = "--activation-checkpoint"
-DATA, WEIGHTS, CONFIG = "--data", "--load", "--config"
+DATA, WEIGHTS, CONFIG, RECIPE = "--data", "--load", "--config", "--recipe"
 FOLDER, SAVES = "--dump_folder", "checkpoint.enable"
 """Folder of TorchTitan's own checkpoints, and whether it writes any.
 
@@ -114,39 +116,105 @@ def mistaken_numbers(options: Options) -> Iterator[config.Mistake]:
             yield config.refuse(f"args.{option.at}", wrong, "write a whole number from 1 on")
 
 
-def mistaken_words(options: Options) -> Iterator[config.Mistake]:
-    """Yield options that neither TorchTitan nor our own program has."""
-    for name, option in options.found.items():
-        known = _known_beside(name)
-        if name in known or _positive(name) in known:
+def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
+    """Yield arguments that TorchTitan, or the program of ours that starts it, would refuse."""
+    at = 0
+    while at < len(args):
+        word, place = args[at], f"args.{at}"
+        if word in torchtitan.SUBCOMMANDS:
+            # Options of its own follow.
+            return
+        following = [*takewhile(lambda after: not after.startswith("--"), args[at + 1 :])]
+        name, equals, value = word.partition("=")
+        kind = _kind(_key(name))
+        if not word.startswith("--"):
+            taken = 0
+            wrong = "neither an option nor the value of one"
+            yield config.refuse(place, wrong, "write options as --section.key=value")
+        elif kind in (torchtitan.FLAG, torchtitan.NO_EFFECT) or kind.startswith("--"):
+            taken = 0
+            yield from _mistaken_switch(place, name, kind, has_value=bool(equals))
+        elif not kind:
+            taken = 0 if equals else 1
+            wrong = "not an option of TorchTitan 0.3.0 or of the program that starts it"
+            yield config.refuse(place, wrong, _nearest(_key(name)))
+        else:
+            several = kind.endswith("*")
+            taken = len(following) if several else 0 if equals else 1
+            values = [value, *following[:taken]] if equals else following[:taken]
+            if _key(name) not in _NUMBERS:
+                yield from _mistaken_values(place, name, kind.removesuffix("*"), values)
+        at += 1 + min(taken, len(following))
+
+
+def _mistaken_switch(
+    place: str, name: str, kind: str, *, has_value: bool
+) -> Iterator[config.Mistake]:
+    if kind.startswith("--"):
+        wrong = "an option of TorchTitan in whose place the program has a flag"
+        yield config.refuse(place, wrong, f"use {kind}")
+    elif kind == torchtitan.NO_EFFECT:
+        wrong = "an option without effect: the program has checkpoints and metrics of its own"
+        yield config.refuse(place, wrong, "leave it out")
+    elif has_value:
+        off = f", or {name.replace('.', '.no_', 1)} to turn it off" if "." in name else ""
+        yield config.refuse(place, f"{name} takes no value", f"write {name}{off}")
+
+
+def _mistaken_values(
+    place: str, name: str, kind: str, values: Sequence[str]
+) -> Iterator[config.Mistake]:
+    kinds = kind.split("|")
+    words = {"INT": "a whole number", "FLOAT": "a number", "STR": "a value"}
+    if not values:
+        yield config.refuse(place, f"{name} without a value", f"write {name}=VALUE")
+    # Kubernetes puts the value of a variable in the place of $(NAME).
+    elif any("$(" not in value and not _suits(value, kinds) for value in values):
+        known = " or ".join(words[each] for each in kinds if each in words)
+        todo = f"write {known}" if known else f"use {', '.join(kinds)}"
+        yield config.refuse(place, f"not a value of {name}", todo)
+
+
+def _suits(value: str, kinds: Sequence[str]) -> bool:
+    """Return whether a value is one of some kinds, by the rules of Python, as in TorchTitan."""
+    readers = {"INT": int, "FLOAT": float, "STR": str}
+    for kind in kinds:
+        if kind not in readers:
+            if value == kind:
+                return True
             continue
-        shown = {word if word.startswith("--") else f"--{word}" for word in known}
-        stated = name if name.startswith("--") else f"--{name}"
-        wrong = "not an option of TorchTitan 0.3.0 or of the program that starts it"
-        yield config.refuse(f"args.{option.at}", wrong, config.near(stated, shown))
-    option = options.get(RECOMPUTATION)
-    if option is not None and options.recomputation is None:
-        todo = f"use {', '.join(get_args(Recomputation))}"
-        yield config.refuse(f"args.{option.at}", f"not a value of {RECOMPUTATION}", todo)
+        with suppress(ValueError):
+            readers[kind](value)
+            return True
+    return False
+
+
+def _kind(name: str) -> str:
+    """Return the kind of an option's value; empty for one that there is not."""
+    known = torchtitan.options()
+    positive = name.replace(".no_", ".", 1)
+    if name not in known and known.get(positive) == torchtitan.FLAG:
+        return torchtitan.FLAG
+    return known.get(name, "")
+
+
+def _nearest(name: str) -> str:
+    """Return the option that an unknown one was meant to be, or the names that there are."""
+    taken = {
+        f"--{known}" if "." in known else known
+        for known, kind in torchtitan.options().items()
+        if kind != torchtitan.NO_EFFECT and not kind.startswith("--")
+    }
+    stated = f"--{name}" if "." in name else name
+    last = stated.removeprefix("--").rpartition(".")[2].replace("-", "_")
+    same = [known for known in taken if "." in known and known.rpartition(".")[2] == last]
+    if len(same) == 1:
+        return f"did you mean {same[0]}?"
+    alike = {known for known in taken if ("." in known) == ("." in stated)}
+    sections = {f"{known.partition('.')[0]}." for known in alike if "." in known}
+    return config.near(stated, alike, sections)
 
 
 def _key(word: str) -> str:
     """Return the name that an option is known by: TorchTitan's own has a dot."""
     return word.removeprefix("--").replace("-", "_") if "." in word else word
-
-
-def _known_beside(name: str) -> frozenset[str]:
-    """Return the names that ``name`` is one of, or should have been."""
-    section, dot, _ = name.partition(".")
-    if not dot:
-        return torchtitan.FLAGS
-    if section not in torchtitan.SECTIONS:
-        return frozenset({f"{known}." for known in torchtitan.SECTIONS})
-    options = torchtitan.OPTIONS.get(section)
-    # Those of other sections depend on the model; TorchTitan judges them when it starts.
-    return frozenset({name}) if options is None else frozenset(f"{section}.{o}" for o in options)
-
-
-def _positive(name: str) -> str:
-    """Return a name without the `no_` by which TorchTitan turns an option off."""
-    return name.replace(".no_", ".", 1)
