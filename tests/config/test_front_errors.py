@@ -8,7 +8,11 @@ from tests.support.config_documents import mistakes_in
 from tests.support.pools import make_document
 
 CERTIFICATE = "arn:aws:acm:{}:111122223333:certificate/11111111-2222-4333-8444-555555555501".format
-TOKENS = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+TOKENS = {
+    "issuer": "https://login.example.com",
+    "audiences": ["models"],
+    "jwks_uri": "https://login.example.com/keys",
+}
 
 
 def front(**keys: Any) -> dict[str, Any]:
@@ -52,6 +56,17 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         front(exposure="cluster", jwt=TOKENS | {"jwks_uri": "http://login.example.com/keys"}),
         "serving.front.jwt.jwks_uri: not an https URL, got 'http://login.example.com/keys'; "
         "write it as https://login.example.com/keys",
+    ),
+    "tokens for anything": (
+        front(exposure="cluster", jwt=TOKENS | {"audiences": []}),
+        "serving.front.jwt.audiences: missing: any token of the issuer would open the models, also "
+        "those that it makes for other applications and people; name the audience (aud) of tokens "
+        "that the issuer makes for these models",
+    ),
+    "an audience that no token has": (
+        front(exposure="cluster", jwt=TOKENS | {"audiences": [""]}),
+        "serving.front.jwt.audiences[0]: not an audience, got ''; write printable ASCII without "
+        "spaces",
     ),
     "a single proxy": (
         front(exposure="cluster", replicas=1),

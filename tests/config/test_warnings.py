@@ -165,7 +165,11 @@ def test_keys_of_an_issuer_that_a_closed_vpc_does_not_reach_are_told(
     egress: str, told: int
 ) -> None:
     """The front answers every request with 401 then."""
-    jwt = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+    jwt = {
+        "issuer": "https://login.example.com",
+        "audiences": ["models"],
+        "jwks_uri": "https://login.example.com/keys",
+    }
     cluster = make_cluster(
         serving={"front": {"jwt": jwt}},
         network=make_document()["network"] | {"egress": egress},

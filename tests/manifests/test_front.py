@@ -18,8 +18,11 @@ from ultrascale.plan import ClusterPlan
 from ultrascale_k8s import define_charts
 
 Document = dict[str, Any]
-JWT = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
-AUDIENCE = {"audiences": ["models"]}
+JWT = {
+    "issuer": "https://login.example.com",
+    "audiences": ["models"],
+    "jwks_uri": "https://login.example.com/keys",
+}
 
 
 @cache
@@ -47,7 +50,7 @@ def objects(front: str = "{exposure: cluster}") -> Mapping[str, Document]:
     [
         "{exposure: cluster}",
         "{exposure: cluster, api_keys: front-keys, replicas: 3}",
-        f"{{exposure: cluster, jwt: {JWT | AUDIENCE}}}",
+        f"{{exposure: cluster, jwt: {JWT}}}",
     ],
 )
 def test_upstreams_definitions_take_every_object(front: str) -> None:
@@ -130,6 +133,7 @@ def test_authentication_is_asked_for_where_the_file_says_so() -> None:
     tokens = objects(f"{{exposure: cluster, jwt: {JWT}}}")["SecurityPolicy"]["spec"]
     (provider,) = tokens["jwt"]["providers"]
     assert provider["issuer"] == JWT["issuer"]
+    assert provider["audiences"] == ["models"]
     assert provider["claimToHeaders"] == [{"claim": "sub", "header": "x-ultrascale-client"}]
 
 

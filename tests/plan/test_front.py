@@ -108,7 +108,11 @@ def test_services_that_the_front_cannot_tell_apart_or_reach_are_refused(
 
 def test_a_server_with_keys_of_its_own_knows_no_token_of_clients() -> None:
     """Clients have one header for the two."""
-    tokens = {"issuer": "https://login.example.com", "jwks_uri": "https://login.example.com/keys"}
+    tokens = {
+        "issuer": "https://login.example.com",
+        "audiences": ["models"],
+        "jwks_uri": "https://login.example.com/keys",
+    }
     jobs = {"chat": chat(args=["--model=chat", "--api-key=k"])}
 
     with pytest.raises(ConfigError) as refused:

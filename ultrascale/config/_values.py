@@ -159,6 +159,10 @@ Distinct = Annotated[
     tuple[Item, ...], AfterValidator(_distinct), Field(json_schema_extra={"uniqueItems": True})
 ]
 """A list without the same value twice."""
+Audience = Annotated[
+    str, matching(r"[!-~]{1,255}", "not an audience", "write printable ASCII without spaces")
+]
+"""Value of `aud` in tokens."""
 AtLeastOne = Annotated[
     tuple[Item, ...],
     Field(min_length=1),

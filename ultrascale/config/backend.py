@@ -13,7 +13,14 @@ from ultrascale.config._document import KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, DnsLabel, WrongValueError, in_schema, matching
+from ultrascale.config._values import (
+    Audience,
+    Distinct,
+    DnsLabel,
+    WrongValueError,
+    in_schema,
+    matching,
+)
 from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance
@@ -120,9 +127,7 @@ class CallerIdentity(Section):
     Default: service accounts of the cluster alone.
     """
 
-    audience: Annotated[
-        str, matching(r"[!-~]{1,255}", "not an audience", "write printable ASCII without spaces")
-    ] = "ultrascale-backend"
+    audience: Audience = "ultrascale-backend"
     """Audience that tokens of `issuer` must have: your client's id there."""
 
     groups_claim: Annotated[

@@ -9,6 +9,7 @@ from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
+    Audience,
     Distinct,
     Network4,
     SubdomainName,
@@ -52,8 +53,11 @@ class FrontJwt(Section):
     issuer: HttpsUrl
     """Issuer, as tokens have it in `iss`."""
 
-    audiences: Distinct[str] = ()
-    """Audiences of which a token must have one. Default: any."""
+    audiences: Annotated[Distinct[Audience], in_schema(minItems=1)] = ()
+    """Audiences (`aud`), of which a token must have one: the applications that it was made for.
+
+    Default: required.
+    """
 
     jwks_uri: HttpsUrl
     """URL of the issuer's keys, which the proxies ask for."""
@@ -109,6 +113,17 @@ def internet_is_guarded(front: Front) -> Mistakes:
     if not front.allowed_cidrs:
         wrong = "open to the internet without a list of clients"
         yield refuse("exposure", wrong, "add allowed_cidrs; 0.0.0.0/0 is everybody")
+
+
+@rule
+def tokens_have_an_audience(front: Front) -> Mistakes:
+    if front.jwt is not None and not front.jwt.audiences:
+        wrong = (
+            "missing: any token of the issuer would open the models, also those that it makes for "
+            "other applications and people"
+        )
+        todo = "name the audience (aud) of tokens that the issuer makes for these models"
+        yield refuse("jwt.audiences", wrong, todo, got="")
 
 
 @rule

@@ -248,7 +248,6 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json]:
         )
     if plan.jwt is None:
         return _policy("SecurityPolicy", {})
-    audiences: dict[str, Json] = {"audiences": [*plan.jwt.audiences]} if plan.jwt.audiences else {}
     return _policy(
         "SecurityPolicy",
         {
@@ -257,7 +256,7 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json]:
                     {
                         "name": FRONT_GATEWAY,
                         "issuer": plan.jwt.issuer,
-                        **audiences,
+                        "audiences": [*plan.jwt.audiences],
                         "remoteJWKS": {"uri": plan.jwt.jwks_uri},
                         "claimToHeaders": [{"claim": "sub", "header": names.CLIENT_HEADER}],
                     }

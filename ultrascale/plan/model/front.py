@@ -13,7 +13,7 @@ class JwtPlan:
 
     Attributes:
         issuer: Their issuer.
-        audiences: Audiences of which a token has one; empty: any.
+        audiences: Audiences of which a token has one.
         jwks_uri: URL of the issuer's keys.
     """
 
