@@ -8,6 +8,7 @@ Sources:
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale_k8s._pods import labels
@@ -45,11 +46,12 @@ def policy(
     name: str,
     *,
     component: str,
-    kinds: Kinds,
+    kinds: Sequence[Kinds],
     operations: Sequence[str],
     conditions: Mapping[str, str],
     validations: Iterable[tuple[str, str]],
     reason: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> JsonObject:
     """Return a ValidatingAdmissionPolicy, without which no request of its kinds passes.
 
@@ -62,6 +64,7 @@ def policy(
         validations: Conditions that a judged object must keep, each with the answer to whoever
             breaks it.
         reason: Reason of a refusal, in Kubernetes' words.
+        variables: Expressions by name, which later ones and validations use.
     """
     return {
         "apiVersion": API_VERSION,
@@ -72,23 +75,34 @@ def policy(
             "matchConstraints": {
                 "resourceRules": [
                     {
-                        "apiGroups": [kinds.group],
-                        "apiVersions": [kinds.version],
+                        "apiGroups": [each.group],
+                        "apiVersions": [each.version],
                         "operations": list(operations),
-                        "resources": list(kinds.resources),
+                        "resources": list(each.resources),
                     }
+                    for each in kinds
                 ]
             },
             "matchConditions": [
                 {"name": condition, "expression": expression}
                 for condition, expression in conditions.items()
             ],
+            **_variables(variables),
             "validations": [
                 {"expression": expression, "message": message, "reason": reason}
                 for expression, message in validations
             ],
         },
     }
+
+
+def _variables(variables: Mapping[str, str]) -> JsonObject:
+    if not variables:
+        return {}
+    named: list[Json] = [
+        {"name": name, "expression": expression} for name, expression in variables.items()
+    ]
+    return {"variables": named}
 
 
 def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObject:

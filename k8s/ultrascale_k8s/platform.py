@@ -24,7 +24,7 @@ from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
 from ultrascale_k8s.dcgm import DcgmExporterChart
 from ultrascale_k8s.efa import EfaDevicePluginChart
 from ultrascale_k8s.etcd import EtcdChart
-from ultrascale_k8s.front import FrontChart, FrontIngressChart
+from ultrascale_k8s.front import FrontChart, FrontIngressChart, FrontRoutesChart
 from ultrascale_k8s.function_rights import (
     BlockCalendarChart,
     FleetMetricsChart,
@@ -334,6 +334,8 @@ def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
 
 
 def _front(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+    # Nobody makes a route before it is judged.
+    yield from _of_plan(app, FrontRoutesChart, "front-routes", plan.front)
     yield from _of_plan(app, FrontChart, "front", plan.front)
 
 

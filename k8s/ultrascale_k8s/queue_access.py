@@ -240,7 +240,7 @@ def _policy(name: str, judged: _Judged) -> JsonObject:
     return policy(
         name,
         component=_COMPONENT,
-        kinds=judged.kinds,
+        kinds=(judged.kinds,),
         operations=("CREATE", "UPDATE", *(("DELETE",) if judged.deletes else ())),
         conditions={"has-queues": _HAS_QUEUES, "has-no-other-right": _HAS_ALL},
         validations=((new, _MESSAGE), (old, _MESSAGE)),

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.crd_schemas import CrdSet
 from tests.support.folders import ROOT
-from tests.support.jobs import SERVICE, job_cluster, objects, pod_spec, prepared
+from tests.support.jobs import SERVICE, having, job_cluster, objects, pod_spec, prepared, refusals
 from tests.support.pools import pool_document
 from ultrascale.jobs.manifests import JobManifests
 
@@ -23,7 +23,8 @@ HTTP_ROUTES = CrdSet.from_documents(
 def behind_the_front(**keys: Any) -> JobManifests:
     """Return the objects of a service of vLLM in a cluster with a front."""
     serving = {"front": {"exposure": "cluster"}}
-    return prepared(job_cluster(GPUS, serving=serving), VLLM | keys)
+    job = VLLM | keys
+    return prepared(having(job_cluster(GPUS, serving=serving), job), job)
 
 
 def test_requests_for_its_models_reach_a_service_by_the_paths_of_openais_api() -> None:
@@ -80,6 +81,24 @@ def test_the_proxies_and_its_own_pods_alone_reach_a_service_of_the_front() -> No
 def test_namespaces_that_are_let_in_still_reach_it() -> None:
     (policy,) = objects(behind_the_front(allow_from=["web"]), "NetworkPolicy")
     assert "'web'" in str(policy["spec"]["ingress"][0])
+
+
+def test_a_service_takes_no_model_that_the_cluster_file_does_not_give_it() -> None:
+    """The API server refuses its route, which could be before that of the model's own service."""
+    cluster = having(job_cluster(GPUS, serving={"front": {"exposure": "cluster"}}), VLLM)
+    others = {
+        "another name": ({"name": "mine"}, "mine", "chat, chat-latest"),
+        "a model more": ({"model_names": ["chat", "talk"]}, "chat", "talk"),
+    }
+    for changed, name, models in others.values():
+        assert refusals(cluster, VLLM | changed)[-1:] == [
+            f"job: model_names: not of service {name} of namespace training in the cluster file, "
+            f"and the front has routes to no others, got {models}; add the service with its models "
+            "to jobs of the cluster file, deploy, and submit it by its name there; or keep it from "
+            "the front: model_names: []"
+        ]
+    assert not refusals(cluster, VLLM | {"model_names": ["chat"]})
+    assert not refusals(cluster, VLLM | {"name": "mine", "model_names": []})
 
 
 def test_a_service_that_the_front_knows_no_model_of_is_as_without_a_front() -> None:

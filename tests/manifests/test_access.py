@@ -11,7 +11,7 @@ import yaml
 
 from tests.support import job_manifests as given
 from tests.support.eks_access import GuardedApiServer, Person, resources_of
-from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, job_cluster, prepared
+from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, having, job_cluster, prepared
 from tests.support.pools import as_text, loads_own, pool_document
 from tests.support.rbac import Access
 from tests.support.stub_api_http import kubeconfig, serve
@@ -51,6 +51,8 @@ FIXED = pool_document(nodes={"static": 2})
 GOVERNED = JOB | {"pool": "hyperpod", "team": "production", "priority": "critical"}
 GROUPS: Document = {"controllers": ["leader-worker-set"]}
 SCALING: Document = {"controllers": ["keda"]}
+FRONT: Document = {"front": {"exposure": "cluster"}}
+CHAT: Document = SERVICE | {"model_names": ["chat"]}
 # By what is sent: the cluster, the job, and the kinds of its objects.
 SENT: dict[str, tuple[Document, Document, set[str]]] = {
     "Volcano Job": (job_cluster(), JOB, {"Job"}),
@@ -62,8 +64,8 @@ SENT: dict[str, tuple[Document, Document, set[str]]] = {
         {"Deployment", "Service", "PodDisruptionBudget"},
     ),
     "service behind the front": (
-        job_cluster(serving={"front": {"exposure": "cluster"}}),
-        SERVICE | {"model_names": ["chat"]},
+        having(job_cluster(serving=FRONT), CHAT),
+        CHAT,
         {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy", "HTTPRoute"},
     ),
     "service that follows its load": (
@@ -224,6 +226,14 @@ REFUSED: dict[str, tuple[str, Access]] = {
         "edit",
         Access("patch", "scheduling.volcano.sh", "queues", None, "research"),
     ),
+    "an editor leads a Service to addresses of others": (
+        "edit",
+        Access("create", "discovery.k8s.io", "endpointslices", "training"),
+    ),
+    "an editor leads a Service to addresses of others, by the older kind": (
+        "admin",
+        Access("update", "", "endpoints", "training", "chat"),
+    ),
     "an editor makes a priority": (
         "edit",
         Access("create", "scheduling.k8s.io", "priorityclasses", None),
@@ -293,6 +303,35 @@ def test_levels_of_access_cover_the_kinds_of_services(group: str, resource: str)
     assert not without.allows(Access("list", group, resource, "training"))
 
 
+# Kinds that change what becomes of requests for all models, beside routes.
+OF_THE_FRONT = (
+    ("gateway.networking.k8s.io", "gateways"),
+    ("gateway.networking.k8s.io", "grpcroutes"),
+    ("gateway.networking.k8s.io", "httproutes/status"),
+    ("gateway.networking.k8s.io", "listenersets"),
+    ("gateway.networking.k8s.io", "referencegrants"),
+    ("gateway.envoyproxy.io", "backends"),
+    ("gateway.envoyproxy.io", "envoyextensionpolicies"),
+    ("gateway.envoyproxy.io", "securitypolicies"),
+    ("elbv2.k8s.aws", "targetgroupbindings"),
+    ("eks.amazonaws.com", "targetgroupbindings"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("", "namespaces"),
+)
+
+
+@pytest.mark.parametrize("level", ["edit", "admin"])
+def test_nobody_makes_a_kind_of_the_front_but_routes(level: str) -> None:
+    own = person(having(job_cluster(serving=FRONT), CHAT), level, **HERE)
+    for group, resource in OF_THE_FRONT:
+        for verb in ("create", "patch", "update"):
+            assert not own.allows(Access(verb, group, resource, "training", "front"))
+            assert not own.allows(Access(verb, group, resource, "envoy-gateway-system", "front"))
+    for other in ("envoy-gateway-system", "default"):
+        routes = Access("create", "gateway.networking.k8s.io", "httproutes", other)
+        assert not own.allows(routes)
+
+
 @pytest.mark.parametrize(("group", "resource"), OF_SERVICES)
 def test_a_role_with_a_queue_sends_services_to_it(group: str, resource: str) -> None:
     front = {"front": {"exposure": "cluster"}}
@@ -307,8 +346,8 @@ def test_a_role_with_a_queue_sends_services_to_it(group: str, resource: str) -> 
 
 def test_a_role_with_a_queue_sends_a_service_that_follows_its_load(tmp_path: Path) -> None:
     serving = {"controllers": ["keda", "leader-worker-set"], "front": {"exposure": "cluster"}}
-    document = job_cluster(scheduling=KUEUE, serving=serving)
     scaled = SERVICE | SCALED | {"queue": "research", "model_names": ["chat"]}
+    document = having(job_cluster(scheduling=KUEUE, serving=serving), scaled)
     job = prepared(document, scaled)
     assert {"LeaderWorkerSet", "ScaledObject", "HTTPRoute"} <= {
         str(each["kind"]) for each in job.objects

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.admission import Policy
 from tests.support.cases import for_each
-from tests.support.jobs import BATCH, JOB, SERVICE, job_cluster, prepared
+from tests.support.jobs import BATCH, JOB, SERVICE, having, job_cluster, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.pools import as_text, loads_own
 from ultrascale.plan.cluster import assemble
@@ -129,7 +129,8 @@ BESIDE: dict[str, tuple[str, str]] = {
 
 def beside(kind: str, queue: str) -> Thing:
     """Return an object that `submit` sends with a service in a queue."""
-    objects = prepared(cluster("kueue"), SERVED | {"queue": queue}).objects
+    job = SERVED | {"queue": queue}
+    objects = prepared(having(cluster("kueue"), job), job).objects
     (found,) = (each for each in objects if each["kind"] == kind)
     return dict(found)
 

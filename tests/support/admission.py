@@ -33,6 +33,7 @@ class Policy:
         old: Document | None = None,
         groups: Sequence[str] = (),
         namespace: str = "training",
+        resource: str | None = None,
     ) -> list[str]:
         """Return the messages with which an object is refused; empty where it is not.
 
@@ -43,9 +44,10 @@ class Policy:
             old: The object before it is updated or deleted; None where it is made.
             groups: Groups of whoever asks, beside those of everybody.
             namespace: Namespace of the object.
+            resource: Plural of its kind; None: the one that the policy names.
         """
         assert self._spec["failurePolicy"] == "Fail"
-        (rule,) = self._spec["matchConstraints"]["resourceRules"]
+        rule, *_ = self._spec["matchConstraints"]["resourceRules"]
         operation = "DELETE" if thing is None else "CREATE" if old is None else "UPDATE"
         if operation not in rule["operations"]:
             return []
@@ -56,6 +58,7 @@ class Policy:
                 {
                     "operation": operation,
                     "namespace": namespace,
+                    "resource": {"resource": resource or rule["resources"][0]},
                     "userInfo": {"groups": ["system:authenticated", *groups]},
                 }
             ),
@@ -63,10 +66,10 @@ class Policy:
         conditions = (each["expression"] for each in self._spec["matchConditions"])
         if not all(_evaluate(expression, known) for expression in conditions):
             return []
-        variables = {
-            each["name"]: _evaluate(each["expression"], known)
-            for each in self._spec.get("variables", ())
-        }
+        variables: dict[str, Any] = {}
+        for each in self._spec.get("variables", ()):
+            known |= {"variables": celpy.json_to_cel(variables)}
+            variables[each["name"]] = _evaluate(each["expression"], known)
         known |= {"variables": celpy.json_to_cel(variables)}
         return [
             each["message"]
@@ -82,4 +85,17 @@ def _evaluate(expression: str, known: Mapping[str, Any]) -> Any:
 @cache
 def _program(expression: str) -> Any:
     environment = celpy.Environment()
-    return environment.program(environment.compile(expression))
+    return environment.program(environment.compile(expression), functions=_FUNCTIONS)
+
+
+def _split(text: str, by: str) -> Any:
+    return celpy.json_to_cel(str(text).split(str(by)))
+
+
+def _dyn(value: Any) -> Any:
+    return value
+
+
+# Of Kubernetes' CEL, which celpy lacks.
+# Source: https://kubernetes.io/docs/reference/using-api/cel/#cel-options-language-features-and-libraries
+_FUNCTIONS = {"split": _split, "dyn": _dyn}

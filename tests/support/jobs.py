@@ -76,6 +76,12 @@ def job_cluster(*pools: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {key: value for key, value in (document | changes).items() if value is not None}
 
 
+def having(cluster: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cluster file with a job as a template of its own name."""
+    template = {key: value for key, value in job.items() if key != "name"}
+    return {**cluster, "jobs": {**cluster.get("jobs", {}), job["name"]: template}}
+
+
 def large_cluster(**changes: Any) -> dict[str, Any]:
     """Return a cluster file whose pool `train` has 20,000 nodes, in five shards."""
     system = SYSTEM_POOL | {"instance_types": ["m8g.24xlarge"], "nodes": {"min": 9, "max": 30}}

@@ -23,6 +23,10 @@ CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"
 
 
+CHAT = {"kind": "service", "pool": "train", "image": "docker.io/library/nginx:1"} | {
+    "model_names": ["chat"],
+    "port": 8000,
+}
 CERTIFICATE = "arn:aws:acm:us-west-2:111122223333:certificate/11111111-2222-4333-8444-555555555501"
 
 
@@ -31,7 +35,8 @@ def template(front: str, *, auto_mode: bool = False) -> Template:
     """Return the stack of a front, which is given as YAML."""
     pools = [SYSTEM_POOL, pool_document(provisioner="auto-mode")] if auto_mode else None
     changes = {} if pools is None else {"pools": pools}
-    plan = planned(make_document(serving={"front": yaml.safe_load(front)}, **changes))
+    serving = {"front": yaml.safe_load(front)}
+    plan = planned(make_document(serving=serving, jobs={"chat": CHAT}, **changes))
     app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "research-network", plan=plan).network
     return Template.from_stack(
@@ -64,10 +69,19 @@ def one(stack: Template, kind: str) -> dict[str, Any]:
 def test_the_gateway_comes_after_its_controller_and_goes_before_it(stack: Template) -> None:
     """Nobody else deletes the proxies, or lets the class of gateways go."""
     (controller,) = resources(stack, CHARTS)
-    (gateway,) = resources(stack, MANIFESTS)
+    policies, gateway = resources(stack, MANIFESTS)
     assert controller["Properties"]["Wait"] is True
-    assert logical_id(stack, CHARTS, Release="gateway-helm") in gateway["DependsOn"]
-    assert controller["DeletionPolicy"] == gateway["DeletionPolicy"] == "Delete"
+    assert logical_id(stack, CHARTS, Release="gateway-helm") in policies["DependsOn"]
+    for each in (controller, policies, gateway):
+        assert each["DeletionPolicy"] == "Delete"
+
+
+def test_routes_are_judged_before_the_gateway_follows_them(stack: Template) -> None:
+    policies, gateway = (json.dumps(each["Properties"]) for each in resources(stack, MANIFESTS))
+    assert "ValidatingAdmissionPolicyBinding" in policies
+    assert "ValidatingAdmissionPolicy" not in gateway
+    first, second = stack.find_resources(MANIFESTS).items()
+    assert first[0] in second[1]["DependsOn"]
 
 
 def test_the_controller_reads_secrets_of_namespaces_with_services_alone(stack: Template) -> None:

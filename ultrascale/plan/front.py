@@ -13,18 +13,20 @@ from ultrascale.catalog import application_load_balancer as alb
 from ultrascale.catalog import envoy_gateway, gateway_api, vllm
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
+from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
 from ultrascale.plan.model import (
     ClusterPlan,
     FrontPlan,
     FrontRoutePlan,
+    FrontServicePlan,
     JwtPlan,
     LoadBalancerControllerPlan,
     LoadBalancerPlan,
     NetworkPlan,
 )
 from ultrascale.plan.model.network import SubnetKind, SubnetPlan
-from ultrascale.plan.namespaces import team_namespaces, training_namespaces
+from ultrascale.plan.namespaces import training_namespaces
 
 Mistakes = Iterator[config.Mistake]
 
@@ -54,6 +56,7 @@ def plan_front(
     front = cluster.serving.front
     if front is None:
         return None
+    services = services_of_front(cluster)
     return FrontPlan(
         chart=envoy_gateway.CHART,
         version=envoy_gateway.VERSION,
@@ -64,7 +67,9 @@ def plan_front(
         proxy_labels=envoy_gateway.PROXY_LABELS,
         proxy_port=names.FRONT_PORT + envoy_gateway.PRIVILEGED_PORT_OFFSET,
         configuration_port=envoy_gateway.XDS_PORT,
-        namespaces=(names.FRONT_NAMESPACE, *_namespaces_of_services(cluster)),
+        namespaces=(names.FRONT_NAMESPACE, *sorted({each.namespace for each in services})),
+        services=services,
+        job_namespaces=training_namespaces(cluster),
         controllers=_CONTROLLERS,
         proxies=front.replicas,
         drain_seconds=_DRAIN_SECONDS,
@@ -132,10 +137,41 @@ def subnets_hold_the_load_balancer(plan: ClusterPlan) -> Mistakes:
         yield config.Mistake(("serving", "front", "exposure"), wrong, todo, got="")
 
 
-def _namespaces_of_services(cluster: config.Cluster) -> tuple[str, ...]:
-    """Return the namespaces that are there before the front: task governance makes teams' later."""
-    teams = team_namespaces(cluster)
-    return tuple(name for name in training_namespaces(cluster) if name not in teams)
+def services_of_front(cluster: config.Cluster) -> tuple[FrontServicePlan, ...]:
+    """Return the services of the cluster file that have models, in its order.
+
+    Services of teams are refused: task governance makes their namespaces after the front.
+    """
+    return tuple(
+        FrontServicePlan(namespace=job.namespace, name=name, models=models_of(job))
+        for name, job in cluster.jobs.items()
+        if isinstance(job, config.ServiceJob) and job.team is None and models_of(job)
+    )
+
+
+def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield models that the cluster file does not give to this service.
+
+    The API server refuses such a route: it would take requests for the models of others.
+    """
+    if request.cluster.serving.front is None:
+        return
+    own = {
+        model
+        for each in services_of_front(request.cluster)
+        if (each.namespace, each.name) == (request.namespace, request.name)
+        for model in each.models
+    }
+    if others := [model for model in models_of(job) if model not in own]:
+        wrong = (
+            f"not of service {request.name} of namespace {request.namespace} in the cluster file, "
+            "and the front has routes to no others"
+        )
+        todo = (
+            "add the service with its models to jobs of the cluster file, deploy, and submit it by "
+            "its name there; or keep it from the front: model_names: []"
+        )
+        yield config.refuse("model_names", wrong, todo, got=", ".join(others))
 
 
 def plan_route(
@@ -247,18 +283,3 @@ def _own_keys(job: config.ServiceJob, options: VllmOptions) -> Iterator[tuple[st
         for at, variables in (("env", job.env), ("secrets", job.secrets)):
             if vllm.KEY_VARIABLE in variables:
                 yield at, vllm.KEY_VARIABLE
-
-
-def other_services_with(
-    cluster: config.Cluster, name: str, job: config.ServiceJob
-) -> Iterator[tuple[str, str]]:
-    """Yield models of a service that another template of the file answers to, with its name."""
-    if cluster.serving.front is None:
-        return
-    models = models_of(job)
-    for other, template in cluster.jobs.items():
-        if other == name or not isinstance(template, config.ServiceJob):
-            continue
-        for model in models_of(template):
-            if model in models:
-                yield model, other

@@ -94,7 +94,9 @@ def _gateway(plan: FrontPlan) -> dict[str, Json]:
                     "protocol": "HTTP",
                     "port": names.FRONT_PORT,
                     "allowedRoutes": {
-                        "namespaces": {"from": "Selector", "selector": _served(plan)}
+                        # Of GRPCRoutes and others too, by default.
+                        "kinds": [{"group": _GATEWAY_API, "kind": "HTTPRoute"}],
+                        "namespaces": {"from": "Selector", "selector": _served(plan)},
                     },
                 }
             ],

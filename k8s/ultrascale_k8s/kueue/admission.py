@@ -78,7 +78,7 @@ class QueueGateChart(cdk8s.Chart):
             judges = policy(
                 gate.name,
                 component=_COMPONENT,
-                kinds=gate.kinds,
+                kinds=(gate.kinds,),
                 operations=gate.operations,
                 conditions=gate.is_judged,
                 validations=((gate.is_queued, gate.message), *gate.uncounted),

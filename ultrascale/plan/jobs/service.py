@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
-from ultrascale.plan.front import plan_route
+from ultrascale.plan.front import models_are_of_the_file, plan_route
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -26,6 +26,7 @@ def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.
     """Yield what is wrong with a service wherever its nodes are."""
     yield from replicas.mistakes_of(request, job)
     yield from vllm_rules.mistakes_of(job)
+    yield from models_are_of_the_file(request, job)
 
 
 def mistakes_on(

@@ -24,6 +24,7 @@ from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.front import (
     FrontPlan,
     FrontRoutePlan,
+    FrontServicePlan,
     JwtPlan,
     LoadBalancerControllerPlan,
     LoadBalancerPlan,
@@ -266,6 +267,7 @@ __all__ = [
     "FleetMetricsPlan",
     "FrontPlan",
     "FrontRoutePlan",
+    "FrontServicePlan",
     "FunctionPlan",
     "GangPlacement",
     "GovernancePlan",

@@ -71,6 +71,21 @@ class LoadBalancerControllerPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrontServicePlan:
+    """A service that the front may send requests to.
+
+    Attributes:
+        namespace: Its namespace.
+        name: Its name, which its route and its Service of Kubernetes have too.
+        models: Names of models that are its own.
+    """
+
+    namespace: str
+    name: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPlan:
     """The front of a cluster.
 
@@ -85,6 +100,8 @@ class FrontPlan:
         proxy_port: Port of a proxy that clients come to.
         configuration_port: Port of the controller that proxies come to.
         namespaces: Namespaces whose routes it serves, its own first.
+        services: Services of the cluster file, whose routes alone may be made.
+        job_namespaces: Namespaces of jobs, where people may make routes.
         controllers: Pods of the controller.
         proxies: Pods of the proxy.
         drain_seconds: Time that answers of a proxy which goes may still take.
@@ -103,6 +120,8 @@ class FrontPlan:
     proxy_port: int
     configuration_port: int
     namespaces: tuple[str, ...]
+    services: tuple[FrontServicePlan, ...]
+    job_namespaces: tuple[str, ...]
     controllers: int
     proxies: int
     drain_seconds: int

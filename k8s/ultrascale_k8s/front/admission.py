@@ -1,0 +1,199 @@
+"""Admission policies that keep requests for the models of a service at this service.
+
+Whoever sends jobs to a namespace sends the routes of its services too, and the proxies follow all
+routes. So each is held to what `submit` sends: it leads requests for models that the cluster file
+gives to a service to the service of this name, and changes nothing of others' requests.
+
+Sources:
+    https://github.com/envoyproxy/gateway/blob/v1.9.0/internal/gatewayapi/sort.go
+    https://gateway-api.sigs.k8s.io/reference/spec/#httproutespec
+    https://kubernetes.io/docs/reference/using-api/cel/
+"""
+
+import json
+
+import cdk8s
+from constructs import Construct
+
+from ultrascale.plan.model import FrontPlan
+from ultrascale.plan.names import (
+    FRONT_GATEWAY,
+    FRONT_NAMESPACE,
+    MODEL_HEADER,
+    MODELS_ANNOTATION,
+    OPENAI_PATHS,
+)
+from ultrascale_k8s._admission import Kinds, binding, policy
+from ultrascale_k8s.objects import define_object
+
+_GATEWAY_API = "gateway.networking.k8s.io"
+_ROUTES = Kinds(group=_GATEWAY_API, version="v1", resources=("httproutes",))
+# All kinds, of later releases too: they attach to Gateways and routes, or are Gateways.
+_OTHERS = tuple(
+    Kinds(group=group, version="*", resources=("*",))
+    for group in (_GATEWAY_API, "gateway.networking.x-k8s.io", "gateway.envoyproxy.io")
+)
+_SERVICES = Kinds(group="", version="v1", resources=("services",))
+_SUBMIT = "send the service by `ultrascale submit`, which makes its route"
+
+
+class FrontRoutesChart(cdk8s.Chart):
+    """Defines the policies, and binds them in the namespaces of jobs."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: FrontPlan) -> None:
+        super().__init__(scope, id, disable_resource_name_hashes=True)
+        self._hold(
+            plan,
+            "ultrascale-front-routes",
+            (_ROUTES,),
+            validations=_route_rules(),
+            variables={
+                # A name that the API server is to make up is none yet.
+                "name": 'has(object.metadata.name) ? object.metadata.name : ""',
+                "service": 'request.namespace + "/" + variables.name',
+                "services": _models_by_service(plan),
+                "models": "variables.service in variables.services ? "
+                "variables.services[variables.service] : []",
+            },
+        )
+        self._hold(
+            plan,
+            "ultrascale-front-others",
+            _OTHERS,
+            conditions={"is-no-http-route": 'request.resource.resource != "httproutes"'},
+            validations=(
+                (
+                    "false",
+                    "namespaces of jobs have no kinds of the Gateway API and of Envoy Gateway but "
+                    "HTTPRoutes of services: any other could change the requests of others; keep "
+                    "it in a namespace where no jobs run",
+                ),
+            ),
+        )
+        self._hold(
+            plan,
+            "ultrascale-front-addresses",
+            (_SERVICES,),
+            validations=(
+                (
+                    "!has(object.spec.externalIPs) || object.spec.externalIPs.size() == 0",
+                    "externalIPs take what nodes send to these addresses, requests of the front "
+                    "for the models of others too: leave them out",
+                ),
+            ),
+        )
+
+    def _hold(
+        self,
+        plan: FrontPlan,
+        name: str,
+        kinds: tuple[Kinds, ...],
+        *,
+        validations: tuple[tuple[str, str], ...],
+        conditions: dict[str, str] | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> None:
+        judges = policy(
+            name,
+            component=FRONT_GATEWAY,
+            kinds=kinds,
+            operations=("CREATE", "UPDATE"),
+            conditions=conditions or {},
+            validations=validations,
+            reason="Forbidden",
+            variables=variables or {},
+        )
+        bound = binding(name, component=FRONT_GATEWAY, namespaces=plan.job_namespaces)
+        define_object(self, name, judges)
+        define_object(self, f"{name}-binding", bound)
+
+
+def _models_by_service(plan: FrontPlan) -> str:
+    """Return the expression of the models of each service, by its namespace and name."""
+    return json.dumps(
+        {f"{each.namespace}/{each.name}": [*each.models] for each in plan.services}, sort_keys=True
+    )
+
+
+def _route_rules() -> tuple[tuple[str, str], ...]:
+    """Return the conditions of a route of a service, each with the answer to whoever breaks it.
+
+    ``dyn`` keeps the type check of the API server from `namespace`, a reserved word of CEL.
+    """
+    own_model = (
+        "has(match.headers) && match.headers.size() == 1 && has(match.headers[0].type) && "
+        f'match.headers[0].type == "Exact" && match.headers[0].name == "{MODEL_HEADER}" && '
+        "match.headers[0].value in variables.models"
+    )
+    own_path = (
+        'has(match.path) && has(match.path.type) && match.path.type == "PathPrefix" && '
+        f'has(match.path.value) && match.path.value == "{OPENAI_PATHS}"'
+    )
+    front = (
+        f'ref.name == "{FRONT_GATEWAY}" && has(dyn(ref).namespace) && '
+        f'dyn(ref).namespace == "{FRONT_NAMESPACE}" && '
+        f'(!has(ref.group) || ref.group == "{_GATEWAY_API}") && '
+        '(!has(ref.kind) || ref.kind == "Gateway")'
+    )
+    own_service = (
+        "ref.name == variables.name && "
+        "(!has(dyn(ref).namespace) || dyn(ref).namespace == request.namespace) && "
+        '(!has(ref.group) || ref.group == "") && (!has(ref.kind) || ref.kind == "Service")'
+    )
+    listed = f'object.metadata.annotations["{MODELS_ANNOTATION}"]'
+    return (
+        (
+            _of_matches(own_model),
+            f"each match of a route has one header, {MODEL_HEADER}, with a model that the cluster "
+            "file gives to the service of the route's name in this namespace: add the model there "
+            f"and deploy, then {_SUBMIT}",
+        ),
+        (
+            _of_matches(own_path),
+            f"each match of a route has the path {OPENAI_PATHS} as a prefix: another one opens "
+            f"paths of a server that the front closes; {_SUBMIT}",
+        ),
+        (
+            "!has(object.spec.hostnames) || object.spec.hostnames.size() == 0",
+            "a route of the front has no hostnames: it would take the requests to this host from "
+            f"all other services; {_SUBMIT}",
+        ),
+        (
+            f"!has(object.spec.parentRefs) || object.spec.parentRefs.all(ref, {front})",
+            f"routes of this namespace belong to Gateway {FRONT_GATEWAY} of namespace "
+            f"{FRONT_NAMESPACE} alone; {_SUBMIT}",
+        ),
+        (
+            f"has(object.spec.rules) && object.spec.rules.all(rule, {_none_or_all(own_service)})",
+            "a route leads to the Service of its own name and namespace, and to nothing else; "
+            f"{_SUBMIT}",
+        ),
+        (
+            "has(object.spec.rules) && object.spec.rules.all(rule, !has(rule.filters) && "
+            f"({_none_or_all('!has(ref.filters)')}))",
+            "a route of the front has no filters: they send requests elsewhere, or change them; "
+            f"{_SUBMIT}",
+        ),
+        (
+            f"!has(object.metadata.annotations) || "
+            f'!("{MODELS_ANNOTATION}" in object.metadata.annotations) || '
+            f'{listed}.split(" ").all(model, model in variables.models)',
+            f"the annotation {MODELS_ANNOTATION} lists models that the cluster file does not give "
+            f"to the service of the route's name in this namespace; {_SUBMIT}",
+        ),
+    )
+
+
+def _of_matches(condition: str) -> str:
+    """Return the expression that is true where all matches of a route keep a condition.
+
+    A rule without any matches every request.
+    """
+    return (
+        "has(object.spec.rules) && object.spec.rules.all(rule, has(rule.matches) && "
+        f"rule.matches.size() > 0 && rule.matches.all(match, {condition}))"
+    )
+
+
+def _none_or_all(condition: str) -> str:
+    return f"!has(rule.backendRefs) || rule.backendRefs.all(ref, {condition})"
