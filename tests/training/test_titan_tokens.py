@@ -5,10 +5,16 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import json
+import resource
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.no_torch import NO_TORCH
 
@@ -28,17 +34,27 @@ from ultrascale_training.titan.tokens import (
 pytestmark = pytest.mark.training
 END = 0
 
+# Tokens of a document, and which of them are learned; None for all.
+_Document = tuple[Sequence[int], Sequence[bool] | None]
 
-def _dataset(
-    folder: Path, documents: Sequence[Sequence[int]], *, shard_tokens: int = 1 << 20
+
+def _write(
+    folder: Path, documents: Sequence[_Document], *, shard_tokens: int, seq_len: int
 ) -> TokenData:
     writer = TokenWriter(
         folder, vocabulary=100, end=END, tokenizer="none", shard_tokens=shard_tokens
     )
-    for document in documents:
-        writer.add(document)
+    for tokens_of, learned in documents:
+        writer.add(tokens_of, learned)
     writer.close()
-    return TokenData(folder, read_token_index(folder), seq_len=4)
+    return TokenData(folder, read_token_index(folder), seq_len=seq_len)
+
+
+def _dataset(
+    folder: Path, documents: Sequence[Sequence[int]], *, shard_tokens: int = 1 << 20
+) -> TokenData:
+    given_documents = [(document, None) for document in documents]
+    return _write(folder, given_documents, shard_tokens=shard_tokens, seq_len=4)
 
 
 def test_a_document_neither_predicts_nor_continues_the_one_before(tmp_path: Path) -> None:
@@ -46,6 +62,103 @@ def test_a_document_neither_predicts_nor_continues_the_one_before(tmp_path: Path
     assert rows.inputs.tolist() == [[5, 6, END, 7]]
     assert rows.labels.tolist() == [[6, END, IGNORED, 8]]
     assert rows.positions.tolist() == [[0, 1, 2, 0]]
+
+
+def test_an_end_token_inside_a_document_cuts_nothing(tmp_path: Path) -> None:
+    rows = _dataset(tmp_path, [[5, END, 6], [7, 8]]).rows([0])
+    assert rows.inputs.tolist() == [[5, END, 6, END]]
+    assert rows.labels.tolist() == [[END, 6, END, IGNORED]]
+    assert rows.positions.tolist() == [[0, 1, 2, 3]]
+
+
+def test_data_of_other_bounds_are_other_data(tmp_path: Path) -> None:
+    one = _dataset(tmp_path / "one", [[5, END, 6, 7, 8]]).index
+    two = _dataset(tmp_path / "two", [[5], [6, 7, 8]]).index
+    assert one.tokens == two.tokens
+    assert one.fingerprint != two.fingerprint
+
+
+@st.composite
+def _documents(draw: st.DrawFn) -> list[_Document]:
+    tokens_of = st.lists(st.integers(0, 5), max_size=9)
+    return [
+        (document, draw(st.none() | st.lists(st.booleans(), min_size=size, max_size=size)))
+        for document in draw(st.lists(tokens_of, min_size=1, max_size=12))
+        for size in [len(document)]
+    ]
+
+
+class _Token(NamedTuple):
+    document: int
+    place: int
+    token: int
+    learned: bool
+
+
+def _sequences(
+    documents: Sequence[_Document], *, shard_tokens: int, seq_len: int
+) -> list[list[_Token]]:
+    """Return the sequences, each with the token that follows it, by counting tokens one by one."""
+    shards: list[list[_Token]] = [[]]
+    for number, (tokens_of, learned) in enumerate(documents):
+        if len(shards[-1]) >= shard_tokens:
+            shards.append([])
+        flags = [True] * len(tokens_of) if learned is None else learned
+        for place, (token, flag) in enumerate([*zip(tokens_of, flags, strict=True), (END, True)]):
+            shards[-1].append(_Token(number, place, token, flag))
+    return [
+        shard[start : start + seq_len + 1]
+        for shard in shards
+        for start in range(0, len(shard) - seq_len, seq_len)
+    ]
+
+
+@given(documents=_documents(), shard_tokens=st.integers(1, 40), seq_len=st.integers(1, 12))
+@example(documents=[([END] * 3, None), ([END], None)], shard_tokens=40, seq_len=2)
+def test_sequences_are_those_that_a_count_of_tokens_gives(
+    documents: list[_Document], shard_tokens: int, seq_len: int
+) -> None:
+    expected = _sequences(documents, shard_tokens=shard_tokens, seq_len=seq_len)
+    with TemporaryDirectory() as folder:
+        if not expected:
+            with pytest.raises(TrainingError, match="no shard"):
+                _write(Path(folder), documents, shard_tokens=shard_tokens, seq_len=seq_len)
+            return
+        data = _write(Path(folder), documents, shard_tokens=shard_tokens, seq_len=seq_len)
+        rows = data.rows(range(len(data)))
+    assert rows.inputs.tolist() == [[each.token for each in row[:-1]] for row in expected]
+    # A document that began before the sequence counts from the sequence's first token.
+    assert rows.positions.tolist() == [
+        [min(each.place, index) for index, each in enumerate(row[:-1])] for row in expected
+    ]
+    assert rows.labels.tolist() == [
+        [
+            after.token if after.learned and after.document == each.document else IGNORED
+            for each, after in pairwise(row)
+        ]
+        for row in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [(1, "does not hold where documents end; prepare the data again"), (3, "update the training")],
+)
+def test_data_of_another_format_are_refused(form: int, said: str, tmp_path: Path) -> None:
+    _dataset(tmp_path, [[5, 6, 7, 8]])
+    index = json.loads((tmp_path / "tokens.json").read_text())
+    (tmp_path / "tokens.json").write_text(json.dumps(index | {"format": form}))
+    with pytest.raises(TrainingError, match=said):
+        read_token_index(tmp_path)
+
+
+def test_files_of_two_datasets_are_not_read_as_one(tmp_path: Path) -> None:
+    data = _dataset(tmp_path / "one", [[5, 6, 7, 8, 9]])
+    other = _dataset(tmp_path / "two", [[5, 6, 7, 8]])
+    bounds = other.index.shards[0].documents
+    (tmp_path / "one" / bounds).write_bytes((tmp_path / "two" / bounds).read_bytes())
+    with pytest.raises(TrainingError, match=r"documents-00000\.npy do not hold the 6 tokens"):
+        data.rows([0])
 
 
 def test_every_sequence_of_every_shard_is_read(tmp_path: Path) -> None:
@@ -66,6 +179,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = tokenizers.models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="is")
     made = tokenizers.Tokenizer(model)
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.add_special_tokens(["<end>"])
     made.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
     return folder
@@ -88,13 +202,28 @@ def test_data_of_more_files_than_a_process_may_map_are_read(
     assert set(mapped) == {1, 2}
 
 
-def test_the_first_worker_alone_looks_for_each_file_of_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _dataset(tmp_path, [range(1, 20)] * 4, shard_tokens=18)
-    (tmp_path / "tokens-00001.npy").unlink()
+def test_data_of_more_files_than_a_process_may_open_are_read(tmp_path: Path) -> None:
+    data = _dataset(tmp_path, [range(start, start + 8) for start in range(1, 90)], shard_tokens=9)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    now_open = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (now_open + 40, hard))
+    try:
+        data = TokenData(tmp_path, data.index, seq_len=4)
+        rows = data.rows(range(len(data)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(data.index.shards) == 89
+    assert rows.inputs.shape == (178, 4)
 
-    with pytest.raises(TrainingError, match=r"1 shards .* missing, the first is tokens-00001"):
+
+@pytest.mark.parametrize("kind", ["tokens", "documents", "learned"])
+def test_the_first_worker_alone_looks_for_each_file_of_the_data(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(tmp_path, [([1, 2, 3], [False, True, True])] * 4, shard_tokens=4, seq_len=2)
+    (tmp_path / f"{kind}-00001.npy").unlink()
+
+    with pytest.raises(TrainingError, match=rf"1 files .* missing, the first is {kind}-00001"):
         read_token_index(tmp_path)
 
     monkeypatch.setenv("RANK", "7")

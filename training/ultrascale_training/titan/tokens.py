@@ -1,14 +1,17 @@
 """Token files: documents as one memory-mapped stream of token ids.
 
-A folder holds shards of token ids (``tokens-00000.npy``), beside each, where some tokens are only
-context, one of flags that says which ones are learned (``learned-00000.npy``), and an index,
-``tokens.json``. Every document ends with the end-of-document token. A sequence of length ``n`` is
-``n + 1`` tokens of a shard, so any worker reads any sequence by one access, at any world size.
+A folder holds shards and an index, ``tokens.json``. A shard is a file of token ids
+(``tokens-00000.npy``), one of the places where its documents end (``documents-00000.npy``) and,
+where some tokens are only context, one of flags for the tokens that are learned
+(``learned-00000.npy``). No token id says where a document ends: the end-of-document token may
+occur inside one. A sequence of length ``n`` is ``n + 1`` tokens of a shard, so any worker reads any
+sequence by one access to each file, at any world size.
 """
 
 import hashlib
 import json
 import os
+import resource
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,20 +24,25 @@ from numpy.typing import NDArray
 from ultrascale_training.errors import TrainingError
 
 INDEX = "tokens.json"
-_FORMAT = 1
+# 1 had no bounds of documents.
+_FORMAT = 2
 # 1 GiB of 32-bit tokens.
 SHARD_TOKENS = 1 << 28
 # Each file that is mapped takes one of the 65,530 mappings that Linux gives a process. Source:
 # https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
-_OPEN_SHARDS = 1 << 14
+# It also keeps a file descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
+_OPEN_SHARDS = 1 << 13
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenShard:
-    """One file of token ids.
+    """Token ids and the documents that they make.
 
     Attributes:
-        sha256: Of the file, so that another dataset of the same shape is told apart.
+        file: File of the token ids.
+        sha256: Of all its files, so that another dataset of the same shape is told apart.
+        documents: File of one 64-bit integer a document, the number of tokens up to its end; the
+            last one is ``tokens``.
         learned: File of one byte a token, 0 where a token is context only; None if all are
             learned.
     """
@@ -42,7 +50,13 @@ class TokenShard:
     file: str
     tokens: int
     sha256: str
+    documents: str
     learned: str | None = None
+
+    @property
+    def files(self) -> Sequence[str]:
+        """Names of its files."""
+        return [name for name in (self.file, self.documents, self.learned) if name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +81,7 @@ class TokenIndex:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the tokens and their order."""
+        """SHA-256 of the tokens, their order and the bounds of documents."""
         content = json.dumps([self.end, [shard.sha256 for shard in self.shards]])
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -92,14 +106,24 @@ def read_token_index(directory: Path) -> TokenIndex:
             "by python -m ultrascale_training.titan.prepare, or correct --data"
         )
     content = json.loads(path.read_text())
-    if content.pop("format", None) != _FORMAT:
-        raise TrainingError(f"--data: {path} is of another format; update the training image")
+    form = content.pop("format", None)
+    if form == 1:
+        raise TrainingError(
+            f"--data: {path} is of format 1, which does not hold where documents end; prepare the "
+            "data again, and let a run that has checkpoints go on by --accept-new-data"
+        )
+    if form != _FORMAT:
+        raise TrainingError(
+            f"--data: {path} is of format {form}, and this program reads {_FORMAT}; update the "
+            "training image"
+        )
     shards = [TokenShard(**shard) for shard in content.pop("shards")]
     sought = shards if os.environ.get("RANK", "0") == "0" else ()
-    missing = [shard.file for shard in sought if not (directory / shard.file).is_file()]
+    files = (name for shard in sought for name in shard.files)
+    missing = [name for name in files if not (directory / name).is_file()]
     if missing:
         raise TrainingError(
-            f"--data: {len(missing)} shards of {path} are missing, the first is {missing[0]}; "
+            f"--data: {len(missing)} files of {path} are missing, the first is {missing[0]}; "
             "copy them, or prepare the data again"
         )
     return TokenIndex(**content, shards=shards)
@@ -132,13 +156,15 @@ class TokenWriter:
         self._vocabulary, self._end, self._tokenizer = vocabulary, end, tokenizer
         self._limit = shard_tokens
         self._shards: list[TokenShard] = []
-        self._tokens: list[NDArray[np.unsignedinteger]] = []
-        self._learned: list[NDArray[np.uint8]] = []
-        self._count = 0
-        self._some_context = False
+        self._begin()
 
     def add(self, tokens: Sequence[int], learned: Sequence[bool] | None = None) -> None:
-        """Append a document, without its end token; ``learned`` of each token, None for all."""
+        """Append a document, to which an end token is added.
+
+        Args:
+            tokens: Its tokens; the end token may be among them.
+            learned: Of each token; None if all are learned.
+        """
         kind = token_type(self._vocabulary)
         self._tokens.append(np.array([*tokens, self._end], dtype=kind))
         flags = np.ones(len(tokens) + 1, dtype=np.uint8)
@@ -147,6 +173,7 @@ class TokenWriter:
             self._some_context = True
         self._learned.append(flags)
         self._count += len(tokens) + 1
+        self._ends.append(self._count)
         if self._count >= self._limit:
             self._flush()
 
@@ -173,28 +200,46 @@ class TokenWriter:
         partial.replace(self._directory / INDEX)
         return index
 
+    def discard(self) -> None:
+        """Delete what is written, so that the folder is empty again."""
+        for shard in self._shards:
+            for name in shard.files:
+                (self._directory / name).unlink()
+        self._shards = []
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tokens: list[NDArray[np.unsignedinteger]] = []
+        self._learned: list[NDArray[np.uint8]] = []
+        self._ends: list[int] = []
+        self._count = 0
+        self._some_context = False
+
     def _flush(self) -> None:
         if not self._count:
             return
-        number = len(self._shards)
-        tokens = self._directory / f"tokens-{number:05d}.npy"
-        np.save(tokens, np.concatenate(self._tokens))
-        digest = hashlib.sha256(tokens.read_bytes())
-        learned = None
+        contents: dict[str, NDArray[np.integer]] = {
+            "tokens": np.concatenate(self._tokens),
+            "documents": np.array(self._ends, dtype=np.int64),
+        }
         if self._some_context:
-            learned = self._directory / f"learned-{number:05d}.npy"
-            np.save(learned, np.concatenate(self._learned))
-            digest.update(learned.read_bytes())
+            contents["learned"] = np.concatenate(self._learned)
+        digest = hashlib.sha256()
+        names: dict[str, str] = {}
+        for kind, content in contents.items():
+            names[kind] = f"{kind}-{len(self._shards):05d}.npy"
+            np.save(self._directory / names[kind], content)
+            digest.update((self._directory / names[kind]).read_bytes())
         self._shards.append(
             TokenShard(
-                file=tokens.name,
+                file=names["tokens"],
                 tokens=self._count,
                 sha256=digest.hexdigest(),
-                learned=learned and learned.name,
+                documents=names["documents"],
+                learned=names.get("learned"),
             )
         )
-        self._tokens, self._learned, self._count = [], [], 0
-        self._some_context = False
+        self._begin()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +247,8 @@ class Rows:
     """Sequences as a language model wants them; arrays of shape (rows, sequence length).
 
     Attributes:
-        positions: Of each token in its document.
-        labels: Token that follows, or `IGNORED` where none is learned.
+        positions: Of each token in its document, or in the part of it that the sequence holds.
+        labels: Token that follows in the document, or `IGNORED` where none is learned.
     """
 
     inputs: NDArray[np.int64]
@@ -213,6 +258,24 @@ class Rows:
 
 # Of torch.nn.functional.cross_entropy, and of TorchTitan.
 IGNORED = -100
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MappedShard:
+    """Files of a shard; ``ends`` of its documents."""
+
+    tokens: NDArray[np.unsignedinteger]
+    ends: NDArray[np.int64]
+    learned: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Window:
+    """Tokens of a sequence and the next one; whether each begins a document, and is learned."""
+
+    tokens: NDArray[np.unsignedinteger]
+    begins: NDArray[np.bool_]
+    learned: NDArray[np.bool_]
 
 
 class TokenData:
@@ -235,7 +298,12 @@ class TokenData:
                 f"--data: no shard of {str(directory)!r} has the {seq_len + 1} tokens of a "
                 "sequence; lower --training.seq_len, or add text"
             )
-        self._open: dict[int, tuple[NDArray[np.unsignedinteger], NDArray[np.uint8] | None]] = {}
+        self._most_open = _OPEN_SHARDS
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if descriptors != resource.RLIM_INFINITY:
+            # Three files a shard, and most descriptors for everything else.
+            self._most_open = min(_OPEN_SHARDS, max(1, descriptors // 8))
+        self._open: dict[int, _MappedShard] = {}
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -243,45 +311,51 @@ class TokenData:
 
     def rows(self, numbers: Iterable[int]) -> Rows:
         """Return the sequences with these numbers."""
-        pairs = [self._read(number) for number in numbers]
-        tokens = np.stack([tokens for tokens, _ in pairs]).astype(np.int64)
-        learned = np.stack([learned for _, learned in pairs])
+        windows = [self._read(number) for number in numbers]
+        tokens = np.stack([window.tokens for window in windows]).astype(np.int64)
+        begins = np.stack([window.begins for window in windows])
+        learned = np.stack([window.learned for window in windows])
         inputs, labels = tokens[:, :-1], tokens[:, 1:].copy()
         # The first token of a document does not follow from the one before.
-        ends = inputs == self.index.end
-        labels[ends | (learned[:, 1:] == 0)] = IGNORED
-        return Rows(inputs=inputs.copy(), positions=_positions(ends), labels=labels)
+        labels[begins[:, 1:] | ~learned[:, 1:]] = IGNORED
+        return Rows(inputs=inputs.copy(), positions=_positions(begins[:, :-1]), labels=labels)
 
-    def _read(self, number: int) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint8]]:
-        shard = bisect_right(self._ends, number)
-        first = self._ends[shard - 1] if shard else 0
+    def _read(self, number: int) -> _Window:
+        place = bisect_right(self._ends, number)
+        first = self._ends[place - 1] if place else 0
         start = (number - first) * self._seq_len
-        where = slice(start, start + self._seq_len + 1)
-        tokens, learned = self._shard(shard)
-        row = np.array(tokens[where])
-        if len(row) != self._seq_len + 1:
-            raise TrainingError(
-                f"--data: {self.index.shards[shard].file} ends before token {where.stop}, although "
-                f"{INDEX} promises {self.index.shards[shard].tokens}; prepare the data again"
-            )
-        flags = np.ones(len(row), dtype=np.uint8) if learned is None else np.array(learned[where])
-        return row, flags
+        last = start + self._seq_len
+        shard = self._shard(place)
+        where = slice(start, last + 1)
+        begins = np.zeros(self._seq_len + 1, dtype=np.bool_)
+        # A document begins where the one before ends.
+        low, high = np.searchsorted(shard.ends, [start, last], side="right")
+        begins[shard.ends[low:high] - start] = True
+        learned = np.ones_like(begins)
+        if shard.learned is not None:
+            learned = np.array(shard.learned[where], dtype=np.bool_)
+        return _Window(tokens=np.array(shard.tokens[where]), begins=begins, learned=learned)
 
-    def _shard(self, number: int) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint8] | None]:
+    def _shard(self, number: int) -> _MappedShard:
         if number not in self._open:
-            if len(self._open) >= _OPEN_SHARDS:
+            if len(self._open) >= self._most_open:
                 del self._open[next(iter(self._open))]
-            shard = self.index.shards[number]
-            learned = None
-            if shard.learned is not None:
-                learned = np.load(self._directory / shard.learned, mmap_mode="r")
-            self._open[number] = (np.load(self._directory / shard.file, mmap_mode="r"), learned)
+            self._open[number] = self._map(self.index.shards[number])
         return self._open[number]
 
+    def _map(self, shard: TokenShard) -> _MappedShard:
+        tokens, ends, *rest = (
+            np.load(self._directory / name, mmap_mode="r") for name in shard.files
+        )
+        if {len(tokens), int(ends[-1:].sum()), *map(len, rest)} != {shard.tokens}:
+            raise TrainingError(
+                f"--data: {', '.join(shard.files)} do not hold the {shard.tokens} tokens that "
+                f"{INDEX} promises; copy them again, or prepare the data again"
+            )
+        return _MappedShard(tokens=tokens, ends=ends, learned=rest[0] if rest else None)
 
-def _positions(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return each token's position in its document, given where documents end."""
-    places = np.broadcast_to(np.arange(ends.shape[1], dtype=np.int64), ends.shape)
-    starts = np.zeros(ends.shape, dtype=np.int64)
-    starts[:, 1:] = np.where(ends[:, :-1], places[:, 1:], 0)
-    return places - np.maximum.accumulate(starts, axis=1)
+
+def _positions(begins: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return each token's position in its document, given the tokens that begin one."""
+    places = np.broadcast_to(np.arange(begins.shape[1], dtype=np.int64), begins.shape)
+    return places - np.maximum.accumulate(np.where(begins, places, 0), axis=1)
