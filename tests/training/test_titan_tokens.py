@@ -243,8 +243,12 @@ def test_a_prompt_is_context_and_a_completion_is_learned(tokenizer: Path, tmp_pa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"body": "two"}', "wants a JSON object with text"),
-        ("two", "wants a JSON object with text"),
+        ('{"body": "two"}', "1 record without text"),
+        ("two", "1 record without text"),
+        ("5", "1 record without text"),
+        ('{"text": 5}', "1 record without text"),
+        ('{"text": null}', "1 record without text"),
+        ('{"prompt": ["what"], "completion": "six"}', "1 record without text"),
         ("", "no document"),
     ],
 )
@@ -255,6 +259,116 @@ def test_input_that_holds_no_text_is_refused(
     source.write_text(text)
     with pytest.raises(TrainingError, match=said):
         prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"messages": [{"role": "user", "content": "two"}]},
+        {"messages": [{"role": "user", "content": "two"}], "text": "two"},
+        {"conversations": [{"from": "human", "value": "two"}]},
+        {
+            "prompt": [{"role": "user", "content": "two"}],
+            "completion": [{"role": "assistant", "content": "four"}],
+        },
+    ],
+)
+def test_a_chat_is_refused_as_one(
+    record: dict[str, object], tokenizer: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "chats.jsonl"
+    source.write_text(json.dumps(record))
+    with pytest.raises(TrainingError, match=r"1 record with a chat: .*no chat template is applied"):
+        prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
+
+
+def test_columns_that_are_null_are_as_if_not_there(tokenizer: Path, tmp_path: Path) -> None:
+    source = tmp_path / "mixed.jsonl"
+    none = {"messages": None, "prompt": None, "completion": None}
+    source.write_text(json.dumps(none | {"text": "two plus four"}))
+    output = tmp_path / "tokens"
+    prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
+    assert TokenData(output, read_token_index(output), seq_len=3).rows([0]).labels.tolist() == [
+        [4, 5, END]
+    ]
+
+
+def test_all_records_that_cannot_be_prepared_are_counted_and_nothing_is_left(
+    tokenizer: Path, tmp_path: Path
+) -> None:
+    text, lines = tmp_path / "a.txt", tmp_path / "b.jsonl"
+    text.write_text("what is two\n" * 600 + "two <end> four\n")
+    records = [
+        {"prompt": "what is two <end>", "completion": "six"},
+        {"prompt": "what is two", "completion": "six <end>"},
+        {"messages": []},
+        {"prompt": "what is two", "completion": "six"},
+    ]
+    lines.write_text("".join(f"{json.dumps(record)}\n" for record in records) + "two\n")
+    output = tmp_path / "tokens"
+    command = [f"--tokenizer={tokenizer}", "--input", str(text), str(lines)]
+    command += [f"--output={output}", "--shard-tokens=100"]
+
+    with pytest.raises(TrainingError) as raised:
+        prepare.main(command)
+
+    assert sorted(str(raised.value).splitlines()) == [
+        f"--input: 1 record with a chat: {lines}:3; no chat template is applied; write plain "
+        "text, as text or as prompt and completion",
+        "--input: 1 record without text, or prompt and completion, as strings in a JSON object: "
+        f"{lines}:5 'two'; correct them",
+        f"--input: 3 records with '<end>', the token that ends a document: {text}:601, {lines}:1, "
+        f"{lines}:2; take it out of them, or name a token that no record holds by --end",
+    ]
+    assert list(output.iterdir()) == []
+
+    text.write_text("what is two\n" * 600)
+    lines.write_text(json.dumps(records[3]))
+    assert prepare.main(command).tokens == 600 * 4 + 5
+
+
+def test_turns_may_end_with_another_token_than_documents(tokenizer: Path, tmp_path: Path) -> None:
+    source = tmp_path / "templated.jsonl"
+    source.write_text(json.dumps({"prompt": "two plus <end>", "completion": "four <end>"}))
+    output = tmp_path / "tokens"
+    prepare.main(
+        [f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}", "--end=six"]
+    )
+    rows = TokenData(output, read_token_index(output), seq_len=5).rows([0])
+    assert rows.positions.tolist() == [[0, 1, 2, 3, 4]]
+    assert rows.labels.tolist() == [[IGNORED, IGNORED, 5, END, 6]]
+
+
+def test_a_tokenizer_that_frames_texts_itself_begins_documents_alone(
+    tokenizer: Path, tmp_path: Path
+) -> None:
+    framing = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+    framing.post_processor = tokenizers.processors.TemplateProcessing(
+        single="is $A <end>", special_tokens=[("is", 2), ("<end>", END)]
+    )
+    framing.save(str(tmp_path / "tokenizer.json"))
+    source = tmp_path / "questions.jsonl"
+    source.write_text('{"prompt": "two plus", "completion": "four"}\n{"text": "six"}\n')
+    output = tmp_path / "tokens"
+    prepare.main(
+        [f"--tokenizer={tmp_path}", f"--input={source}", f"--output={output}", "--end=<end>"]
+    )
+    rows = TokenData(output, read_token_index(output), seq_len=7).rows([0])
+    assert rows.inputs.tolist() == [[2, 3, 4, 5, END, 2, 6]]
+    assert rows.labels.tolist() == [[IGNORED, IGNORED, 5, END, IGNORED, 6, END]]
+
+
+def test_every_file_that_cannot_be_read_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError) as raised:
+        prepare.main(
+            ["--tokenizer=/none", "--input", "/none.txt", "/a.csv", f"--output={tmp_path}"]
+        )
+    assert str(raised.value) == (
+        "--input: is no .txt or .jsonl file, got '/none.txt'\n"
+        "--input: is no .txt or .jsonl file, got '/a.csv'\n"
+        "--tokenizer: has no tokenizer.json, got '/none'; name the folder of the model that is to "
+        "be trained"
+    )
 
 
 def test_every_mistake_of_a_command_line_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

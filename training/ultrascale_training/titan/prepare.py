@@ -2,6 +2,7 @@
 
 A ``.txt`` file holds a document a line. A ``.jsonl`` file holds an object a line, with ``text``, or
 with ``prompt`` and ``completion``: then the model learns the completion, and the prompt is context.
+All are plain text: chats, and records that hold the token that ends a document, are refused.
 """
 
 import argparse
@@ -9,7 +10,9 @@ import hashlib
 import json
 import logging
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,18 +29,57 @@ _ENDS = ("<|end_of_text|>", "<|endoftext|>", "</s>")
 _BATCH = 512
 
 
+# Keys of chats. Sources: https://huggingface.co/docs/trl/dataset_formats and
+# https://huggingface.co/datasets/lmsys/lmsys-chat-1m
+_CHAT_KEYS = ("messages", "conversations", "conversation")
+_CHAT = (
+    "with a chat",
+    "no chat template is applied; write plain text, as text or as prompt and completion",
+)
+_NO_TEXT = ("without text, or prompt and completion, as strings in a JSON object", "correct them")
+_PLACES = 5
+
+
 class Document(NamedTuple):
-    """A document: what is context only, and what is learned."""
+    """A document: what is context only, what is learned, and the line that it is of."""
 
     context: str
     text: str
+    place: str
+
+
+class _Refusals:
+    """Records that are refused, by mistake and remedy."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._places: dict[tuple[str, str], list[str]] = defaultdict(list)
+
+    def __bool__(self) -> bool:
+        """Return whether a record is refused."""
+        return bool(self._counts)
+
+    def add(self, mistake: tuple[str, str], place: str) -> None:
+        """Count a record, and keep its place if it is one of the first."""
+        self._counts[mistake] += 1
+        if len(self._places[mistake]) < _PLACES:
+            self._places[mistake].append(place)
+
+    def __str__(self) -> str:
+        """Return a line for each mistake: records, the places of the first ones, remedy."""
+        return "\n".join(
+            f"--input: {count} record{'s' if count > 1 else ''} {wrong}: "
+            f"{', '.join(self._places[wrong, remedy])}"
+            f"{', …' if count > _PLACES else ''}; {remedy}"
+            for (wrong, remedy), count in self._counts.items()
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     """Prepare a dataset and return its index.
 
     Raises:
-        TrainingError: With the first mistake in the arguments or the input.
+        TrainingError: With all mistakes in the arguments, or all in the input.
     """
     parser = argparse.ArgumentParser(
         prog="python -m ultrascale_training.titan.prepare", description=__doc__, allow_abbrev=False
@@ -50,13 +92,24 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     add("--shard-tokens", type=int, default=SHARD_TOKENS, help=f"(default {SHARD_TOKENS})")
     values = parser.parse_args(arguments)
     path = values.tokenizer / "tokenizer.json"
+    mistakes = [
+        f"--input: is no .txt or .jsonl file, got {str(file)!r}"
+        for file in values.input
+        if file.suffix not in (".txt", ".jsonl") or not file.is_file()
+    ]
     if not path.is_file():
-        raise TrainingError(
+        mistakes.append(
             f"--tokenizer: has no tokenizer.json, got {str(values.tokenizer)!r}; name the folder "
             "of the model that is to be trained"
         )
+    if mistakes:
+        raise TrainingError("\n".join(mistakes))
     tokenizer = _tokenizer(path)
     end = _end(values.tokenizer, tokenizer, values.end)
+    end_inside = (
+        f"with {tokenizer.id_to_token(end)!r}, the token that ends a document",
+        "take it out of them, or name a token that no record holds by --end",
+    )
     writer = TokenWriter(
         values.output,
         vocabulary=tokenizer.get_vocab_size(),
@@ -64,13 +117,25 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
         tokenizer=hashlib.sha256(path.read_bytes()).hexdigest(),
         shard_tokens=values.shard_tokens,
     )
-    for documents in _batches(each for file in values.input for each in _documents(file)):
+    begin = _begin(tokenizer)
+    refused = _Refusals()
+    for batch in _batches(each for file in values.input for each in _documents(file, refused)):
         # In parallel, over all cores: the library is written in Rust.
-        contexts = tokenizer.encode_batch([each.context for each in documents])
-        texts = tokenizer.encode_batch([each.text for each in documents], add_special_tokens=False)
-        for document, context, text in zip(documents, contexts, texts, strict=True):
-            learned = [False] * len(context.ids) + [True] * len(text.ids)
-            writer.add([*context.ids, *text.ids], learned if document.context else None)
+        contexts = tokenizer.encode_batch(
+            [each.context for each in batch], add_special_tokens=False
+        )
+        texts = tokenizer.encode_batch([each.text for each in batch], add_special_tokens=False)
+        for document, context, text in zip(batch, contexts, texts, strict=True):
+            if end in context.ids or end in text.ids:
+                refused.add(end_inside, document.place)
+            if refused:
+                continue
+            before = [*begin, *context.ids]
+            learned = [False] * len(before) + [True] * len(text.ids)
+            writer.add([*before, *text.ids], learned if document.context else None)
+    if refused:
+        writer.discard()
+        raise TrainingError(str(refused))
     index = writer.close()
     _log.info("%d tokens in %d shards: %s", index.tokens, len(index.shards), values.output)
     return index
@@ -106,31 +171,46 @@ def _configured(folder: Path) -> Iterator[str]:
         yield found["content"] if isinstance(found, dict) else found
 
 
-def _documents(path: Path) -> Iterator[Document]:
-    if path.suffix not in (".txt", ".jsonl") or not path.is_file():
-        raise TrainingError(f"--input: is no .txt or .jsonl file, got {str(path)!r}")
-    with path.open() as file:
+def _begin(tokenizer: "Tokenizer") -> Sequence[int]:
+    """Return the tokens that ``tokenizer`` puts before a text."""
+    some = tokenizer.encode("a")
+    added = takewhile(lambda pair: pair[1], zip(some.ids, some.special_tokens_mask, strict=True))
+    return [token for token, _ in added]
+
+
+def _documents(path: Path, refused: _Refusals) -> Iterator[Document]:
+    with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
+            place = f"{path}:{number}"
             if not line.strip():
                 continue
-            yield (
-                Document("", line.rstrip("\n"))
-                if path.suffix == ".txt"
-                else _record(line, where=f"{path}:{number}")
-            )
+            if path.suffix == ".txt":
+                yield Document("", line.rstrip("\n"), place)
+            else:
+                yield from _record(line, place, refused)
 
 
-def _record(line: str, *, where: str) -> Document:
+def _record(line: str, place: str, refused: _Refusals) -> Iterator[Document]:
     try:
         record = json.loads(line)
-        if "completion" in record:
-            return Document(str(record.get("prompt", "")), str(record["completion"]))
-        return Document("", str(record["text"]))
-    except (ValueError, KeyError, TypeError):
-        raise TrainingError(
-            f"{where}: wants a JSON object with text, or with prompt and completion, got "
-            f"{line.strip()[:80]!r}"
-        ) from None
+    except ValueError:
+        record = None
+    if isinstance(record, dict):
+        # Tables of mixed records have nulls.
+        record = {key: value for key, value in record.items() if value is not None}
+    match record:
+        case dict() if any(key in record for key in _CHAT_KEYS):
+            refused.add(_CHAT, place)
+        case {"prompt": [dict(), *_]} | {"completion": [dict(), *_]}:
+            refused.add(_CHAT, place)
+        case {"prompt": str(prompt), "completion": str(text)}:
+            yield Document(prompt, text, place)
+        case {"completion": str(text)} if "prompt" not in record:
+            yield Document("", text, place)
+        case {"text": str(text)} if "completion" not in record:
+            yield Document("", text, place)
+        case _:
+            refused.add(_NO_TEXT, f"{place} {line.strip()[:60]!r}")
 
 
 def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
