@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ultrascale import processes
-from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES, CDK_CLI_VERSION
 from ultrascale.documents import text
 from ultrascale.errors import UltrascaleError
 from ultrascale.node import is_bundled, node, npm
@@ -64,6 +64,7 @@ class CdkCli:
         """Return what it runs in: the Node.js of `node`, and the Python of this process.
 
         On a terminal the CDK recommends the newest version of npm's tag `latest`, which is broken.
+        It reports its use to AWS and fetches notices, unless its variables say otherwise.
         """
         program = node()
         path = (*_folder_of(program), str(Path(sys.executable).parent), *_path())
@@ -72,6 +73,7 @@ class CdkCli:
             "PATH": os.pathsep.join(path),
             "JSII_NODE": str(program),
             "CDK_DISABLE_VERSION_CHECK": "1",
+            **CDK_CLI_VARIABLES,
         }
 
 

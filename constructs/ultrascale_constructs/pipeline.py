@@ -146,6 +146,10 @@ def _build_options(plan: PipelinePlan, group: logs.ILogGroup) -> pipelines.CodeB
             compute_type=codebuild.ComputeType[
                 environment.compute_type.removeprefix("BUILD_GENERAL1_")
             ],
+            environment_variables={
+                name: codebuild.BuildEnvironmentVariable(value=value)
+                for name, value in plan.cdk_variables.items()
+            },
         ),
         partial_build_spec=codebuild.BuildSpec.from_object(
             {"phases": {"install": {"runtime-versions": dict(plan.runtimes)}}}

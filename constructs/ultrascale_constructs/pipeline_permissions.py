@@ -150,6 +150,13 @@ def complete_check(
     project.add_property_override("Source.BuildSpec", json.loads(text))
     project.add_property_override("Environment.Image", plan.build.image)
     project.add_property_override(
+        "Environment.EnvironmentVariables",
+        [
+            {"Name": name, "Type": "PLAINTEXT", "Value": value}
+            for name, value in plan.cdk_variables.items()
+        ],
+    )
+    project.add_property_override(
         "LogsConfig.CloudWatchLogs",
         {"Status": "ENABLED", "GroupName": Stack.of(check).resolve(group.log_group_name)},
     )

@@ -86,8 +86,12 @@ def test_it_writes_a_repository_that_holds_nothing_of_ours(
         "requirements.txt",
     }
     app = (folder / "cdk.json").read_text()
-    assert len(app.splitlines()) == 4
-    assert json.loads(app) == {"app": "ultrascale app", "versionReporting": False}
+    assert json.loads(app) == {
+        "app": "ultrascale app",
+        "versionReporting": False,
+        "notices": False,
+        "context": {"cli-telemetry": False},
+    }
     assert "kubernetes.admins is a stand-in" in answer.stdout
     assert "next: ultrascale check my-cluster.yaml" in answer.stdout
 

@@ -48,4 +48,6 @@ def test_the_checkout_has_no_flags_of_its_own() -> None:
     assert json.loads((ROOT / "cdk.json").read_text()) == {
         "app": "python app.py",
         "versionReporting": False,
+        "notices": False,
+        "context": {"cli-telemetry": False},
     }

@@ -25,7 +25,7 @@ from tests.support.pipelines import (
     two_accounts,
 )
 from tests.support.posture import RULES, needless
-from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA
+from ultrascale.catalog.codepipeline import CDK_ASSETS_SCHEMA, CDK_CLI_VARIABLES
 from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_policies
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.names import APPROVAL_PREFIX
@@ -323,6 +323,18 @@ class TestGate:
             "Service": "codebuild.amazonaws.com"
         }
         assert taken == {stage.gate_role_arn for stage in piped.plan.stages}
+
+
+def test_no_build_reports_to_the_cdk_or_fetches_its_notices(piped: Piped) -> None:
+    """Some of them run the CDK's command line: the update, and the check of permissions."""
+    builds = [*piped.of(_BUILD)]
+
+    assert len(builds) > 5
+    for build in builds:
+        variables = {
+            each["Name"]: each["Value"] for each in build["Environment"]["EnvironmentVariables"]
+        }
+        assert variables.items() >= CDK_CLI_VARIABLES.items()
 
 
 def test_a_stack_is_deployed_by_one_action_that_can_be_tried_again(piped: Piped) -> None:

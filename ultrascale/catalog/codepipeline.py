@@ -7,6 +7,9 @@ Sources:
     (CloudFormation's resource schemas of 2026-10-20: where AWS::CodeConnections::Connection exists)
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 CONNECTION_REGIONS = frozenset(
     {
         *("ap-northeast-1", "ap-northeast-2", "ap-south-1", "ap-southeast-1", "ap-southeast-2"),
@@ -33,6 +36,16 @@ CDK_CLI_VERSION = "2.1148.1"
 """The CDK's command line, as in package.json. The npm tag `latest` points at a broken 3.0.0.
 
 Source: https://github.com/aws/aws-cdk/issues/38113
+"""
+
+CDK_CLI_VARIABLES: Mapping[str, str] = MappingProxyType(
+    {"CDK_DISABLE_CLI_TELEMETRY": "true", "CDK_NOTICES": "false"}
+)
+"""Variables without which the CDK's command line reports its use to AWS and fetches notices.
+
+Sources:
+    https://docs.aws.amazon.com/cdk/v2/guide/cli-telemetry.html
+    https://docs.aws.amazon.com/cdk/v2/guide/notices.html
 """
 
 CDK_ASSETS_VERSION = "4.7.3"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Runtime = Literal[
+    "any",
     "torch",
     "neuron",
     "neuron-efa",
@@ -66,6 +67,15 @@ _TORCH_NCCL = "https://docs.pytorch.org/docs/stable/torch_nccl_environment_varia
 
 VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
     {
+        "any": {
+            # vLLM posts the model's architecture and the devices to its makers every ten minutes,
+            # and huggingface_hub the calls of its users.
+            "DO_NOT_TRACK": Variable(
+                value="1",
+                why="libraries report their use to nobody",
+                source="https://docs.vllm.ai/en/latest/usage/usage_stats/",
+            ),
+        },
         "torch": {
             # With the shared store the agents keep their first one, and restarted workers meet
             # under the addresses of those before them: the job hangs.

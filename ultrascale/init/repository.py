@@ -17,10 +17,12 @@ _WORKFLOW_FILE = ".github/workflows/ultrascale.yaml"
 FIXED = ("cdk.json", "requirements.txt", ".gitignore", _WORKFLOW_FILE, "README.md")
 """Files of every repository, whatever the answers are."""
 # What a plain `cdk synth` reads; the app takes the only cluster file of its folder.
-_APP = """\
+CDK_SETTINGS = """\
 {
   "app": "ultrascale app",
-  "versionReporting": false
+  "versionReporting": false,
+  "notices": false,
+  "context": {"cli-telemetry": false}
 }
 """
 _IGNORED = """\
@@ -97,7 +99,7 @@ def repository_files(start: Start, name: str, cluster: str, folder: Path) -> dic
     file = f"{name}.yaml"
     files = {
         file: f"{config.modeline(_schema('cluster'))}\n{cluster}",
-        "cdk.json": _APP,
+        "cdk.json": CDK_SETTINGS,
         "requirements.txt": f"{_requirement(folder)}\n",
         ".gitignore": _IGNORED,
         _WORKFLOW_FILE: _workflow(start, file),

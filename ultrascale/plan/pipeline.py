@@ -278,6 +278,7 @@ def _plan(
         build=build_environment.PIPELINE_BUILD_ENVIRONMENT,
         builds=plan_builds(pipeline, path.as_posix(), stages, released(pipeline)),
         runtimes=build_environment.PIPELINE_RUNTIMES,
+        cdk_variables=codepipeline.CDK_CLI_VARIABLES,
         cdk_version=codepipeline.CDK_CLI_VERSION,
         assets_version=codepipeline.CDK_ASSETS_VERSION,
         assets_schema=codepipeline.CDK_ASSETS_SCHEMA,

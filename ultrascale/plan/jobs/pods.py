@@ -95,7 +95,7 @@ def shutdown_seconds(job: config.AnyJob) -> int:
 def _environment(request: JobRequest, requests: Mapping[str, str]) -> Mapping[str, str]:
     """Return the variables of the job's libraries, and its own, which win."""
     job = request.job
-    runtimes: list[runtime_environment.Runtime] = []
+    runtimes: list[runtime_environment.Runtime] = ["any"]
     env: dict[str, str] = {}
     if isinstance(job, config.TrainingJob):
         runtimes.append("torch")

@@ -107,6 +107,7 @@ class PipelinePlan:
         build: The machine of each build.
         builds: Their commands.
         runtimes: Versions of the runtimes of each build, by name.
+        cdk_variables: Variables in which each build runs the CDK CLI.
         cdk_version: Version of the CDK's command line.
         assets_version: Version of the program that uploads files.
         assets_schema: Newest schema of asset manifests that this program reads.
@@ -132,6 +133,7 @@ class PipelinePlan:
     build: BuildEnvironment
     builds: BuildsPlan
     runtimes: Mapping[str, str]
+    cdk_variables: Mapping[str, str]
     cdk_version: str
     assets_version: str
     assets_schema: str

@@ -1,0 +1,89 @@
+"""The CDK's command line reports to nobody, and fetches no notices.
+
+The pinned one runs for real. Before it reports it gives the installation an id, in a file, and what
+it fetches it keeps in files.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.folders import ROOT
+from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES
+from ultrascale.cdk_cli import CdkCli, find_cdk_cli
+from ultrascale.init.repository import CDK_SETTINGS
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "node_modules" / "aws-cdk").exists(), reason="`make setup` installs the CDK CLI"
+)
+_SETTINGS = {
+    "init": CDK_SETTINGS,
+    **{
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for path in (ROOT / "cdk.json", *sorted((ROOT / "examples").glob("*/cdk.json")))
+    },
+}
+_STACK = {
+    "type": "aws:cloudformation:stack",
+    "environment": "aws://111122223333/us-east-1",
+    "properties": {"templateFile": "a.json"},
+}
+_ASSEMBLY = {"version": "54.0.0", "artifacts": {"a": _STACK}}
+_SECONDS = 60.0
+
+
+@pytest.fixture
+def cdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CdkCli:
+    for name in CDK_CLI_VARIABLES:
+        # As empty as in a shell that mentions them, which switches nothing off.
+        monkeypatch.setenv(name, "")
+    monkeypatch.chdir(tmp_path)
+    program = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    return find_cdk_cli(program)
+
+
+def traces(cdk: CdkCli, environment: Mapping[str, str], folder: Path) -> set[str]:
+    """Run `cdk list` in ``folder``; return the files of its reports and of its fetches."""
+    (folder / "app").mkdir()
+    (folder / "app" / "manifest.json").write_text(json.dumps(_ASSEMBLY))
+    (folder / "app" / "a.json").write_text("{}")
+    subprocess.run(
+        [*cdk.command, "list", "--app", "app"],
+        cwd=folder,
+        # A report of this test goes to the port `discard` of this machine.
+        env={
+            **environment,
+            "CDK_HOME": str(folder / "home"),
+            "TELEMETRY_ENDPOINT": "http://127.0.0.1:9/metrics",
+        },
+        capture_output=True,
+        timeout=_SECONDS,
+        check=True,
+    )
+    return {path.name for path in (folder / "home").rglob("*") if path.is_file()}
+
+
+def test_the_cdk_of_our_commands_reports_and_fetches_nothing(cdk: CdkCli, tmp_path: Path) -> None:
+    assert traces(cdk, cdk.environment(), tmp_path) == set()
+
+
+def test_without_our_variable_it_reports(cdk: CdkCli, tmp_path: Path) -> None:
+    """Otherwise the test above would hold whatever the commands do."""
+    environment = {**cdk.environment(), "CDK_DISABLE_CLI_TELEMETRY": ""}
+
+    assert traces(cdk, environment, tmp_path) == {"installation-id.json"}
+
+
+@pytest.mark.parametrize("settings", _SETTINGS.values(), ids=_SETTINGS)
+def test_a_plain_cdk_in_a_folder_of_ours_reports_and_fetches_nothing(
+    settings: str, cdk: CdkCli, tmp_path: Path
+) -> None:
+    (tmp_path / "cdk.json").write_text(settings)
+    plain = {
+        name: value for name, value in cdk.environment().items() if name not in CDK_CLI_VARIABLES
+    }
+
+    assert traces(cdk, plain, tmp_path) == set()
