@@ -71,7 +71,7 @@ docs-site: .venv/.runtime .make/zensical/.installed ## build the site of docs/ i
 	@python tools/docs_site.py .make/zensical/bin/zensical
 
 lock: .venv/.dev ## write constraints.txt and pylock.toml anew from requirements.txt; needs a package index
-	@{ echo "# requirements.txt without the checkout, by \`make lock\`: pip install -c constraints.txt ultrascale"; grep -v '^[#-]' requirements.txt; } > constraints.txt
+	@{ echo "# requirements.txt without the checkout, by \`make lock\`: pip install -c constraints.txt ./ultrascale-*.whl"; grep -v '^[#-]' requirements.txt; } > constraints.txt
 	@uv pip compile --quiet --universal --python-version 3.11 --format pylock.toml --no-header --output-file pylock.toml constraints.txt
 
 chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster

@@ -31,7 +31,7 @@ def test_another_version_is_named_beside_the_tested_one(
     assert told is not None
     assert "PyYAML 6." in told
     assert " for 1.2.3; " in told
-    assert told.endswith(f"pip install 'ultrascale[tested]=={VERSION}'")
+    assert told.endswith(f"pip install './ultrascale-{VERSION}-py3-none-any.whl[tested]'")
 
 
 def test_a_line_names_three_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

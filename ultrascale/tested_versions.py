@@ -32,5 +32,6 @@ def untested() -> str | None:
         return None
     more = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     named = ", ".join(islice(others, _SHOWN))
-    todo = f"pip install '{PRODUCT}[tested]=={VERSION}'"
+    wheel = f"{PRODUCT}-{VERSION}-py3-none-any.whl"
+    todo = f"install its wheel with the extra: pip install './{wheel}[tested]'"
     return f"templates may differ, as this was tested with other versions: {named}{more}; {todo}"

@@ -67,7 +67,7 @@ def test_all_of_it_is_looked_at_by_the_role_of_the_stages_account(
 
     asked = (tmp_path / "calls").read_text()
     assert calls(tmp_path) == [
-        *["python -m"] * 2,
+        *["python -m", "aws s3", "python -m"],
         "ultrascale synth",
         *["aws configure"] * 3,
         "ultrascale plan",

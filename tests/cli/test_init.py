@@ -4,19 +4,49 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from tests.support.command_line import Ultrascale
 from ultrascale import config, new_files, plan
 from ultrascale.init import STARTS
 from ultrascale.jobs.preparation import prepare
+from ultrascale.release import PRODUCT
 
 ROLE = "arn:aws:iam::444455556666:role/Admins"
+WORKFLOW = ".github/workflows/ultrascale.yaml"
+WHEEL = "ultrascale-1.2.3-py3-none-any.whl"
+ADDRESS = f"https://example.com/tools/{WHEEL}#sha256={sha256(b'wheel').hexdigest()}"
+COMMIT = f"git+https://example.com/ultrascale.git@{'0a1b2c3d' * 5}"
 Terminal = Callable[[str], None]
+
+
+_ADDRESS, _, _DIGEST = ADDRESS.partition("#sha256=")
+_OF_GIT = {"vcs_info": {"vcs": "git", "commit_id": "0a1b2c3d" * 5}}
+# As pip records it: the URL, what it knows of it, and the line of requirements.txt for it.
+_RECORDS: tuple[tuple[str, Mapping[str, object], str | None], ...] = (
+    (f"file://FOLDER/{WHEEL}", {}, f"./{WHEEL}[tested]"),
+    # As a temporary folder of macOS.
+    (f"file://LINK/{WHEEL}", {}, f"./{WHEEL}[tested]"),
+    (
+        _ADDRESS,
+        {"archive_info": {"hashes": {"sha256": _DIGEST}}},
+        f"ultrascale[tested] @ {ADDRESS}",
+    ),
+    ("https://example.com/ultrascale.git", _OF_GIT, f"ultrascale[tested] @ {COMMIT}"),
+    # Its content may be another one tomorrow.
+    (_ADDRESS, {"archive_info": {}}, None),
+    # Another machine has none of these.
+    ("file:///home/me/checkout", {"dir_info": {"editable": True}}, None),
+    ("file:///home/me/clone.git", _OF_GIT, None),
+    (f"file:///home/me/{WHEEL}", {"archive_info": {}}, None),
+)
 
 
 @pytest.fixture
@@ -77,13 +107,11 @@ def test_it_writes_a_repository_that_holds_nothing_of_ours(
 
     assert (answer.returncode, answer.stderr) == (0, "")
     assert names(folder) == {
-        ".github/workflows/ultrascale.yaml",
         ".gitignore",
         ".ultrascale/cluster.schema.json",
         "README.md",
         "cdk.json",
         "my-cluster.yaml",
-        "requirements.txt",
     }
     app = (folder / "cdk.json").read_text()
     assert json.loads(app) == {
@@ -97,9 +125,9 @@ def test_it_writes_a_repository_that_holds_nothing_of_ours(
 
 
 def test_ci_checks_plans_and_compares(folder: Path, ultrascale: Ultrascale) -> None:
-    ultrascale("init", "my-cluster", "--yes")
+    ultrascale("init", "my-cluster", "--yes", "--source", COMMIT)
 
-    workflow = yaml.safe_load((folder / ".github/workflows/ultrascale.yaml").read_text())
+    workflow = yaml.safe_load((folder / WORKFLOW).read_text())
     job = workflow["jobs"]["check"]
     runs = "\n".join(step.get("run", "") for step in job["steps"])
     assert job["env"]["CLUSTER"] == "my-cluster.yaml"
@@ -116,9 +144,9 @@ def test_ci_of_a_fresh_start_reports_and_passes(
     start: str, folder: Path, ultrascale: Ultrascale
 ) -> None:
     """`plan` of the largest start ends with 2 until AWS has granted what it needs."""
-    ultrascale("init", "--from", start)
+    ultrascale("init", "--from", start, "--source", COMMIT)
 
-    workflow = yaml.safe_load((folder / ".github/workflows/ultrascale.yaml").read_text())
+    workflow = yaml.safe_load((folder / WORKFLOW).read_text())
     runs = [step["run"] for step in workflow["jobs"]["check"]["steps"] if "run" in step]
     (planning,) = (run for run in runs if "ultrascale plan" in run)
     (reporting,) = (run for run in runs if "ultrascale report" in run)
@@ -131,58 +159,166 @@ def test_ci_of_a_fresh_start_reports_and_passes(
         assert (ended == 0) == (status == 0 or (start == "ultra" and status == 2))
 
 
-def test_the_requirement_pins_the_version_that_wrote_it(
-    folder: Path,
-    ultrascale: Ultrascale,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    class Installed:
-        url: str | None = None
+class TestSource:
+    """CI installs a file of known content: somebody else may own a name."""
 
-        def read_text(self, _: str) -> str | None:
-            commit = {"vcs": "git", "commit_id": "0a1b2c"}
-            of_git = {"vcs_info": commit} if str(self.url).endswith(".git") else {}
-            return json.dumps({"url": self.url, **of_git}) if self.url else None
+    @pytest.fixture
+    def wheel(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        wheel = tmp_path_factory.mktemp("dist") / WHEEL
+        wheel.write_bytes(b"wheel")
+        return wheel
 
-    installed = Installed()
+    @pytest.fixture
+    def record(self, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+        """Let pip have recorded what the product was installed from."""
 
-    def distribution(_: str) -> Installed:
+        def installed(**record: object) -> None:
+            text = json.dumps(record) if record else None
+
+            def read_text(_: str) -> str | None:
+                return text
+
+            found = SimpleNamespace(read_text=read_text)
+
+            def distribution(_: str) -> SimpleNamespace:
+                return found
+
+            monkeypatch.setattr("ultrascale.init.source.distribution", distribution)
+
         return installed
 
-    monkeypatch.setattr("ultrascale.init.repository.distribution", distribution)
-    monkeypatch.setattr("ultrascale.release.VERSION", "1.2.3")
-    wheel = "ultrascale-1.2.3-py3-none-any.whl"
-    link = tmp_path_factory.mktemp("links") / "folder"
-    link.symlink_to(folder)
-    for url, line in (
-        (None, "ultrascale[tested]==1.2.3"),
-        (f"file://{folder}/{wheel}", f"./{wheel}[tested]"),
-        # As a temporary folder of macOS.
-        (f"file://{link}/{wheel}", f"./{wheel}[tested]"),
-        (f"https://example.com/{wheel}", f"ultrascale[tested] @ https://example.com/{wheel}"),
-        (
-            "https://example.com/ultrascale.git",
-            "ultrascale[tested] @ git+https://example.com/ultrascale.git@0a1b2c",
-        ),
-        # Another machine has none of these.
-        ("file:///home/me/checkout", "ultrascale[tested]==1.2.3"),
-        ("file:///home/me/clone.git", "ultrascale[tested]==1.2.3"),
-        (f"file:///home/me/{wheel}", "ultrascale[tested]==1.2.3"),
-    ):
-        installed.url = url
-        place = folder if line.startswith("./") else folder / f"new-{len(url or '')}"
-        for name in names(folder):
-            (folder / name).unlink()
-        shutil.rmtree(folder / ".github", ignore_errors=True)
-        answer = ultrascale("init", "--yes", "--to", place)
+    @staticmethod
+    def steps(folder: Path) -> list[str]:
+        steps = yaml.safe_load((folder / WORKFLOW).read_text())["jobs"]["check"]["steps"]
+        return [step.get("run", step.get("uses")) for step in steps]
+
+    def test_without_one_nothing_is_written_that_installs(
+        self, folder: Path, ultrascale: Ultrascale, record: Callable[..., None]
+    ) -> None:
+        record()
+
+        answer = ultrascale("init", "--yes")
+
         assert answer.returncode == 0
-        # The index may lack this version, or have somebody else's.
-        is_elsewhere = str(url).startswith("file:///home")
-        assert ("publish its wheel there, or copy the wheel" in answer.stdout) == is_elsewhere
-        assert (place / "requirements.txt").read_text() == f"{line}\n"
-        if place != folder:
-            shutil.rmtree(place)
+        assert not {WORKFLOW, "requirements.txt"} & names(folder)
+        assert "no CI and no requirements.txt" in answer.stdout
+        assert "--source PLACE: a wheel as WHEEL, s3://" in answer.stdout
+
+    def test_a_wheel_is_copied_and_held_to_its_digest(
+        self, folder: Path, wheel: Path, ultrascale: Ultrascale
+    ) -> None:
+        answer = ultrascale("init", "--yes", "--source", wheel)
+
+        assert answer.returncode == 0
+        assert (folder / WHEEL).read_bytes() == b"wheel"
+        assert (folder / "requirements.txt").read_text() == f"./{WHEEL}[tested]\n"
+        *_, compare, install = self.steps(folder)[:4]
+        assert install == "pip install -r requirements.txt"
+        for content, status in ((b"wheel", 0), (b"another", 1)):
+            (folder / WHEEL).write_bytes(content)
+            assert subprocess.run(["bash", "-ec", compare], check=False).returncode == status
+
+    def test_an_object_is_fetched_by_a_role_and_held_to_its_digest(
+        self, folder: Path, ultrascale: Ultrascale
+    ) -> None:
+        digest = sha256(b"wheel").hexdigest()
+
+        place = f"s3://artifacts/tools/{WHEEL}#sha256={digest}"
+        answer = ultrascale("init", "--yes", "--region", "eu-central-1", "--source", place)
+
+        assert "set the repository's variable ULTRASCALE_ROLE" in answer.stdout
+        assert (folder / "requirements.txt").read_text() == f"./{WHEEL}[tested]\n"
+        assert self.steps(folder)[2:6] == [
+            "aws-actions/configure-aws-credentials@v5",
+            f"aws s3 cp --only-show-errors s3://artifacts/tools/{WHEEL} .",
+            f'echo "{digest}  {WHEEL}" | sha256sum --check',
+            "pip install -r requirements.txt",
+        ]
+        workflow = yaml.safe_load((folder / WORKFLOW).read_text())
+        assert workflow["permissions"] == {"contents": "read", "id-token": "write"}
+        assert workflow["jobs"]["check"]["steps"][2]["with"]["aws-region"] == "eu-central-1"
+        assert f"/{PRODUCT}-*.whl" in (folder / ".gitignore").read_text().splitlines()
+
+    @pytest.mark.parametrize("place", [COMMIT, ADDRESS, f"{COMMIT}#subdirectory=tools/us"])
+    def test_an_address_and_a_commit_are_pinned_by_themselves(
+        self, place: str, folder: Path, ultrascale: Ultrascale
+    ) -> None:
+        assert ultrascale("init", "--yes", "--source", place).returncode == 0
+
+        requirement = (folder / "requirements.txt").read_text()
+        assert requirement == f"ultrascale[tested] @ {place}\n"
+        assert Requirement(requirement.strip()).url == place
+        assert self.steps(folder)[2] == "pip install -r requirements.txt"
+
+    @pytest.mark.parametrize(
+        ("place", "told"),
+        [
+            ("ultrascale", "registered on no public index"),
+            ("ultrascale[tested]==0.1.0", "registered on no public index"),
+            ("0.1.0", "registered on no public index"),
+            (".", "no place of a wheel"),
+            (WHEEL, "no such file"),
+            ("boto3-1.44.5-py3-none-any.whl", "no such file"),
+            (f"http://example.com/{WHEEL}", "not the path of a wheel"),
+            (f"https://example.com/{WHEEL}", "may have another wheel tomorrow"),
+            (f"s3://artifacts/{WHEEL}", "may be another wheel tomorrow"),
+            (f"s3://artifacts/{WHEEL}#sha256=abc", "not a SHA-256 digest"),
+            ("git+https://example.com/ultrascale.git@main", "no commit"),
+            ("git+https://example.com/ultrascale.git", "no commit"),
+            ("git+https://example.com/$(id)@" + "0" * 40, "no commit"),
+        ],
+    )
+    def test_a_place_that_may_change_is_refused(
+        self, place: str, told: str, folder: Path, ultrascale: Ultrascale
+    ) -> None:
+        answer = ultrascale("init", "--yes", "--source", place)
+
+        assert answer.returncode == 64
+        assert answer.stderr.startswith("--source: ")
+        assert told in answer.stderr
+        assert names(folder) == set()
+
+    def test_a_wheel_of_another_digest_is_refused(
+        self, folder: Path, wheel: Path, ultrascale: Ultrascale
+    ) -> None:
+        answer = ultrascale("init", "--yes", "--source", f"{wheel}#sha256={'0' * 64}")
+
+        assert f"its digest is {sha256(b'wheel').hexdigest()}" in answer.stderr
+        assert names(folder) == set()
+
+    def test_the_place_that_pip_recorded_is_the_default(
+        self,
+        folder: Path,
+        ultrascale: Ultrascale,
+        record: Callable[..., None],
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        link = tmp_path_factory.mktemp("links") / "folder"
+        link.symlink_to(folder)
+        (folder / WHEEL).write_bytes(b"wheel")
+        for number, (url, more, line) in enumerate(_RECORDS):
+            url = url.replace("FOLDER", str(folder)).replace("LINK", str(link))
+            record(url=url, **more)
+            is_there = line is not None and line.startswith("./")
+            place = folder if is_there else folder / f"new-{number}"
+            for name in names(folder) - {WHEEL}:
+                (folder / name).unlink()
+            shutil.rmtree(folder / ".github", ignore_errors=True)
+            assert ultrascale("init", "--yes", "--to", place).returncode == 0
+            written = place / "requirements.txt"
+            assert (written.read_text() if written.exists() else None) == (line and f"{line}\n")
+            if not is_there:
+                shutil.rmtree(place)
+
+    def test_a_wheel_elsewhere_on_this_machine_is_named(
+        self, folder: Path, wheel: Path, ultrascale: Ultrascale, record: Callable[..., None]
+    ) -> None:
+        record(url=f"file://{wheel}", archive_info={})
+
+        answer = ultrascale("init", "--yes")
+
+        assert f"--source {wheel}\n" in answer.stdout
+        assert not (folder / WHEEL).exists()
 
 
 def test_options_answer_every_question(folder: Path, ultrascale: Ultrascale) -> None:
@@ -347,7 +483,7 @@ def test_files_of_the_user_are_never_overwritten(folder: Path, ultrascale: Ultra
     assert (folder / ".gitignore").read_text() == "mine"
 
 
-@pytest.mark.parametrize("taken", [".gitignore", ".github/workflows/ultrascale.yaml"])
+@pytest.mark.parametrize("taken", [".gitignore", WORKFLOW])
 def test_what_a_fresh_repository_has_is_told_before_anything_is_asked(
     taken: str, folder: Path, ultrascale: Ultrascale, answering: Terminal
 ) -> None:

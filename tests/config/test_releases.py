@@ -39,14 +39,14 @@ def test_an_older_package_says_what_to_install_and_nothing_else() -> None:
 
     assert mistakes_in(document) == [
         f"requires: this is ultrascale {VERSION}, which may not read the file, "
-        "got '>= 99.3, < 100'; pip install 'ultrascale>=99.3,<100'"
+        "got '>= 99.3, < 100'; install a wheel of ultrascale >=99.3,<100"
     ]
 
 
 def test_a_newer_package_says_so_too() -> None:
     (line,) = mistakes_in(make_document(requires="<0.1"))
 
-    assert line.endswith("pip install 'ultrascale<0.1'")
+    assert line.endswith("install a wheel of ultrascale <0.1")
 
 
 @for_each(
@@ -93,7 +93,7 @@ def test_editors_may_name_a_schema_that_nothing_else_reads() -> None:
 
 def test_a_file_that_others_get_names_no_release() -> None:
     """The backend reads it with the release that it is of."""
-    document = with_package("0.4.0", requires=">=0.1")
+    document = with_package(NAME, requires=">=0.1")
 
     text = config.text_of(config.loads(as_text(document)))
 
@@ -117,7 +117,7 @@ class TestJobFiles:
         assert not [each for each in found.mistakes if each.at[0] in ("$schema", "requires")]
 
     def test_an_older_package_says_so_first(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"requires: .*pip install 'ultrascale>=99'"):
+        with pytest.raises(ConfigError, match=r"requires: .*install a wheel of ultrascale >=99"):
             self.read(tmp_path, 'requires: ">=99"\nnew: 1\n')
 
     def test_a_range_that_is_none_is_told(self, tmp_path: Path) -> None:
@@ -127,35 +127,50 @@ class TestJobFiles:
 
 @for_each(
     {
-        "a version": ("0.4.0", "index", "0.4.0"),
-        "a version before a release": ("0.4.0rc1", "index", "0.4.0rc1"),
         "a wheel": (f"wheels/{NAME}", "wheel", "0.4.0"),
         "a wheel beside the file": (NAME, "wheel", "0.4.0"),
         "a wheel with its digest": (f"{NAME}#sha256={DIGEST}", "wheel", "0.4.0"),
         "an object": (f"s3://artifacts/tools/{NAME}", "bucket", "0.4.0"),
+        "an address": (f"https://h.example:8443/a-b/{NAME}#sha256={DIGEST}", "address", "0.4.0"),
         "the clone": (".", "checkout", VERSION),
     }
 )
-def test_a_package_is_a_version_a_wheel_or_an_object(text: str, source: str, version: str) -> None:
+def test_a_package_is_a_wheel_of_a_stated_place(text: str, source: str, version: str) -> None:
     found = config.release_of(text)
 
     assert (found.source, found.version) == (source, version)
     assert mistakes_in(with_package(text)) == []
 
 
-VERSION_TODO = "write a version as '0.3.0', a wheel as wheels/NAME.whl, or s3://BUCKET/KEY.whl"
+NOWHERE = "no place of a wheel, and the name ultrascale is registered on no public index"
+PLACES_TODO = (
+    "write a wheel as wheels/NAME.whl, s3://BUCKET/KEY.whl, or https://HOST/NAME.whl#sha256=DIGEST"
+)
 NAME_TODO = "keep the name that it was built with, as ultrascale-0.3.0-py3-none-any.whl"
 
 
 @for_each(
     {
-        "a range": (">=0.3", f"not one version of this product, got '>=0.3'; {VERSION_TODO}"),
-        "a word": ("latest", f"not one version of this product, got 'latest'; {VERSION_TODO}"),
+        "a version": ("0.4.0", f"{NOWHERE}, got '0.4.0'; {PLACES_TODO}"),
+        "a requirement": (
+            "ultrascale==0.4.0",
+            f"{NOWHERE}, got 'ultrascale==0.4.0'; {PLACES_TODO}",
+        ),
+        "a word": ("latest", f"{NOWHERE}, got 'latest'; {PLACES_TODO}"),
         "a number": (0.3, "not text, got 0.3; put it in quotes"),
-        "a URL": (
+        "an address without a digest": (
             f"https://example.com/{NAME}",
-            "not the path of a wheel within the repository, "
-            f"got 'https://example.com/{NAME}'; "
+            f"an address, which may have another wheel tomorrow, got 'https://example.com/{NAME}'; "
+            "write #sha256=DIGEST after it, as sha256sum prints it",
+        ),
+        "an address with a command": (
+            f"https://example.com/$(id)/{NAME}",
+            f"not the address of a wheel, got 'https://example.com/$(id)/{NAME}'; "
+            "write https://HOST/PATH/NAME.whl",
+        ),
+        "an address that anybody on the way may change": (
+            f"http://example.com/{NAME}",
+            f"not the path of a wheel within the repository, got 'http://example.com/{NAME}'; "
             "write it from the repository's folder, as wheels/NAME.whl",
         ),
         "a path out of the repository": (
@@ -190,7 +205,7 @@ def test_another_package_is_refused_with_what_to_write(package: object, line: st
 
 
 def test_a_pipeline_installs_nothing_that_may_not_read_its_file() -> None:
-    assert mistakes_in(with_package("0.4.0", requires=">=0.1,<0.4")) == [
+    assert mistakes_in(with_package(NAME, requires=">=0.1,<0.4")) == [
         "pipeline.package: version 0.4.0, which requires: '>=0.1,<0.4' of this file excludes, "
-        "got '0.4.0'; change one of the two"
+        f"got '{NAME}'; change one of the two"
     ]

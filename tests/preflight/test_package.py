@@ -12,6 +12,7 @@ from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.policy import policy
 
 GET = "s3:GetObject"
+WHEEL = "wheels/ultrascale-0.4.0-py3-none-any.whl"
 FORBIDDEN = Refusal("403", "Forbidden", status=403)
 URL = "s3://artifacts/tools/ultrascale-0.4.0-py3-none-any.whl"
 DIGEST = "0" * 64
@@ -91,8 +92,8 @@ def test_to_another_account_the_bucket_is_foreign() -> None:
     assert found(PACKAGE, planned(account="999988887777")) == []
 
 
-def test_a_version_of_an_index_asks_nothing() -> None:
-    assert found(PACKAGE, planned(package="0.4.0")) == []
+def test_a_wheel_in_the_repository_asks_nothing() -> None:
+    assert found(PACKAGE, planned(package=WHEEL)) == []
 
 
 def test_the_policy_names_the_one_object() -> None:
@@ -104,7 +105,7 @@ def test_the_policy_names_the_one_object() -> None:
 
 
 def test_a_role_of_another_account_may_read_no_object() -> None:
-    for plan in (planned(account="999988887777"), planned(package="0.4.0")):
+    for plan in (planned(account="999988887777"), planned(package=WHEEL)):
         assert not [each for each in _statements(plan) if GET in each["Action"]]
 
 

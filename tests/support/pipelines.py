@@ -37,6 +37,7 @@ def pipeline(*stages: Document, **changes: Any) -> dict[str, Any]:
     return {
         "connection": CONNECTION,
         "repository": "example/clusters",
+        "package": WHEEL,
         "notifications": {"email": EMAIL},
         "stages": [*stages] or [{"name": "dev", "cluster": DEV, "approval": False}, PROD_STAGE],
     } | changes
@@ -135,7 +136,7 @@ class Piped:
 
 def piped_accounts(folder: Path) -> Piped:
     """Synthesize the pipeline of a repository with `two_accounts`."""
-    path = two_accounts(folder, package=WHEEL)
+    path = two_accounts(folder)
     with chdir(folder):
         plan = synthesize_pipeline(path, folder)
     assert plan is not None

@@ -297,7 +297,7 @@ class TestBadSurroundings:
 
         done = installed.run("synth", "c.yaml", cwd=tmp_path, status=1)
 
-        assert "pip install 'ultrascale>=99.1'" in done.stderr
+        assert "install a wheel of ultrascale >=99.1" in done.stderr
         assert "new_key" not in done.stderr
         assert [path.name for path in tmp_path.iterdir()] == ["c.yaml"]
 
@@ -334,11 +334,13 @@ class TestBadSurroundings:
         self, installed: Installed, tmp_path: Path
     ) -> None:
         text = (ROOT / "clusters" / "trainium-bert.yaml").read_text()
+        wheel = f"s3://artifacts/ultrascale-{VERSION}-py3-none-any.whl"
         pipeline = (
             "account: '111122223333'\n"
             "pipeline:\n"
             "  connection: arn:aws:codeconnections:us-west-2:111122223333:connection/0aa1\n"
             "  repository: example/clusters\n"
+            f"  package: {wheel}\n"
             "  stages: [{name: prod}]\n"
         )
         (tmp_path / "c.yaml").write_text(f"{text}\n{pipeline}")
@@ -347,7 +349,7 @@ class TestBadSurroundings:
 
         (template,) = (tmp_path / "cdk.out").glob("*-pipeline.template.json")
         specification = template.read_text()
-        assert f"install_package '{VERSION}'" in specification
+        assert f"install_package '{wheel}'" in specification
         assert not [
             word for word in ("pipeline", "test", "synth") if f"make {word}" in specification
         ]

@@ -119,6 +119,6 @@ def _tokenizers() -> Any:  # noqa: ANN401 - it has no types of its Rust part
         import tokenizers
     except ModuleNotFoundError:
         raise TrainingError(
-            "--corpus: needs tokenizers; pip install 'ultrascale-training[text]'"
+            "--corpus: needs the package tokenizers; install it"
         ) from None
     return tokenizers

@@ -224,7 +224,7 @@ def _client() -> tuple[Any, str]:
     except ModuleNotFoundError:
         raise TrainingError(
             "an output in S3 needs AWS's connector for PyTorch, which is not installed; "
-            "pip install 'ultrascale-training[s3]'"
+            "install s3torchconnector[dcp] 1.5"
         ) from None
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:

@@ -261,6 +261,6 @@ def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
         import h5py
     except ModuleNotFoundError:
         raise TrainingError(
-            "the dataset is HDF5 and h5py is not installed; pip install 'ultrascale-training[hdf5]'"
+            "the dataset is HDF5, which the package h5py reads; install it"
         ) from None
     return h5py

@@ -15,7 +15,7 @@ from ultrascale.errors import UltrascaleError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ultrascale.init import Answers, Start
+    from ultrascale.init import Answers, Source, Start
 
 _NAME = "my-cluster"
 _START = "minimal"
@@ -63,6 +63,13 @@ def init(
     to: Annotated[
         Path, typer.Option(metavar="FOLDER", help="An empty or new folder; the current one.")
     ] = Path(),
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Where its CI gets ultrascale: WHEEL, s3://…, https://… or git+https://…@COMMIT.",
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
     """Write a cluster file, its jobs and a repository around them into an empty folder.
@@ -70,7 +77,7 @@ def init(
     Without --from and --yes it asks at most six questions. Nothing is written before the last
     answer, and the file that is written passes `ultrascale check`.
     """
-    from ultrascale.init import STARTS, refuse_used_folder
+    from ultrascale.init import STARTS, given_source, recorded_source, refuse_used_folder
     from ultrascale.init import init as write
 
     if start is not None and start not in STARTS:
@@ -78,6 +85,7 @@ def init(
 
         raise UsageError([f"--from: no such start, got {start!r}; {near(start, STARTS)}"])
     refuse_used_folder(to)
+    place = recorded_source(to) if source is None else given_source(source, to)
     given = {"--region": region, "--zones": zones, "--admin": admin, "--allow-from": networks}
     if start is not None or yes:
         chosen = STARTS[start or _START]
@@ -89,9 +97,9 @@ def init(
                 f"--from with one of {', '.join(STARTS)}"
             )
         chosen, answers = _asked(name, given)
-    for path in write(chosen, answers, to):
+    for path in write(chosen, answers, to, place):
         say(str(to / path))
-    _tell_next(answers, to)
+    _tell_next(answers, to, place)
 
 
 _Given = dict[str, str | None]
@@ -198,8 +206,8 @@ def _ask(
     return typer.prompt(question, default=default, value_proc=checked)
 
 
-def _tell_next(answers: "Answers", folder: Path) -> None:
-    from ultrascale.init import STAND_IN_ACCOUNT, STAND_IN_NETWORK, elsewhere
+def _tell_next(answers: "Answers", folder: Path, source: "Source | None") -> None:
+    from ultrascale.init import PLACES, STAND_IN_ACCOUNT, STAND_IN_NETWORK, local_wheel
     from ultrascale.release import PRODUCT, VERSION
 
     file = folder / f"{answers.name}.yaml"
@@ -207,10 +215,15 @@ def _tell_next(answers: "Answers", folder: Path) -> None:
         say(f"{file}: kubernetes.admins is a stand-in; write the ARN of your own role")
     if STAND_IN_NETWORK in answers.networks:
         say(f"{file}: kubernetes.endpoint.public_cidrs is a stand-in; write your own network")
-    if (place := elsewhere(folder)) is not None:
+    if source is None:
+        place = local_wheel() or f"PLACE: {PLACES}"
         say(
-            f"{folder / 'requirements.txt'}: installs {PRODUCT} {VERSION} from your package index, "
-            f"and this one is from {place.name} elsewhere on this machine; publish its wheel "
-            "there, or copy the wheel into the repository and write ./NAME.whl[tested]"
+            f"no CI and no requirements.txt: nothing says where they get {PRODUCT} {VERSION} from; "
+            f"to have both, begin in an empty folder with --source {place}"
+        )
+    elif source.bucket_object:
+        say(
+            "CI reads the wheel by a role: set the repository's variable ULTRASCALE_ROLE to the "
+            f"ARN of one that trusts GitHub's OIDC and may read {source.bucket_object}"
         )
     say(f"next: ultrascale check {file}, then plan, synth, preflight and deploy")

@@ -88,7 +88,7 @@ from ultrascale.config.pool_rules import count_is_sound
 from ultrascale.config.pools import Nodes, Pool, Provisioner, Repair, Role, has_efa, zones_of
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Purchase, Spot, TrainingPlan
 from ultrascale.config.queue_rules import has_pool, is_accelerated
-from ultrascale.config.releases import Release, install_command, may_read, release_of
+from ultrascale.config.releases import PLACES, Release, may_read, release_of
 from ultrascale.config.roles import (
     ROLE_INDEX_VARIABLE,
     ROLE_VARIABLE,
@@ -155,6 +155,7 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 __all__ = [
     "LONGEST_JOB_NAME",
     "MODEL_NAME_PATTERN",
+    "PLACES",
     "ROLE_INDEX_VARIABLE",
     "ROLE_VARIABLE",
     "STAND_IN_SUFFIX",
@@ -264,7 +265,6 @@ __all__ = [
     "has_pool",
     "hosts_variable",
     "in_role",
-    "install_command",
     "is_accelerated",
     "is_account_id",
     "is_cluster_path",

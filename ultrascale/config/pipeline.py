@@ -135,10 +135,11 @@ class Pipeline(Section):
     """Branch whose commits are deployed."""
 
     package: Package | None = None
-    """Release of ultrascale that the pipeline installs: a version, a wheel in the repository, or
-    `s3://BUCKET/KEY.whl`. A wheel may end in `#sha256=DIGEST`.
+    """Wheel of ultrascale that the pipeline installs: a path in the repository,
+    `s3://BUCKET/KEY.whl`, or `https://HOST/NAME.whl`. It may end in `#sha256=DIGEST`, and an
+    address has to.
 
-    Default: the version that synthesizes; in a clone of ultrascale `.`, itself.
+    Default: `.`, which is a clone of ultrascale that builds itself.
     """
 
     stages: Annotated[tuple[Stage, ...], Field(json_schema_extra={"minItems": 1})]

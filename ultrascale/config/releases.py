@@ -1,7 +1,10 @@
 """`requires` and `pipeline.package`: releases of this product that a file names.
 
-Versions, ranges and wheels are read by `packaging`, the library of pip itself. It is imported where
-a file names one.
+A release is named by a place, never by a version alone: the name is registered on no public index,
+and whoever registers it there would run code in the builds of our users.
+
+Ranges and wheels are read by `packaging`, the library of pip itself. It is imported where a file
+names one.
 """
 
 import re
@@ -24,9 +27,12 @@ _RANGE = "write a range of versions, as '>=0.3,<1'"
 _WHEEL_PATH = r"(?!(?:.*/)?\.\.?/)\w[\w.+-]*(?:/[\w.][\w.+-]*)*\.whl"
 # Source: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 _OBJECT = r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[\w][\w./+=@-]*\.whl)"
+_ADDRESS = r"https://[\w.-]+(?::\d+)?/(?:[\w.+~@%-]+/)*[\w.+-]+\.whl"
 _SHA256 = r"[0-9a-f]{64}"
+PLACES = f"a wheel as wheels/NAME.whl, s3://BUCKET/KEY.whl, or https://HOST/NAME.whl{_HASH}DIGEST"
+"""Places that a release can be installed from, in words."""
 
-Source = Literal["checkout", "index", "wheel", "bucket"]
+Source = Literal["checkout", "wheel", "bucket", "address"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +40,11 @@ class Release:
     """A release of this product, and the place that a pipeline installs it from.
 
     Attributes:
-        source: ``index``: the package index of pip. ``wheel``: a file of the repository.
-            ``bucket``: an object in Amazon S3. ``checkout``: the repository is this product's own.
+        source: ``wheel``: a file of the repository. ``bucket``: an object in Amazon S3.
+            ``address``: a file that a server has. ``checkout``: the repository is this product's
+            own.
         version: Its version; of a checkout the one that runs.
-        place: Path in the repository, or URL of the object; empty for the others.
+        place: Path in the repository, or URL of the wheel; empty for a checkout.
         sha256: Digest that the wheel must have, in hexadecimal digits; None: any.
     """
 
@@ -76,7 +83,7 @@ def release_of(text: str) -> Release:
     """Return the release that ``text`` names.
 
     Raises:
-        WrongValueError: It is no version, no path of a wheel of this product, and no object.
+        WrongValueError: It is no path of a wheel of this product, no object, and no address.
     """
     if text == ".":
         return Release(source="checkout", version=VERSION)
@@ -89,25 +96,23 @@ def release_of(text: str) -> Release:
         if re.fullmatch(_OBJECT, place, re.ASCII) is None:
             raise WrongValueError("not a wheel in a bucket", "write s3://BUCKET/KEY.whl")
         source: Source = "bucket"
+    elif place.startswith("https://"):
+        if re.fullmatch(_ADDRESS, place, re.ASCII) is None:
+            raise WrongValueError("not the address of a wheel", "write https://HOST/PATH/NAME.whl")
+        if not hashed:
+            todo = f"write {_HASH}DIGEST after it, as sha256sum prints it"
+            raise WrongValueError("an address, which may have another wheel tomorrow", todo)
+        source = "address"
     elif place.endswith(".whl"):
         if re.fullmatch(_WHEEL_PATH, place, re.ASCII) is None:
             todo = "write it from the repository's folder, as wheels/NAME.whl"
             raise WrongValueError("not the path of a wheel within the repository", todo)
         source = "wheel"
     else:
-        return Release(source="index", version=_version(text))
+        wrong = f"no place of a wheel, and the name {PRODUCT} is registered on no public index"
+        raise WrongValueError(wrong, f"write {PLACES}")
     version = _wheel_version(place.rsplit("/", 1)[-1])
     return Release(source=source, version=version, place=place, sha256=digest or None)
-
-
-def _version(text: str) -> str:
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return str(Version(text))
-    except InvalidVersion:
-        todo = "write a version as '0.3.0', a wheel as wheels/NAME.whl, or s3://BUCKET/KEY.whl"
-        raise WrongValueError("not one version of this product", todo) from None
 
 
 def _wheel_version(name: str) -> str:
@@ -141,11 +146,6 @@ def may_read(requires: str, version: str) -> bool:
     return SpecifierSet(requires).contains(version, prereleases=True)
 
 
-def install_command(requirement: str) -> str:
-    """Return the command that installs a release, such as ``>=0.3`` or ``==0.3.0``."""
-    return f"pip install '{PRODUCT}{requirement}'"
-
-
 def wrong_release(document: Mapping[str, object]) -> Mistake | None:
     """Return that this release may not read ``document``; None where it may, or says nothing of it.
 
@@ -163,7 +163,7 @@ def wrong_release(document: Mapping[str, object]) -> Mistake | None:
     if may_read(requires, running):
         return None
     wrong = f"this is {PRODUCT} {running}, which may not read the file"
-    return Mistake((REQUIRES,), wrong, install_command("".join(requires.split())))
+    return Mistake((REQUIRES,), wrong, f"install a wheel of {PRODUCT} {''.join(requires.split())}")
 
 
 def without_release(document: Document) -> dict[str, object]:

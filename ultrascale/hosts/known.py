@@ -108,10 +108,6 @@ def _is_build_backend(use: HostUse, _: ClusterPlan) -> bool:
     return use.host == "hatchling.build" and use.file.endswith("pyproject.toml")
 
 
-def _is_advice(use: HostUse, _: ClusterPlan) -> bool:
-    return use.form == "command" and use.text.startswith("pip install 'ultrascale-training[")
-
-
 def _is_pattern_of_the_cdk(use: HostUse, _: ClusterPlan) -> bool:
     return use.text == _PUBLIC_CHARTS and use.file.endswith("/helm/__init__.py")
 
@@ -151,7 +147,6 @@ KNOWN: tuple[Known, ...] = (
     Known(reason="a name that kustomize replaces by the copy in the mirror", holds=_is_replaced),
     Known(reason="a link for people, in a dashboard or a message", holds=_is_link),
     Known(reason="an address of mail, which SNS sends", holds=_is_mail_address),
-    Known(reason="advice in a message of the training programs", holds=_is_advice),
     Known(
         reason="a pattern by which the CDK's handler knows charts of Amazon ECR Public",
         holds=_is_pattern_of_the_cdk,

@@ -11,21 +11,26 @@ from ultrascale.init.cluster_file import (
     defaults,
     mistakes_in,
 )
-from ultrascale.init.repository import FIXED, elsewhere, repository_files
+from ultrascale.init.repository import FIXED, repository_files
+from ultrascale.init.source import PLACES, Source, given_source, local_wheel, recorded_source
 from ultrascale.init.starts import STARTS, Start
 from ultrascale.new_files import refuse_existing, write_new_files
 
 __all__ = [
+    "PLACES",
     "STAND_IN_ACCOUNT",
     "STAND_IN_NETWORK",
     "STARTS",
     "Answers",
+    "Source",
     "Start",
     "cluster_text",
     "defaults",
-    "elsewhere",
+    "given_source",
     "init",
+    "local_wheel",
     "mistakes_in",
+    "recorded_source",
     "refuse_used_folder",
 ]
 
@@ -34,8 +39,14 @@ _LEFT = ("LICENSE", "LICENSE.md", "LICENSE.txt")
 _SHOWN = 3
 
 
-def init(start: Start, answers: Answers, folder: Path) -> tuple[str, ...]:
+def init(start: Start, answers: Answers, folder: Path, source: Source | None) -> tuple[str, ...]:
     """Write a repository for one cluster into an empty or new folder.
+
+    Args:
+        start: What the cluster file starts from.
+        answers: What the user says about it.
+        folder: The folder.
+        source: The place that its CI installs this product from; None for a repository without CI.
 
     Returns:
         The paths of the files.
@@ -44,7 +55,9 @@ def init(start: Start, answers: Answers, folder: Path) -> tuple[str, ...]:
         UltrascaleError: The folder is not empty or cannot be written to. It is as before then.
     """
     refuse_used_folder(folder)
-    files = repository_files(start, answers.name, cluster_text(start, answers), folder)
+    files = repository_files(
+        start, answers.name, cluster_text(start, answers), answers.region, source
+    )
     write_new_files(folder, files)
     return tuple(files)
 

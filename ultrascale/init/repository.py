@@ -1,21 +1,17 @@
 """The files of a user's repository beside its cluster file."""
 
-import json
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from ultrascale import config, release
-from ultrascale.documents import mapping, text
 from ultrascale.init.cluster_file import without_modeline
+from ultrascale.init.source import Source
 from ultrascale.init.starts import Start
 from ultrascale.resources import resource
 
 _SCHEMAS = ".ultrascale"
 _WORKFLOW_FILE = ".github/workflows/ultrascale.yaml"
 FIXED = ("cdk.json", "requirements.txt", ".gitignore", _WORKFLOW_FILE, "README.md")
-"""Files of every repository, whatever the answers are."""
+"""Files of every repository that has CI, whatever the answers are."""
 # What a plain `cdk synth` reads; the app takes the only cluster file of its folder.
 CDK_SETTINGS = """\
 {
@@ -33,13 +29,13 @@ _IGNORED = """\
 __pycache__/
 """
 _WORKFLOW = """\
-# Checks the cluster file, and shows what a change of it costs and would replace. It needs no AWS
-# account: `ultrascale preflight` and `ultrascale diff` without --against ask yours.
+# Checks the cluster file, and shows what a change of it costs and would replace.
+# ACCOUNT
 name: ultrascale
 on:
   pull_request:
   push: {branches: [main]}
-permissions: {contents: read}
+permissions: {PERMISSIONS}
 jobs:
   check:
     runs-on: ubuntu-24.04
@@ -48,7 +44,7 @@ jobs:
       - uses: actions/checkout@v5
       - uses: actions/setup-python@v6
         with: {python-version: "3.12", cache: pip}
-      - run: pip install -r requirements.txt
+INSTALL      - run: pip install -r requirements.txt
       - run: ultrascale check --format github "$CLUSTER"
       - run: ultrascale report "$CLUSTER" --markdown -o - >> "$GITHUB_STEP_SUMMARY"
       - run: PLAN
@@ -60,6 +56,18 @@ jobs:
           if git cat-file -e "FETCH_HEAD:$CLUSTER"; then
             ultrascale diff "$CLUSTER" --against FETCH_HEAD
           fi
+"""
+_NO_ACCOUNT = """\
+It needs no AWS account: `ultrascale preflight`, and `diff` without --against, ask yours."""
+_WHEEL_ALONE = """\
+In AWS it reads the wheel of ultrascale alone, by the role in the variable ULTRASCALE_ROLE."""
+_FETCH = """\
+      - uses: aws-actions/configure-aws-credentials@v5
+        with: {role-to-assume: "${{ vars.ULTRASCALE_ROLE }}", aws-region: REGION}
+      - run: aws s3 cp --only-show-errors OBJECT .
+"""
+_COMPARE = """\
+      - run: echo "DIGEST  WHEEL" | sha256sum --check
 """
 _PLAN = 'ultrascale plan "$CLUSTER"'
 _PLAN_BEFORE_GRANTS = f"""\
@@ -73,7 +81,7 @@ An Amazon EKS cluster, described in [FILE](FILE) and made by ultrascale.
 
 ```sh
 python3 -m venv .venv && . .venv/bin/activate
-pip install -r requirements.txt
+INSTALL
 ultrascale check FILE        # every mistake at once, without an account
 ultrascale plan FILE         # what it needs: quotas, money, time
 ultrascale synth FILE        # templates into cdk.out/, manifests into dist/
@@ -81,38 +89,85 @@ ultrascale preflight FILE    # the same against your account; reads only
 ultrascale deploy FILE       # shows changes and cost, asks, deploys
 ```
 
-`requirements.txt` pins the version; an upgrade is a change of that line, and of the schemas that
+UPGRADE, and of the schemas that
 editors know the keys from: `ultrascale schema -o .ultrascale/cluster.schema.json`.
 `ultrascale eject --list` names what can be taken out to be changed, such as Dockerfiles.
 """
 
 
-def repository_files(start: Start, name: str, cluster: str, folder: Path) -> dict[str, bytes]:
+def repository_files(
+    start: Start, name: str, cluster: str, region: str, source: Source | None
+) -> dict[str, bytes]:
     """Return the content of each file, by its path in the repository.
 
     Args:
         start: What the cluster file starts from.
         name: Name of the cluster.
         cluster: The cluster file.
-        folder: The repository.
+        region: Region of the cluster.
+        source: The place that machines install this product from; without one nothing is written
+            that installs it.
     """
     file = f"{name}.yaml"
     files = {
         file: f"{config.modeline(_schema('cluster'))}\n{cluster}",
         "cdk.json": CDK_SETTINGS,
-        "requirements.txt": f"{_requirement(folder)}\n",
-        ".gitignore": _IGNORED,
-        _WORKFLOW_FILE: _workflow(start, file),
-        "README.md": _README.replace("FILE", file).replace("NAME", name),
+        ".gitignore": _ignored(source),
+        "README.md": _readme(name, file, source),
         **dict(_jobs(start, file)),
         **dict(_schemas(start)),
     }
-    return {path: content.encode() for path, content in files.items()}
+    if source is not None:
+        files["requirements.txt"] = f"{source.requirement}\n"
+        files[_WORKFLOW_FILE] = _workflow(start, file, region, source)
+    contents = {path: content.encode() for path, content in files.items()}
+    if source is not None and source.content is not None:
+        contents[source.wheel] = source.content
+    return contents
 
 
-def _workflow(start: Start, file: str) -> str:
-    plan = _PLAN_BEFORE_GRANTS if start.needs_grants else _PLAN
-    return _WORKFLOW.replace("FILE", file).replace("PLAN", plan)
+def _workflow(start: Start, file: str, region: str, source: Source) -> str:
+    fetched = bool(source.bucket_object)
+    install = _COMPARE.replace("DIGEST", source.sha256).replace("WHEEL", source.wheel)
+    if fetched:
+        fetch = _FETCH.replace("REGION", region).replace("OBJECT", source.bucket_object)
+        install = f"{fetch}{install}"
+    return _filled(
+        _WORKFLOW,
+        {
+            "FILE": file,
+            "PLAN": _PLAN_BEFORE_GRANTS if start.needs_grants else _PLAN,
+            "ACCOUNT": _WHEEL_ALONE if fetched else _NO_ACCOUNT,
+            "PERMISSIONS": "contents: read, id-token: write" if fetched else "contents: read",
+            "INSTALL": install if source.wheel else "",
+        },
+    )
+
+
+def _ignored(source: Source | None) -> str:
+    fetched = source is not None and source.bucket_object
+    return f"{_IGNORED}/{release.PRODUCT}-*.whl\n" if fetched else _IGNORED
+
+
+def _readme(name: str, file: str, source: Source | None) -> str:
+    if source is None:
+        wheel = f"{release.PRODUCT}-{release.VERSION}-py3-none-any.whl"
+        install = f"pip install './{wheel}[tested]'   # the release that wrote this"
+        upgrade = "An upgrade is another wheel, installed by its path"
+    else:
+        install = "pip install -r requirements.txt"
+        upgrade = "`requirements.txt` pins the version; an upgrade is a change of that line"
+    if source is not None and source.wheel:
+        upgrade = f"{upgrade}, of the\nwheel and its digest in `{_WORKFLOW_FILE}`"
+    if source is not None and source.bucket_object:
+        install = f"aws s3 cp {source.bucket_object} .\n{install}"
+    return _filled(_README, {"FILE": file, "NAME": name, "UPGRADE": upgrade, "INSTALL": install})
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        template = template.replace(name, value)
+    return template
 
 
 def _jobs(start: Start, file: str) -> Iterator[tuple[str, str]]:
@@ -135,55 +190,3 @@ def _schemas(start: Start) -> Iterator[tuple[str, str]]:
 
 def _schema(kind: config.SchemaKind) -> str:
     return f"{_SCHEMAS}/{config.schema_file_name(kind)}"
-
-
-def elsewhere(folder: Path) -> Path | None:
-    """Return what this product was installed from on this machine; None: CI finds it as well.
-
-    Args:
-        folder: The repository.
-    """
-    place = _local_place(_origin())
-    return None if place is None or _is_wheel_in(folder, place) else place
-
-
-def _requirement(folder: Path) -> str:
-    """Return the line that installs this very version, with the libraries that it was tested with.
-
-    From an address that it was installed from, from a wheel in ``folder``, or else from an index:
-    another place of this machine is not there in CI.
-
-    Source: https://packaging.python.org/en/latest/specifications/direct-url/
-    """
-    wanted = f"{release.PRODUCT}[tested]"
-    origin = _origin()
-    place = _local_place(origin)
-    if place is not None and _is_wheel_in(folder, place):
-        return f"./{place.name}[tested]"
-    if place is not None or not origin:
-        return f"{wanted}=={release.VERSION}"
-    address = text(origin, "url")
-    if "vcs_info" in origin:
-        commit = mapping(origin["vcs_info"])
-        address = f"{text(commit, 'vcs')}+{address}@{text(commit, 'commit_id')}"
-    if "subdirectory" in origin:
-        address = f"{address}#subdirectory={text(origin, 'subdirectory')}"
-    return f"{wanted} @ {address}"
-
-
-def _origin() -> Mapping[str, object]:
-    """Return pip's record of what the product was installed from; empty: from an index."""
-    try:
-        record = distribution(release.PRODUCT).read_text("direct_url.json")
-    except PackageNotFoundError:
-        record = None
-    return mapping(json.loads(record)) if record else {}
-
-
-def _local_place(origin: Mapping[str, object]) -> Path | None:
-    address = urlsplit(text(origin, "url")) if origin else None
-    return Path(unquote(address.path)) if address and address.scheme == "file" else None
-
-
-def _is_wheel_in(folder: Path, place: Path) -> bool:
-    return place.suffix == ".whl" and place.parent.resolve() == folder.resolve()

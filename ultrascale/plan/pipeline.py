@@ -145,7 +145,7 @@ def _package_mistakes(pipeline: config.Pipeline) -> Mistakes:
     """Yield a wheel that is absent or has another digest, and a clone that is none."""
     release = released(pipeline)
     if release.source == "checkout" and source_folder() != Path.cwd():
-        todo = "write a version, a wheel or an object; only a clone of ultrascale builds itself"
+        todo = f"write {config.PLACES}; only a clone of ultrascale builds itself"
         yield config.refuse("pipeline.package", "no clone of ultrascale here", todo)
     if release.source != "wheel":
         return

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,21 @@ from ultrascale.release import VERSION
 
 WHEEL = "wheels/ultrascale-0.4.0-py3-none-any.whl"
 OBJECT = "s3://artifacts/tools/ultrascale-0.4.0-py3-none-any.whl"
-# Of the file that contains "wheel".
+EARLIER = "wheels/ultrascale-0.3.0-py3-none-any.whl"
+# Of another file than the one that contains "wheel".
 DIGEST = "08021eb2ac14b49a94ac5d1b0fa7bbc0a31b2e6f5d5a3c3d7c6e3dfbbd2d2a5e"
+ADDRESS = (
+    "https://packages.example.com/tools/ultrascale-0.4.0-py3-none-any.whl#sha256="
+    f"{sha256(b'wheel').hexdigest()}"
+)
 
 
 @pytest.fixture(autouse=True)
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wheels").mkdir()
-    (tmp_path / WHEEL).write_text("wheel")
+    for wheel in (WHEEL, EARLIER):
+        (tmp_path / wheel).write_text("wheel")
     return tmp_path
 
 
@@ -39,7 +46,7 @@ def builds(repository: Path, **changes: object) -> BuildsPlan:
     return plan.builds
 
 
-def refusals(repository: Path, package: str) -> list[str]:
+def refusals(repository: Path, package: str | None) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         builds(repository, package=package)
     return [line.partition(": ")[2] for line in caught.value.mistakes]
@@ -63,6 +70,7 @@ def run(
     scripts = {
         "python": f'[ "$1" = -c ] && exec {sys.executable} "$@"\n{record}',
         "aws": f'{record}printf wheel > "$5"\n',
+        "curl": f'{record}printf wheel > "$6"\n',
         "ultrascale": record,
     }
     for name, script in scripts.items():
@@ -86,15 +94,19 @@ def installed(calls: list[str]) -> list[str]:
     return [call.split()[-1] for call in calls if "pip install" in call and "PyYAML" not in call]
 
 
-def test_a_pipeline_installs_the_version_that_synthesized_it(repository: Path) -> None:
-    planned = builds(repository)
+def test_a_pipeline_of_a_users_repository_has_to_say_where_its_release_is(
+    repository: Path,
+) -> None:
+    """A name that nobody has registered is a name that anybody can."""
+    for package in (None, "0.4.0", VERSION):
+        (line,) = refusals(repository, package)
 
-    assert planned.version == VERSION
-    assert installed(run(repository, planned.looks["dev"])[1]) == [f"ultrascale[tested]=={VERSION}"]
+        assert line.startswith("pipeline.package: no ")
+        assert "write a wheel as wheels/NAME.whl, s3://BUCKET/KEY.whl, or https://" in line
 
 
 def test_a_users_repository_needs_no_file_of_this_product(repository: Path) -> None:
-    planned = builds(repository)
+    planned = builds(repository, package=WHEEL)
     commands = "\n".join((*planned.synth, *planned.rules, *planned.looks["dev"]))
 
     assert planned.tests == ()
@@ -105,9 +117,8 @@ def test_a_users_repository_needs_no_file_of_this_product(repository: Path) -> N
 def test_the_clone_of_this_product_builds_itself(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = two_accounts(repository)
-    for module in ("delivery.package", "pipeline"):
-        monkeypatch.setattr(f"ultrascale.plan.{module}.source_folder", lambda: repository)
+    path = two_accounts(repository, package=None)
+    monkeypatch.setattr("ultrascale.plan.pipeline.source_folder", lambda: repository)
     plan = load_pipeline(path)
 
     assert plan is not None
@@ -117,13 +128,13 @@ def test_the_clone_of_this_product_builds_itself(
 
 
 SOURCES = {
-    "0.4.0": "ultrascale[tested]==0.4.0",
     WHEEL: f"./{WHEEL}[tested]",
+    ADDRESS: "home/.ultrascale/ultrascale-0.4.0-py3-none-any.whl[tested]",
     OBJECT: "home/.ultrascale/ultrascale-0.4.0-py3-none-any.whl[tested]",
 }
 
 
-@pytest.mark.parametrize(("package", "asked"), SOURCES.items(), ids=["index", "wheel", "bucket"])
+@pytest.mark.parametrize(("package", "asked"), SOURCES.items(), ids=["wheel", "address", "bucket"])
 def test_every_build_installs_what_the_file_names(
     repository: Path, package: str, asked: str
 ) -> None:
@@ -149,10 +160,10 @@ class TestUpgrade:
         return run(repository, planned.synth, **ends)
 
     def test_the_first_build_installs_what_the_commit_names(self, repository: Path) -> None:
-        status, calls = self.follow(repository, "0.3.0", "0.4.0")
+        status, calls = self.follow(repository, EARLIER, WHEEL)
 
         assert status == 0
-        assert installed(calls) == ["ultrascale[tested]==0.4.0"]
+        assert installed(calls) == [f"./{WHEEL}[tested]"]
         assert calls[-1] == f"ultrascale synth --pipeline {PROD}"
 
     def test_the_earlier_wheel_may_go_with_the_same_commit(self, repository: Path) -> None:
@@ -171,19 +182,19 @@ class TestUpgrade:
         self, repository: Path
     ) -> None:
         """The earlier release synthesizes the right to read it, and the run begins anew."""
-        status, calls = self.follow(repository, "0.3.0", OBJECT, absent="s3:")
+        status, calls = self.follow(repository, EARLIER, OBJECT, absent="s3:")
 
         assert status == 0
-        assert installed(calls) == ["ultrascale[tested]==0.3.0"]
-        told = builds(repository).synth[-2]
+        assert installed(calls) == [f"./{EARLIER}[tested]"]
+        told = builds(repository, package=WHEEL).synth[-2]
         assert "change pipeline.package alone, in a commit of its own" in told
 
-    def test_a_version_that_is_nowhere_fails_and_a_later_commit_mends_it(
+    def test_an_object_that_is_nowhere_fails_and_a_later_commit_mends_it(
         self, repository: Path
     ) -> None:
-        failed, _ = self.follow(repository, "9.9.9", "9.9.9", absent="9.9.9")
+        failed, _ = self.follow(repository, OBJECT, OBJECT, absent="s3:")
         (repository / "calls").unlink()
-        mended, _ = self.follow(repository, "9.9.9", "0.4.0", absent="9.9.9")
+        mended, _ = self.follow(repository, OBJECT, WHEEL, absent="s3:")
 
         assert failed != 0
         assert mended == 0
@@ -220,33 +231,34 @@ def test_check_says_what_the_builds_install_and_warns_of_another_release(
     assert note.message == f"the pipeline's builds install ultrascale 0.4.0 from {OBJECT}"
     (warning,) = (each for each in checked.warnings if "synthesizes" in each.message)
     assert warning.key == "pipeline.package"
-    assert "pip install 'ultrascale[tested]==0.4.0'" in warning.fix
+    assert warning.fix == f"install {OBJECT} here, or change the key"
 
 
 def test_the_plan_says_what_the_builds_install(repository: Path) -> None:
-    needs = plan_needs(load(two_accounts(repository, package="0.4.0")))
+    needs = plan_needs(load(two_accounts(repository, package=WHEEL)))
 
     (decision,) = (each for each in needs.decisions if "pipeline" in each.subjects)
-    assert decision.choice == "builds install ultrascale 0.4.0 from the package index"
+    assert decision.choice == f"builds install ultrascale 0.4.0 from {WHEEL}"
 
 
 def test_the_release_that_runs_is_no_reason_to_warn(repository: Path) -> None:
-    checked = check_file(two_accounts(repository, package=VERSION))
+    wheel = f"s3://artifacts/ultrascale-{VERSION}-py3-none-any.whl"
+    checked = check_file(two_accounts(repository, package=wheel))
 
     assert not [each for each in checked.warnings if "synthesizes" in each.message]
 
 
 def test_the_file_of_a_stage_may_require_a_release_too(repository: Path) -> None:
-    path = two_accounts(repository)
+    path = two_accounts(repository, package=WHEEL)
     dev = repository / "clusters" / "dev.yaml"
     dev.write_text("requires: '>=99'\n" + dev.read_text())
 
-    with pytest.raises(ConfigError, match=r"dev.yaml.*requires: .*pip install 'ultrascale>=99'"):
+    with pytest.raises(ConfigError, match=r"dev.yaml.*requires: .*a wheel of ultrascale >=99"):
         load_pipeline(path)
 
 
 def test_a_pipeline_installs_what_may_read_the_files_of_its_stages(repository: Path) -> None:
-    path = two_accounts(repository, package="0.4.0")
+    path = two_accounts(repository, package=WHEEL)
     dev = repository / "clusters" / "dev.yaml"
     dev.write_text("requires: '>=0.1,<0.4'\n" + dev.read_text())
 
@@ -302,7 +314,7 @@ def test_templates_of_a_users_repository_are_held_to_the_rules_that_ours_are_hel
     }
     (repository / "cdk.out").mkdir()
     template = repository / "cdk.out" / "dev.template.json"
-    lint = builds(repository).rules[-1]
+    lint = builds(repository, package=WHEEL).rules[-1]
     for broken in (False, True):
         if broken:
             resources["Function"]["Properties"] = {}

@@ -281,7 +281,7 @@ def _library() -> _Library:
     except ModuleNotFoundError as error:
         raise TrainingError(
             "--memory-every: checkpoints in the memory of HyperPod's nodes need AWS's library, "
-            f"which is not installed ({error.name}); pip install 'ultrascale-training[hyperpod]'"
+            f"which is not installed ({error.name}); install amzn-sagemaker-checkpointing 1.1.3"
         ) from None
 
 

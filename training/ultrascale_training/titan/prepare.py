@@ -146,7 +146,7 @@ def _tokenizer(path: Path) -> "Tokenizer":
         from tokenizers import Tokenizer
     except ModuleNotFoundError:
         raise TrainingError(
-            "the package tokenizers is missing; pip install 'ultrascale-training[text]'"
+            "the package tokenizers is missing; install it"
         ) from None
     return Tokenizer.from_file(str(path))
 

@@ -8,13 +8,12 @@ an object in a folder that the role may not read before the update.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import build_environment
 from ultrascale.plan.model.package import PackageObject
 from ultrascale.plan.model.pipeline import BuildsPlan, StagePlan
-from ultrascale.release import PRODUCT, VERSION, source_folder
+from ultrascale.release import PRODUCT, VERSION
 
 _FOLDER = "$HOME/.ultrascale"
 _LINTER = "$HOME/.cfn-lint"
@@ -29,14 +28,11 @@ _PREPARE = (
 _INSTALL = f"""\
 install_package() {{
   place="${{1%%#*}}"
-  case "$place" in
-    *.whl) ;;
-    *) {_PIP} "{PRODUCT}[tested]==$place"; return ;;
-  esac
   wheel="$place"
-  case "$place" in s3://*)
-    wheel="{_FOLDER}/${{place##*/}}"
-    aws s3 cp --only-show-errors "$place" "$wheel" || return ;;
+  case "$place" in *://*) wheel="{_FOLDER}/${{place##*/}}" ;; esac
+  case "$place" in
+    s3://*) aws s3 cp --only-show-errors "$place" "$wheel" || return ;;
+    https://*) curl --fail --silent --show-error --location --output "$wheel" "$place" || return ;;
   esac
   case "$1" in *#sha256=*) echo "${{1#*#sha256=}}  $wheel" | sha256sum --check || return ;; esac
   case "$wheel" in /*) ;; *) wheel="./$wheel" ;; esac
@@ -53,14 +49,9 @@ _NAMED = (
 def released(pipeline: config.Pipeline) -> config.Release:
     """Return the release that the builds of ``pipeline`` install.
 
-    Without the key, a repository that is this product's own builds itself, and any other installs
-    the version that synthesizes.
+    Without the key, the repository is this product's own and builds itself.
     """
-    if pipeline.package is not None:
-        return config.release_of(pipeline.package)
-    if source_folder() == Path.cwd():
-        return config.release_of(".")
-    return config.release_of(VERSION)
+    return config.release_of(pipeline.package or ".")
 
 
 def package_object(pipeline: config.Pipeline | None) -> PackageObject | None:
@@ -86,7 +77,7 @@ def release_warnings(cluster: config.Cluster) -> Iterator[config.Mistake]:
             f"the pipeline installs {PRODUCT} {release.version}, and this is {VERSION}: what it "
             "synthesizes may differ from what you see here"
         )
-        todo = config.install_command(f"[tested]=={release.version}")
+        todo = f"install {release.place} here, or change the key"
         yield config.refuse("pipeline.package", wrong, todo, got="")
 
 
@@ -101,8 +92,7 @@ def package_words(pipeline: config.Pipeline | None) -> str | None:
     if pipeline is None:
         return None
     release = released(pipeline)
-    places = {"index": "from the package index", "checkout": "as this repository has it"}
-    place = places.get(release.source, f"from {release.place}")
+    place = f"from {release.place}" if release.place else "as this repository has it"
     return f"builds install {PRODUCT} {release.version} {place}"
 
 
@@ -119,7 +109,7 @@ def plan_builds(
     """
     if release.source == "checkout":
         return _of_the_checkout(file, stages, release)
-    named = pipeline.package or release.version
+    named = pipeline.package or release.place
     install = (*_PREPARE, f"{_INSTALL}install_package '{named}'")
     return BuildsPlan(
         version=release.version,

@@ -1,0 +1,165 @@
+"""The place that a repository's CI installs this product from.
+
+It is never a name on an index: nobody has registered it on a public one, and whoever does would run
+code there.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ultrascale import config, release
+from ultrascale.documents import mapping, text
+from ultrascale.errors import UsageError
+
+OPTION = "--source"
+PLACES = (
+    "a wheel as WHEEL, s3://BUCKET/KEY.whl#sha256=DIGEST, https://HOST/NAME.whl#sha256=DIGEST, or "
+    "git+https://HOST/REPOSITORY@COMMIT"
+)
+"""Values of the option, in words."""
+_COMMIT = re.compile(
+    r"git\+(https|ssh)://[\w.@:/~+-]+@([0-9a-f]{40}|[0-9a-f]{64})(#subdirectory=[\w./-]+)?",
+    re.ASCII,
+)
+_HASH = "#sha256="
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The place that the machines of a repository install this product from.
+
+    Attributes:
+        requirement: Its line in requirements.txt, with the libraries that it was tested with.
+        wheel: Name of the wheel that has to lie beside requirements.txt; empty for none.
+        sha256: Digest of that wheel.
+        bucket_object: URL of the object in Amazon S3 that is the wheel; empty for none.
+        content: The wheel, to be copied into the repository; None where it is there, or elsewhere.
+    """
+
+    requirement: str
+    wheel: str = ""
+    sha256: str = ""
+    bucket_object: str = ""
+    content: bytes | None = None
+
+
+def given_source(given: str, folder: Path) -> Source:
+    """Return the place that the option names.
+
+    Args:
+        given: Its value.
+        folder: The repository.
+
+    Raises:
+        UsageError: It is no such place, or one whose content can change.
+    """
+    if given.startswith("git+"):
+        if _COMMIT.fullmatch(given) is None:
+            todo = "write git+https://HOST/REPOSITORY@COMMIT, with all 40 digits of the commit"
+            raise _refused("no commit of a Git repository", given, todo)
+        return Source(requirement=_named(given))
+    place, _, digest = given.partition(_HASH)
+    local = Path(place).expanduser()
+    if "://" not in given and place.endswith(".whl") and not local.is_file():
+        raise _refused("no such file", given, f"write {PLACES}")
+    name = given if "://" in given else f"{local.name}{given[len(place) :]}"
+    try:
+        found = config.release_of(name)
+    except ValueError as error:
+        raise _refused(str(error), given, f"write {PLACES}") from None
+    if found.source == "address":
+        return Source(requirement=_named(given))
+    if found.source == "bucket":
+        if not digest:
+            todo = f"write {_HASH}DIGEST after it, as sha256sum prints it"
+            raise _refused("an object, which may be another wheel tomorrow", given, todo)
+        return _beside(place.rsplit("/", 1)[-1], digest, bucket_object=place)
+    if found.source != "wheel":
+        raise _refused("no place of a wheel", given, f"write {PLACES}")
+    content = local.read_bytes()
+    if digest and sha256(content).hexdigest() != digest:
+        todo = "write that if you trust it, or take the wheel that you meant"
+        raise _refused(f"its digest is {sha256(content).hexdigest()}", given, todo)
+    is_there = local.parent.resolve() == folder.resolve()
+    return _of_wheel(local.name, content, is_there=is_there)
+
+
+def recorded_source(folder: Path) -> Source | None:
+    """Return the place that this product was installed from, by pip's record.
+
+    None where another machine has no such place, or may find another wheel there.
+
+    Source: https://packaging.python.org/en/latest/specifications/direct-url/
+
+    Args:
+        folder: The repository.
+    """
+    origin = _origin()
+    if not origin:
+        return None
+    if (wheel := local_wheel()) is not None:
+        if wheel.parent.resolve() != folder.resolve():
+            return None
+        return _of_wheel(wheel.name, wheel.read_bytes(), is_there=True)
+    address = text(origin, "url")
+    if "vcs_info" in origin:
+        commit = text(origin, "vcs_info", "commit_id")
+        address = f"{text(origin, 'vcs_info', 'vcs')}+{address}@{commit}"
+        if "subdirectory" in origin:
+            address = f"{address}#subdirectory={text(origin, 'subdirectory')}"
+    else:
+        address = f"{address}{_HASH}{text(origin, 'archive_info', 'hashes', 'sha256')}"
+    try:
+        return given_source(address, folder)
+    except UsageError:
+        return None
+
+
+def local_wheel() -> Path | None:
+    """Return the wheel on this machine that this product was installed from; None for another."""
+    origin = _origin()
+    address = urlsplit(text(origin, "url")) if origin else None
+    if address is None or address.scheme != "file":
+        return None
+    place = Path(unquote(address.path))
+    return place if place.suffix == ".whl" and place.is_file() else None
+
+
+def _origin() -> Mapping[str, object]:
+    """Return pip's record of what the product was installed from; empty: from an index."""
+    try:
+        record = distribution(release.PRODUCT).read_text("direct_url.json")
+    except PackageNotFoundError:
+        record = None
+    return mapping(json.loads(record)) if record else {}
+
+
+def _of_wheel(name: str, content: bytes, *, is_there: bool) -> Source:
+    digest = sha256(content).hexdigest()
+    return _beside(name, digest, content=None if is_there else content)
+
+
+def _beside(
+    name: str, digest: str, *, bucket_object: str = "", content: bytes | None = None
+) -> Source:
+    return Source(
+        requirement=f"./{name}[tested]",
+        wheel=name,
+        sha256=digest,
+        bucket_object=bucket_object,
+        content=content,
+    )
+
+
+def _named(address: str) -> str:
+    return f"{release.PRODUCT}[tested] @ {address}"
+
+
+def _refused(wrong: str, given: str, todo: str) -> UsageError:
+    return UsageError([f"{OPTION}: {wrong}, got {given!r}; {todo}"])
