@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,66 @@ def test_long_names_and_paths_stay_within_the_lines(ultrascale: Ultrascale, tmp_
     assert "        ultrascale preflight FILE --request-quotas" in lines
 
 
-def test_a_sum_with_spot_at_on_demand_prices_is_not_told_as_a_lower_bound(
+def money_of(ultrascale: Ultrascale, file: Path, **changes: Any) -> tuple[str, Any]:
+    """Write a cluster file; return the words of money of its answer, and the same as JSON."""
+    file.write_text(as_text(make_document(karpenter={"version": "1.15.2"}, **changes)))
+    lines = ultrascale("plan", file).stdout.splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    (first,) = (number for number, line in enumerate(lines) if line.startswith("Money"))
+    more = takewhile(lambda line: line[0] == " " and "ultrascale " not in line, lines[first + 1 :])
+    told = " ".join(line[8:] for line in (lines[first], *more))
+    return told, json.loads(ultrascale("plan", file, "--json").stdout)["answer"]["money"]
+
+
+def test_a_sum_that_lacks_a_price_is_the_least_and_says_of_how_many_nodes(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    """A seventh of the price would look like a cheap Region."""
+    dear = pool_document(instance_types=["g6e.48xlarge"], purchase=ON_DEMAND)
+
+    told, money = money_of(ultrascale, tmp_path / "cluster.yaml", pools=[SYSTEM_POOL, dear])
+
+    hourly, monthly = (money[key]["value"] for key in ("usd_per_hour", "usd_per_month"))
+    assert (money["nodes"], money["nodes_at_first"], money["nodes_priced"]) == (20, 2, 4)
+    assert told.startswith(
+        f"20 nodes at most, 2 at first: at least {hourly:,.2f} USD/hour, {monthly:,.0f} USD/month "
+        f"for 4 of them; no price of {money['without_count']} parts, such as g6e.48xlarge, "
+    )
+    assert told.endswith(", without usage")
+    assert "..." not in told
+
+
+def test_a_sum_without_any_node_is_no_headline(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    """NAT gateways alone have a price there: 73 dollars a month for eight nodes of P5."""
+    system = SYSTEM_POOL | {"instance_types": ["m7i.2xlarge"]}
+    dear = pool_document(instance_types=["g6e.48xlarge"], purchase=ON_DEMAND)
+    file = tmp_path / "cluster.yaml"
+
+    told, money = money_of(ultrascale, file, pools=[system, dear])
+
+    assert money["usd_per_hour"]["value"] > 0
+    assert told.startswith("20 nodes at most, 2 at first: no node has a known price; no price of ")
+    assert "such as g6e.48xlarge, m7i.2xlarge, " in told
+    assert "USD" not in told
+    ultrascale("report", file, "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "USD an hour, 0 of 20 nodes" in page
+    assert page.count(">unknown<") >= 2
+
+
+def test_a_sum_of_all_prices_is_the_price(ultrascale: Ultrascale, tmp_path: Path) -> None:
+    for file in (ROOT / "clusters" / "serving.yaml", ROOT / "clusters" / "existing-estate.yaml"):
+        told = " ".join(ultrascale("plan", file).stdout.split())
+        money = json.loads(ultrascale("plan", file, "--json").stdout)["answer"]["money"]
+
+        assert money["lacking"] == money["usd_per_hour"]["without"] == []
+        assert f"at first: {money['usd_per_hour']['value']:,.2f} USD/hour" in told
+        assert "at least" not in told
+        assert "no price" not in told
+
+
+def test_a_sum_with_spot_at_on_demand_prices_says_so(
     ultrascale: Ultrascale, tmp_path: Path
 ) -> None:
     """Spot may cost less than what is counted, and parts without a price cost more."""
@@ -107,32 +167,18 @@ def test_a_sum_with_spot_at_on_demand_prices_is_not_told_as_a_lower_bound(
     block = pool_document(purchase=CAPACITY_BLOCK)
     file = tmp_path / "cluster.yaml"
 
-    def told(*pools: dict[str, Any]) -> list[str]:
-        document = make_document(pools=[SYSTEM_POOL, *pools], karpenter={"version": "1.15.2"})
-        file.write_text(as_text(document))
-        lines = ultrascale("plan", file).stdout.splitlines()
-        assert len(lines) <= 12
-        assert max(map(len, lines)) <= 80
-        return [line[8:] for line in lines]
+    alone, _ = money_of(ultrascale, file, pools=[SYSTEM_POOL, block])
+    both, money = money_of(ultrascale, file, pools=[SYSTEM_POOL, spot, block])
 
-    both = told(spot, block)
-    more = json.loads(ultrascale("plan", file, "--json").stdout)["answer"]["money"]["without_count"]
-    alone = told(spot)
-    document = json.loads(ultrascale("plan", file, "--json").stdout)
-    lacking = document["answer"]["money"]["without_count"]
-    assert f"all nodes, Spot at On-Demand prices; without {more} parts" in both
-    assert f"all nodes, Spot at On-Demand prices; without {lacking} parts" in alone
-    assert more > lacking
-    assert document["answer"]["money"]["spot_at_on_demand"] == ["spot"]
-    assert not any(line.startswith("over ") for line in (*both, *alone))
-    assert any(line.startswith("over ") for line in told(block))
-    told(spot, block)
-    assert "without 1" in ultrascale("plan", file, "pools").stdout
+    assert money["spot_at_on_demand"] == ["spot"]
+    assert "train (paid up front)" in both
+    assert "; Spot at On-Demand prices; " in both
+    assert "Spot" not in alone
+    assert "total, Spot as On-Demand" in ultrascale("plan", file, "pools").stdout
     ultrascale("report", file, "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert f"without {more} parts" in page
+    assert re.search(r"USD an hour, \d+ of \d+ nodes, Spot as On-Demand", page)
     assert "all nodes, Spot at On-Demand prices" in page
-    assert "over $" not in page
 
 
 def test_only_quotas_beyond_their_default_are_raised_each_by_its_command(

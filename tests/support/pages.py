@@ -100,6 +100,6 @@ def at_path(document: Json, path: str) -> Json:
 def number_in(text: str) -> float:
     """Return the number that a figure shows."""
     number = r"-?[\d,]+(?:\.\d+)?(?:e-\d+)?"
-    found = re.fullmatch(rf"(?:over )?\$?({number})(?: without \d+ parts?)?", text)
+    found = re.fullmatch(rf"(?:at least )?\$?({number})", text)
     assert found is not None, text
     return float(found[1].replace(",", ""))

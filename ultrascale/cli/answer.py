@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import ClusterNeeds, MoneyAnswer, PlanAnswer, WindowNeeds
 
 LINES = 12
 COLUMNS = 80
 _LABEL = 8
 _TEXT = COLUMNS - _LABEL
+# Characters for the names of parts without a price, in lines of which nothing may be cut.
+_NAMED = 40
 _VERDICTS = {
     "fits": "fits",
     "beyond": "does not fit what AWS publishes",
@@ -23,11 +26,15 @@ _FILLING = re.compile(r"^(Running|All|Concurrent|Rate of) | (instances|Instance 
 
 
 class _Part(NamedTuple):
-    """A label with its text, which is cut where it has no room; ``rank`` orders second lines."""
+    """A label with its text, which is cut where it has no room, unless it is ``whole``.
+
+    ``rank`` orders second lines.
+    """
 
     label: str
     text: str
     rank: int | None = None
+    whole: bool = False
 
 
 def answer_lines(needs: ClusterNeeds, file: Path) -> Iterator[str]:
@@ -40,7 +47,7 @@ def answer_lines(needs: ClusterNeeds, file: Path) -> Iterator[str]:
     yield _cut(f"{needs.name} in {needs.region}: {_verdict(needs)}", COLUMNS)
     parts = [*_parts(needs.answer, file)]
     second = sorted((part.rank, part) for part in parts if part.rank and len(_wrapped(part, 9)) > 1)
-    room = LINES - 1 - len(parts)
+    room = LINES - 1 - sum(len(_wrapped(part, 1)) for part in parts)
     wide = {part.label or part.text for _, part in second[:room]}
     for part in parts:
         lines = _wrapped(part, 2 if (part.label or part.text) in wide else 1)
@@ -55,10 +62,7 @@ def _parts(answer: PlanAnswer, file: Path) -> Iterator[_Part]:
         yield _Part("", _command("ultrascale preflight FILE --request-quotas", file))
     elif answer.quotas_unknown:
         yield _Part("", _command("ultrascale preflight FILE", file))
-    yield _Part("Money", _money(answer.money))
-    if answer.money.spot_at_on_demand:
-        yield _Part("", _bound(answer.money))
-    yield _Part("", f"not in it: {'; '.join(_left_out(answer.money))}", 5)
+    yield _Part("Money", "; ".join(_money(answer.money)), whole=True)
     if answer.money.command is not None:
         yield _Part("", _command(answer.money.command, file))
     yield _Part("Window", _window(answer.window), 3)
@@ -92,32 +96,34 @@ def _short(name: str) -> str:
     return " ".join(_FILLING.sub("", name).split())
 
 
-def _money(money: MoneyAnswer) -> str:
+def _money(money: MoneyAnswer) -> Iterator[str]:
+    """Yield the price at full size, what it is of, and what it lacks."""
     hourly, monthly = money.usd_per_hour, money.usd_per_month
-    if hourly.value is None or monthly.value is None:
-        return "no price is known"
-    over = "over " if hourly.without and not money.spot_at_on_demand else ""
-    dated = "of" if money.oldest == money.newest else "from"
-    return (
-        f"{over}{hourly.value:,.2f} USD/hour, {monthly.value:,.0f} USD/month, "
-        f"prices {dated} {money.oldest}"
-    )
+    sizes = f"{money.nodes:,} nodes at most, {money.nodes_at_first:,} at first"
+    if hourly.value is None or monthly.value is None or not money.nodes_priced:
+        yield f"{sizes}: no node has a known price"
+    else:
+        price = f"{hourly.value:,.2f} USD/hour, {monthly.value:,.0f} USD/month"
+        priced = amount(hourly.value, price, without=hourly.without)
+        if money.nodes_priced < money.nodes:
+            priced = f"{priced} for {money.nodes_priced:,} of them"
+        yield f"{sizes}: {priced}"
+    if hourly.without:
+        yield _lacking(money)
+    if money.spot_at_on_demand:
+        yield "Spot at On-Demand prices"
+    dated = f"prices {'of' if money.oldest == money.newest else 'from'} {money.oldest}, "
+    yield f"{'' if money.oldest is None else dated}without usage"
 
 
-def _bound(money: MoneyAnswer) -> str:
-    """Return what a price is of that is no lower bound, as Spot may cost less."""
-    text = "all nodes, Spot at On-Demand prices"
-    if not money.without_count:
-        return text
-    return f"{text}; without {money.without_count} part{'s' * (money.without_count != 1)}"
-
-
-def _left_out(money: MoneyAnswer) -> Iterator[str]:
-    yield "usage such as traffic"
-    if money.paid_before:
-        yield f"paid up front: {', '.join(money.paid_before)}"
-    if money.unpriced:
-        yield f"no price: {', '.join(money.unpriced)}"
+def _lacking(money: MoneyAnswer) -> str:
+    named = [*money.lacking]
+    while len(named) > 1 and len(", ".join(named)) > _NAMED:
+        named.pop()
+    text = ", ".join(named)
+    if len(named) == len(money.lacking):
+        return f"no price: {text}"
+    return f"no price of {money.without_count:,} parts, such as {text}"
 
 
 def _window(window: WindowNeeds | None) -> str:
@@ -140,7 +146,7 @@ def _wrapped(part: _Part, most: int) -> list[str]:
     return textwrap.wrap(
         part.text,
         _TEXT,
-        max_lines=most,
+        max_lines=None if part.whole else most,
         placeholder=" ...",
         break_on_hyphens=False,
     )

@@ -1,5 +1,6 @@
 """Cells of tables: figures of a plan as readers want them."""
 
+from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import Figure
 
 
@@ -11,21 +12,16 @@ def number(value: float, *, places: int) -> str:
     return f"{rounded:,.{places}f}"
 
 
-def cell(figure: Figure | None, *, places: int, is_bound: bool = True) -> str:
+def cell(figure: Figure | None, *, places: int) -> str:
     """Return a number as a table shows it, and that it is not known, or not all of it.
 
     Args:
         figure: The number.
         places: Decimal places.
-        is_bound: Whether a sum that lacks parts is at least what is known of it.
     """
     if figure is None:
         return ""
-    if figure.value is None:
-        return "unknown"
-    text = number(figure.value, places=places)
-    if not figure.without:
-        return text
-    if text == "0":
-        return "unknown"
-    return f"over {text}" if is_bound else f"{text}, without {len(figure.without)}"
+    text = "" if figure.value is None else number(figure.value, places=places)
+    # A part of a cent is no bound that helps anybody.
+    value = 0 if text == "0" else figure.value
+    return amount(value, text, without=figure.without)

@@ -19,6 +19,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes
+from ultrascale.plan.amounts import SPOT
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.report import MONEY
 from ultrascale.preflight import Context, Verdict
@@ -49,7 +50,8 @@ def print_money(plan: ClusterPlan, needs: ClusterNeeds) -> None:
             cell(each.figures["nodes"], places=0),
             cell(each.figures[MONEY[0]], places=2),
         )
-    table.add_row("total", "", "", "", "", cell(needs.totals[MONEY[0]], places=2))
+    label = f"total, {SPOT}" if needs.money.spot_at_on_demand else "total"
+    table.add_row(label, "", "", "", "", cell(needs.totals[MONEY[0]], places=2))
     console = screen()
     console.print(table)
     say(

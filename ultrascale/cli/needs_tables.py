@@ -8,6 +8,7 @@ from ultrascale.cli.cells import cell, number
 from ultrascale.cli.needs_remarks import explained, remarks
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
+from ultrascale.plan.amounts import SPOT
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import (
     AccessEntryPlan,
@@ -185,17 +186,13 @@ def _pools(needs: ClusterNeeds, box: Box) -> Table:
     table = _table(box, "pool", numbers=[*_POOLS.values()])
     for pool in needs.pools:
         table.add_row(pool.pool, *(_money_or_count(key, pool.figures[key]) for key in _POOLS))
-    is_bound = not needs.money.spot_at_on_demand
-    table.add_row(
-        "total",
-        *(_money_or_count(key, needs.totals[key], is_bound=is_bound) for key in _POOLS),
-    )
+    label = f"total, {SPOT}" if needs.money.spot_at_on_demand else "total"
+    table.add_row(label, *(_money_or_count(key, needs.totals[key]) for key in _POOLS))
     return table
 
 
-def _money_or_count(key: str, figure: Figure, *, is_bound: bool = True) -> str:
-    places = 2 if key == MONEY[0] else 0
-    return cell(figure, places=places, is_bound=is_bound or key not in MONEY)
+def _money_or_count(key: str, figure: Figure) -> str:
+    return cell(figure, places=2 if key == MONEY[0] else 0)
 
 
 def _quotas(needs: Sequence[QuotaNeed], box: Box) -> Table:

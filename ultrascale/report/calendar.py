@@ -15,6 +15,7 @@ from ultrascale.report.markup import (
     shown_usd,
 )
 from ultrascale.report.svg import Canvas, text_width, width_of
+from ultrascale.report.table import daily_total
 from ultrascale.report.words import PURCHASES
 
 _DAY = timedelta(days=1)
@@ -137,7 +138,7 @@ class _EveryDay(_Base):
         (step,) = self._spend.steps
         total = step.total_usd_per_day or 1
         self._y += 14
-        usd = shown_usd("spend.steps.0.total_usd_per_day", step.total_usd_per_day)
+        usd = daily_total(self._needs, 0)
         self.canvas.write(2, self._y, "every day ", usd, ", at full size", class_="t b")
         self._y += 10
         x, whole = 2.0, self.canvas.width - 4
@@ -271,7 +272,9 @@ class _Calendar(_Base):
         most = max(step.total_usd_per_day for step in self._spend.steps)
         ticks = _ticks(most)
         self._y += 22
-        self.canvas.write(2, self._y, "USD a day, at full size", class_="n b")
+        lacking = len(self._spend.without)
+        bound = f"at least, {lacking} parts without a price" if lacking else "at full size"
+        self.canvas.write(2, self._y, f"USD a day, {bound}", class_="n b")
         self._y += 12
         bottom = self._y + _CHART
         scale = _CHART / ticks[-1]

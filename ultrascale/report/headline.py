@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ultrascale.plan.amounts import SPOT, UNKNOWN
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.report.markup import Content, Shown, shown, shown_time
 from ultrascale.report.table import figure
@@ -50,12 +51,21 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
     accelerators = needs.totals["accelerators"]
     yield Tile("accelerators", figure("totals.accelerators", accelerators))
     hourly, monthly = answer.money.usd_per_hour, answer.money.usd_per_month
-    is_bound = not answer.money.spot_at_on_demand
+    money = answer.money
+    of_nodes = ""
+    if money.nodes_priced < money.nodes:
+        of_nodes = f", {money.nodes_priced:,} of {money.nodes:,} nodes"
+    if money.spot_at_on_demand:
+        of_nodes = f"{of_nodes}, {SPOT}"
     for name, key, own in (
         ("USD an hour", "usd_per_hour", hourly),
         ("USD a month", "usd_per_month", monthly),
     ):
-        yield Tile(name, figure(f"answer.money.{key}", own, usd=True, is_bound=is_bound))
+        # A sum without any node is no price of the cluster.
+        cell = figure(f"answer.money.{key}", own, usd=True)
+        if money.nodes and not money.nodes_priced:
+            cell = Shown(f"answer.money.{key}.value", own.value, UNKNOWN)
+        yield Tile(f"{name}{of_nodes}", cell)
     yield Tile("quotas to raise", shown("answer.quota_count", answer.quota_count))
     tier: Content = needs.control_plane.tier
     yield Tile("control-plane tier", tier)
@@ -89,7 +99,14 @@ def _quotas(needs: ClusterNeeds) -> Line:
 
 def _money(needs: ClusterNeeds) -> Line:
     money = needs.answer.money
-    line: list[Content] = []
+    line: list[Content] = [
+        shown("answer.money.nodes", money.nodes),
+        " nodes at most, ",
+        shown("answer.money.nodes_at_first", money.nodes_at_first),
+        " at first, ",
+        shown("answer.money.nodes_priced", money.nodes_priced),
+        " with a price; ",
+    ]
     if money.usd_per_hour.value is None:
         line.append("no price is known")
     else:
@@ -98,10 +115,8 @@ def _money(needs: ClusterNeeds) -> Line:
             line.append(f" to {money.newest}")
     if money.spot_at_on_demand:
         line.append("; all nodes, Spot at On-Demand prices")
-    if money.paid_before:
-        line.append(f"; paid up front and not in it: {listed(money.paid_before)}")
-    if money.unpriced:
-        line.append(f"; no price of: {listed(money.unpriced, 8)}")
+    if money.lacking:
+        line.append(f"; no price of: {listed(money.lacking, 8)}")
     if money.command is not None:
         line.append(f"; get prices by: {money.command}")
     if money.excluded:

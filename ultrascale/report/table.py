@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from ultrascale.plan.model import Figure
+from ultrascale.plan.amounts import SPOT, amount
+from ultrascale.plan.model import ClusterNeeds, Figure
 from ultrascale.report.markup import Content, Shown, shown, shown_usd
 
 Cell = tuple[Content, ...]
@@ -76,9 +77,20 @@ def number_column(title: str) -> Column:
     return Column(title=title, is_number=True)
 
 
-def figure(
-    at: str, own: Figure | None, *, places: int = 0, usd: bool = False, is_bound: bool = True
-) -> Content:
+def daily_total(needs: ClusterNeeds, index: int) -> Shown:
+    """Return the cost a day of step ``index``, the least where parts have no price."""
+    spend = needs.spend
+    total = spend.steps[index].total_usd_per_day
+    cell = shown_usd(f"spend.steps.{index}.total_usd_per_day", total)
+    return Shown(cell.path, cell.value, amount(total, cell.text, without=spend.without))
+
+
+def total_label(needs: ClusterNeeds) -> str:
+    """Return the label of the sum of all pools."""
+    return f"total, {SPOT}" if needs.money.spot_at_on_demand else "total"
+
+
+def figure(at: str, own: Figure | None, *, places: int = 0, usd: bool = False) -> Content:
     """Return a figure of the plan as a cell, with the part that it lacks said in words.
 
     Args:
@@ -86,16 +98,10 @@ def figure(
         own: The figure.
         places: Decimal places.
         usd: Whether it is money.
-        is_bound: Whether a sum that lacks parts is at least what is known of it: not where Spot is
-            counted at the most that it costs.
     """
     if own is None:
         return ""
     path = f"{at}.value"
     cell = shown_usd(path, own.value) if usd else shown(path, own.value, places=places)
-    if own.value is not None and own.without:
-        count = len(own.without)
-        lacking = f"{cell.text} without {count} part{'s' * (count != 1)}"
-        known = f"over {cell.text}" if is_bound else lacking
-        return Shown(cell.path, cell.value, known if own.value else "unknown")
-    return cell
+    words = amount(own.value, cell.text, without=own.without)
+    return Shown(cell.path, cell.value, words)

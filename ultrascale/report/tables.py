@@ -7,10 +7,12 @@ from ultrascale.report.table import (
     Column,
     Row,
     Table,
+    daily_total,
     figure,
     number_column,
     short_column,
     text_column,
+    total_label,
 )
 from ultrascale.report.words import PURCHASES, SUBNETS, purchase_of
 
@@ -32,20 +34,11 @@ def pools_table(needs: ClusterNeeds) -> Table:
             (", ".join(part.zones),),
         )
         rows.append(Row(cells=(*words, *figures)))
-    is_bound = not needs.money.spot_at_on_demand
     totals = tuple(
-        (
-            figure(
-                f"totals.{key}",
-                needs.totals[key],
-                usd=key == "usd_per_hour",
-                is_bound=is_bound or key != "usd_per_hour",
-            ),
-        )
-        for key in keys
+        (figure(f"totals.{key}", needs.totals[key], usd=key == "usd_per_hour"),) for key in keys
     )
     blank: Cell = ("",)
-    rows.append(Row(cells=(("total",), blank, blank, blank, blank, *totals)))
+    rows.append(Row(cells=((total_label(needs),), blank, blank, blank, blank, *totals)))
     return Table(
         caption="Pools at their full size; money is of nodes alone, as the file buys them.",
         columns=(
@@ -114,8 +107,7 @@ def steps_table(needs: ClusterNeeds) -> Table:
         starts = "every day" if step.starts is None else shown_time(f"{at}.starts", step.starts)
         ends = "" if step.ends is None else shown_time(f"{at}.ends", step.ends)
         parts = ", ".join(step.usd_per_day) or "nothing of a known price"
-        total = shown_usd(f"{at}.total_usd_per_day", step.total_usd_per_day)
-        rows.append(Row(cells=((starts,), (ends,), (total,), (parts,))))
+        rows.append(Row(cells=((starts,), (ends,), (daily_total(needs, index),), (parts,))))
     return Table(
         caption="Cost a day between any two changes of a window, at full size.",
         columns=(

@@ -200,6 +200,7 @@ class MoneyNeeds:
     Attributes:
         items: Things beside nodes.
         unpriced: Items of ``items`` without a price, by their names.
+        unpriced_types: Types without a price, by the pool whose sum they are missing in.
         oldest: Day of the oldest price in the sums; None where no price is known.
         newest: Day of the newest.
         spot_at_on_demand: Pools whose Spot nodes are counted at the On-Demand price.
@@ -211,6 +212,7 @@ class MoneyNeeds:
 
     items: tuple[MoneyItem, ...]
     unpriced: tuple[str, ...]
+    unpriced_types: Mapping[str, tuple[str, ...]]
     oldest: date | None
     newest: date | None
     spot_at_on_demand: tuple[str, ...]
@@ -323,9 +325,14 @@ class MoneyAnswer:
         usd_per_month: The same for 730 hours, of a window for those of it alone.
         oldest: Day of the oldest price in it; None where no price is known.
         newest: Day of the newest.
+        nodes: Nodes of all pools at most, which the sums are of.
+        nodes_at_first: Nodes that the pools are made with.
+        nodes_priced: How many of ``nodes`` have a known price.
         paid_before: Pools that are paid up front, at a price that only AWS's offer states, and so
             in no sum.
         unpriced: Parts of the cluster without a known price.
+        lacking: The same and ``paid_before`` in words of readers: instance types, those of most
+            nodes first, then pools that are paid up front, then things beside nodes.
         without_count: How many parts ``paid_before`` and ``unpriced`` are.
         spot_at_on_demand: Pools whose Spot nodes are counted at the On-Demand price, the most that
             they cost: with one, no sum is a lower bound.
@@ -337,8 +344,12 @@ class MoneyAnswer:
     usd_per_month: Figure
     oldest: date | None
     newest: date | None
+    nodes: int
+    nodes_at_first: int
+    nodes_priced: int
     paid_before: tuple[str, ...]
     unpriced: tuple[str, ...]
+    lacking: tuple[str, ...]
     without_count: int
     spot_at_on_demand: tuple[str, ...]
     excluded: tuple[str, ...]

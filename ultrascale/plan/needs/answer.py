@@ -169,6 +169,7 @@ def _money(
     plan: ClusterPlan, pools: Sequence[PoolNeeds], money: MoneyNeeds, at: datetime | None
 ) -> MoneyAnswer:
     purchases = {name: shards[0].purchase for name, shards in shards_of(plan).items()}
+    nodes = {each.pool: int(each.figures["nodes"].value or 0) for each in pools}
     hourly = money.figures["usd_per_hour"]
     paid_before = tuple(
         each.pool
@@ -181,8 +182,20 @@ def _money(
         usd_per_month=money.figures["usd_per_month"],
         oldest=money.oldest,
         newest=money.newest,
+        nodes=sum(nodes.values()),
+        nodes_at_first=sum(pool.initial_nodes for pool in plan.all_pools),
+        nodes_priced=sum(count for name, count in nodes.items() if name not in hourly.without),
         paid_before=paid_before,
         unpriced=unpriced,
+        lacking=(
+            *dict.fromkeys(
+                each
+                for name in sorted(unpriced, key=lambda name: -nodes.get(name, 0))
+                for each in money.unpriced_types.get(name, ())
+            ),
+            *(f"{pool} (paid up front)" for pool in paid_before),
+            *(name for name in unpriced if name not in nodes),
+        ),
         without_count=len(hourly.without),
         spot_at_on_demand=money.spot_at_on_demand,
         excluded=(

@@ -27,6 +27,7 @@ from ultrascale.plan.needs.pools import (
     shards_of,
     times,
     total,
+    unpriced_types,
 )
 from ultrascale.plan.needs.standing import plan_items
 
@@ -79,6 +80,11 @@ def plan_money(
     return MoneyNeeds(
         items=items,
         unpriced=tuple(item.name for item in items if item.unit_price is None),
+        unpriced_types={
+            needs.pool: unpriced_types(shards[needs.pool][0], plan.region, known)
+            for needs in pools
+            if needs.figures["usd_per_hour"].value is None
+        },
         oldest=min(days, default=None),
         newest=max(days, default=None),
         spot_at_on_demand=tuple(

@@ -273,6 +273,17 @@ def price_as_bought(pool: PoolPlan, region: str, price_list: PriceList) -> PerNo
     return replace(price, words=f"{price.words}, the most that Spot costs")
 
 
+def unpriced_types(pool: PoolPlan, region: str, price_list: PriceList) -> tuple[str, ...]:
+    """Return the instance types of ``pool`` without a price; none where AWS's offer states it."""
+    if pool.purchase in PAID_BEFORE:
+        return ()
+    service = "sagemaker" if pool.is_hyperpod else "ec2"
+    types = pool.instance_types
+    if pool.is_hyperpod:
+        types = tuple(f"ml.{name.removeprefix('ml.')}" for name in types)
+    return tuple(name for name in types if price_list.find(region, service, name) is None)
+
+
 def is_capped(pool: PoolPlan, price: PerNode) -> bool:
     """Return whether ``price`` is the On-Demand price of Spot nodes, the most that they cost."""
     return pool.purchase == "spot" and price.price is not None and price.price.service == "ec2"
