@@ -176,6 +176,22 @@ def test_a_real_jupyterlab_tells_of_kernels_and_saved_files(tmp_path: Path) -> N
     assert "Shutting down 1 kernel" in said or "Kernel shutdown" in said
 
 
+@pytest.mark.jupyter
+def test_a_real_jupyterlab_asks_nobody_for_a_newer_release(tmp_path: Path) -> None:
+    jupyter = supervisor.Jupyter(free_port(), tmp_path)
+
+    told = subprocess.run(
+        [shutil.which("jupyter-lab") or "", "--show-config-json"],
+        env={**os.environ, **jupyter.environment()},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    never = {"check_for_updates_class": "jupyterlab.NeverCheckForUpdate"}
+    assert json.loads(told)["LabApp"] == never
+
+
 def test_a_busy_cpu_is_use_and_an_open_tab_is_none(tmp_path: Path) -> None:
     used = tmp_path / "cpu.stat"
     used.write_text("usage_usec 1000000\nuser_usec 1\n")

@@ -45,10 +45,12 @@ _ANSWER_SECONDS = 10
 _LOOK_SECONDS = 30.0
 # The end of the program is noticed so soon.
 _TICK_SECONDS = 1.0
-# JupyterLab saves an open file that has changed every two minutes.
+# JupyterLab saves an open file that has changed every two minutes. It would ask PyPI for a newer
+# release: https://jupyterlab.readthedocs.io/en/stable/user/announcements.html
 _CONFIGURATION = """\
 import logging
 c.EventLogger.handlers = [logging.FileHandler({saves!r})]
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 """
 
 
