@@ -1,5 +1,7 @@
 """A sum stands without "at least" only where every part of it has a price."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import Figure
 from ultrascale.plan.needs.pools import total
 from ultrascale.plan.needs.report import plan_needs
+from ultrascale.report.calendar import draw_calendar
 from ultrascale.report.markup import Shown
 from ultrascale.report.table import daily_total, figure
 
@@ -59,6 +62,21 @@ def test_the_drawing_of_a_day_says_what_it_lacks(cluster: str) -> None:
     for index, step in enumerate(needs.spend.steps):
         words = daily_total(needs, index).text
         assert words.startswith("at least ") == bool(needs.spend.without), step
+
+
+def test_the_legend_of_what_stands_beside_nodes_says_what_it_lacks() -> None:
+    """The catalog has a price of public addresses in us-west-2, and none of EKS there."""
+    drawn = {
+        cluster: draw_calendar(plan_needs(load(ROOT / "clusters" / f"{cluster}.yaml")), "c", 900)
+        for cluster in ("trainium-bert", "serving")
+    }
+
+    texts = {
+        name: re.sub(r"<[^>]*>|\s+", " ", str(drawing)).replace("  ", " ")
+        for name, drawing in drawn.items()
+    }
+    assert re.search(r"beside nodes +at least \$[\d.,]+ +a day", texts["trainium-bert"])
+    assert re.search(r"beside nodes +\$[\d.,]+ +a day", texts["serving"])
 
 
 def test_every_tier_of_a_control_plane_has_a_price() -> None:

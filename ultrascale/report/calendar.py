@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import ClusterNeeds, PoolPart, SpendNeeds, SpendStep, WindowNeeds
 from ultrascale.report.markup import (
     Content,
     Markup,
+    Shown,
     short_dollars,
     shown,
     shown_time,
@@ -71,6 +73,7 @@ class _Band(NamedTuple):
         path: Place of its cost in the JSON.
         usd_per_day: What it costs a day, while it is there.
         parts: Names of the parts in it.
+        without: Names of parts of no known price, which belong to it.
     """
 
     name: str
@@ -78,22 +81,28 @@ class _Band(NamedTuple):
     path: str
     usd_per_day: float
     parts: frozenset[str]
+    without: tuple[str, ...] = ()
 
     def in_step(self, step: SpendStep) -> float:
         """Return what it costs a day in a step."""
         return sum(usd for name, usd in step.usd_per_day.items() if name in self.parts)
 
 
-def _bands(spend: SpendNeeds) -> Iterator[_Band]:
+def _bands(spend: SpendNeeds, unpriced: tuple[str, ...]) -> Iterator[_Band]:
     beside = frozenset(part.name for part in spend.parts if part.kind == "baseline")
     if beside:
         at = "spend.baseline_usd_per_day"
-        yield _Band("beside nodes", "baseline", at, spend.baseline_usd_per_day, beside)
+        yield _Band("beside nodes", "baseline", at, spend.baseline_usd_per_day, beside, unpriced)
     for index, part in enumerate(spend.parts):
         if part.kind == "pool":
             at = f"spend.parts.{index}.usd_per_day"
             fill = part.purchase or "baseline"
             yield _Band(part.name, fill, at, part.usd_per_day, frozenset({part.name}))
+
+
+def _unpriced_beside_nodes(needs: ClusterNeeds) -> tuple[str, ...]:
+    pools = {pool.pool for pool in needs.pools}
+    return tuple(name for name in needs.spend.without if name not in pools)
 
 
 class _Base:
@@ -107,7 +116,7 @@ class _Base:
         self.canvas = Canvas(id, width)
         self._needs = needs
         self._spend = needs.spend
-        self._bands = [*_bands(needs.spend)]
+        self._bands = [*_bands(needs.spend, _unpriced_beside_nodes(needs))]
         self._y = 4.0
 
     def draw(self) -> float:
@@ -117,11 +126,9 @@ class _Base:
     def _legend(self) -> None:
         x = left = 2.0
         for band in self._bands:
-            words: list[Content] = [
-                f"{band.name} ",
-                shown_usd(band.path, band.usd_per_day),
-                " a day",
-            ]
+            own = shown_usd(band.path, band.usd_per_day)
+            usd = amount(band.usd_per_day, own.text, without=band.without)
+            words: list[Content] = [f"{band.name} ", Shown(own.path, own.value, usd), " a day"]
             width = 28 + text_width(words, 12) + 18
             if x > left and x + width > self.canvas.width:
                 x, self._y = left, self._y + 21
