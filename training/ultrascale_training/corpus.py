@@ -118,7 +118,5 @@ def _tokenizers() -> Any:  # noqa: ANN401 - it has no types of its Rust part
     try:
         import tokenizers
     except ModuleNotFoundError:
-        raise TrainingError(
-            "--corpus: needs the package tokenizers; install it"
-        ) from None
+        raise TrainingError("--corpus: needs the package tokenizers; install it") from None
     return tokenizers

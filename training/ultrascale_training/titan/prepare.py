@@ -145,9 +145,7 @@ def _tokenizer(path: Path) -> "Tokenizer":
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:
-        raise TrainingError(
-            "the package tokenizers is missing; install it"
-        ) from None
+        raise TrainingError("the package tokenizers is missing; install it") from None
     return Tokenizer.from_file(str(path))
 
 
