@@ -1,6 +1,7 @@
 """Environments that the Makefile makes: each collects its tests, with and without the extras."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -196,7 +197,11 @@ COLLECT = ["--collect-only", "--quiet", "--quiet", "-p", "no:cacheprovider"]
 
 
 def assert_collects(command: Sequence[str | Path]) -> None:
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # Options of this run are not those of another environment's pytest.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    process = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
 
     assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-2000:]
 
