@@ -8,11 +8,11 @@ from constructs import Construct
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import IsolationPlan
+from ultrascale.plan.names import NODE_ISOLATION_POLICY as NAME
 from ultrascale_k8s._admission import API_VERSION, NAMESPACE_LABEL, asks_for
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
 
-NAME = "ultrascale-node-isolation"
 # A DaemonSet is made for all nodes; a node that is named was chosen, as `kubectl debug` does.
 _IS_SCHEDULED = """\
 !has(object.spec.nodeName) && (!has(object.metadata.ownerReferences) ||

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.assembly import Assembly
+from tests.support.cases import for_each
 from tests.support.cluster_keys import DOCUMENTS, Keys, changed
 from tests.support.guard_sweep import made, unnoticed, whole
 from ultrascale.guard import compare
@@ -34,3 +35,56 @@ def test_no_protected_replacement_passes_unnoticed(
     changes = compare(whole(auto), whole(later), region=auto.plan.region)
     kinds = {each.type for each in changes.resources if each.protected}
     assert any(kind.endswith(f"::{protected}") for kind in kinds)
+
+
+# By change: the file, the key, its other value, the verdict, and what is named.
+CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
+    "an auditor becomes an administrator": (
+        "existing-estate",
+        ("kubernetes", "access", 1, "policy"),
+        ("cluster-admin",),
+        "exposes",
+        "AmazonEKSViewPolicy in the whole cluster",
+    ),
+    "a front without keys": (
+        "serving",
+        ("serving", "front"),
+        ({},),
+        "exposes",
+        "spec/apiKeyAuth",
+    ),
+    "a front that leaves the file": (
+        "serving",
+        ("serving", "front"),
+        (),
+        "outage",
+        "NetworkPolicy envoy-gateway-system/proxies-ingress",
+    ),
+    "an application whose backend leaves the file": (
+        "hybrid-hyperpod",
+        ("backend",),
+        (),
+        "outage",
+        "ServiceAccount backend/backend",
+    ),
+    "another key of checkpoints": (
+        "existing-estate",
+        ("keys", "storage"),
+        ("arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-555555555599",),
+        "cuts running nodes off",
+        "kms:Decrypt",
+    ),
+}
+
+
+@for_each(CASES)
+def test_a_change_of_one_key_is_refused_and_named(
+    file: str, path: Keys, value: tuple[Any, ...], verdict: str, named: str
+) -> None:
+    before, after = made(DOCUMENTS[file]), made(changed(DOCUMENTS[file], path, *value))
+
+    changes = compare(whole(before), whole(after), region=before.plan.region)
+
+    assert changes.verdicts == {verdict}
+    told = [part for change in changes.resources for part in (change.lost, *change.opens)]
+    assert any(named in part for part in told)

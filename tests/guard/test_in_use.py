@@ -271,14 +271,15 @@ def test_an_update_that_takes_something_away_is_refused_and_its_reverse_is_not(
 ) -> None:
     assert between({"A": body(kind, more)}, {"A": body(kind, less)}).verdicts == verdict
     back = between({"A": body(kind, less)}, {"A": body(kind, more)}).verdicts
-    assert back <= OUTAGE | {"cannot be deployed"}
+    assert back <= OUTAGE | {"cannot be deployed", "exposes"}
+    assert ("exposes" in back) >= (verdict == PEOPLE)
 
 
 def test_people_who_leave_a_binding_lose_their_rights() -> None:
     old, new = manifest(binding("a", "b")), manifest(binding("a"))
 
     assert between({"M": old}, {"M": new}).verdicts == PEOPLE
-    assert between({"M": new}, {"M": old}).is_safe
+    assert between({"M": new}, {"M": old}).verdicts == {"exposes"}
 
 
 def test_groups_of_functions_are_no_people() -> None:
@@ -321,9 +322,13 @@ LEVEL_CHANGES: dict[str, tuple[Body, Body, bool]] = {
 
 @for_each(LEVEL_CHANGES)
 def test_a_level_of_access_that_gives_less_is_told(before: Body, after: Body, less: bool) -> None:
-    found = between({"A": before}, {"A": after}).verdicts
+    there, back = (
+        between({"A": one}, {"A": other}).verdicts
+        for one, other in ((before, after), (after, before))
+    )
 
-    assert ("people lose access" in found) == less
+    assert ("people lose access" in there) == less
+    assert ("exposes" in back) == less
 
 
 def test_bindings_of_levels_go_in_silence() -> None:

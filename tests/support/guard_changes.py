@@ -58,6 +58,13 @@ _ALSO: Mapping[Place, object] = {
     ("existing", "id"): "fs-0f9e8d7c6b5a43210",
     ("existing", "mount_name"): "zyxwvuts",
     ("existing", "security_group"): "sg-0f9e8d7c6b5a43210",
+    **{
+        (
+            "keys",
+            use,
+        ): f"arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-5555555555{n}"
+        for n, use in enumerate(("logs", "storage", "volumes"), start=91)
+    },
     ("jwks_uri",): "https://login.example.com/others",
 }
 # Values of one place that are tried: each is another assembly to synthesize.

@@ -82,11 +82,12 @@ def _resource(change: Change) -> Iterator[str]:
         yield f"      and {len(telling) - _MOST_PROPERTIES} more, which --json has"
     if change.lost:
         yield f"      {_loss(change)}: {change.lost}"
+    yield from (f"      exposes: {setting}" for setting in change.opens)
     if change.fails:
         yield f"      fails: {change.fails}"
     if change.instead:
         yield f"      instead: {change.instead}"
-    if change.lost and not change.named:
+    if change.protected:
         yield f"      to go on: --replace {change.ids[-1]}"
 
 
@@ -96,12 +97,11 @@ def _loss(change: Change) -> str:
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Yield changes that are told at once: of one type, in one stack, with one loss."""
+    """Yield changes that are told at once: of one type, in one stack, that lose and open alike."""
     groups: dict[tuple[str, ...], list[Change]] = {}
     for change in changes:
-        groups.setdefault((change.stack, change.type, change.action, change.lost), []).append(
-            change
-        )
+        alike = (change.stack, change.type, change.action, change.lost, *change.opens)
+        groups.setdefault(alike, []).append(change)
     yield from groups.values()
 
 
@@ -111,14 +111,18 @@ def _several(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
         telling = [_property(part) for part in change.properties if part.effect != "updates"]
         more = f" and {len(telling) - 1} more" if len(telling) > 1 else ""
-        yield f"      {change.logical_id}{': ' if telling else ''}{''.join(telling[:1])}{more}"
-    yield f"      {_loss(first)}, each: {first.lost}"
+        own = change.ids[-1].partition("/")[2]
+        yield f"      {own}{': ' if telling else ''}{''.join(telling[:1])}{more}"
+    if first.lost:
+        yield f"      {_loss(first)}, each: {first.lost}"
+    yield from (f"      exposes, each: {setting}" for setting in first.opens)
     reasons = [change.fails for change in changes if change.fails]
     for reason in reasons[:_MOST_REASONS]:
         yield f"      fails: {reason}"
     if len(reasons) > _MOST_REASONS:
         yield f"      fails: {len(reasons) - _MOST_REASONS} more likewise"
-    yield f"      instead: {first.instead}"
+    if first.instead:
+        yield f"      instead: {first.instead}"
     yield f"      to go on: --replace {first.ids[-1]}, and so for each"
 
 
@@ -156,7 +160,9 @@ def _nodes(pools: Sequence[RolledPool]) -> Iterator[str]:
 
 def _rest(changes: Changes) -> Iterator[str]:
     """Yield the changes that need no decision, a line for each stack and type."""
-    quiet = [change for change in changes.resources if not (change.lost or change.fails)]
+    quiet = [
+        change for change in changes.resources if not (change.lost or change.fails or change.opens)
+    ]
     for action, title in _TITLES.items():
         groups: dict[tuple[str, str], list[str]] = {}
         for change in quiet:

@@ -1,18 +1,20 @@
 """Access of people to the cluster: entries of EKS, and bindings of roles in Kubernetes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import filterfalse
 
 from ultrascale.catalog import eks
-from ultrascale.documents import JsonObject, mapping, objects, sequence, text
+from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import GOING, KEEP_NODES, Context
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.guard.openings import told_change
 from ultrascale.guard.replacement import Worlds
-from ultrascale.guard.templates import World, references, text_of
+from ultrascale.guard.templates import Key, World, references, text_of
 from ultrascale.plan import names
 
 ENTRY = "AWS::EKS::AccessEntry"
+_CLUSTER = "AWS::EKS::Cluster"
 BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 NODES_LOSE = Harm(
     verdict="cuts running nodes off",
@@ -47,18 +49,85 @@ def entry_changes(change: Change, context: Context) -> Harm | None:
     )
 
 
+def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]:
+    """Yield the entries by which people may do more than by those before, and what they may.
+
+    Args:
+        worlds: Both sides.
+        made: Namespaces that the change makes, in which nothing is that anybody could reach.
+    """
+    is_there = any(worlds.new.type_of(key) == _CLUSTER for key in worlds.standing())
+    for key in _keys(worlds.new):
+        new = worlds.new.properties(key)
+        if not (is_there or key[0] in worlds.old.templates):
+            continue
+        if text(new, "Type") in _NODE_ENTRIES or is_of_a_program(new):
+            continue
+        principal = text_of(new.get("PrincipalArn"))
+        before = list(_entries(principal, worlds.old))
+        wanted = _of_what_was_there(new, _groups(*before), made) if before else new
+        if not any(_covers(entry, wanted) for entry in before):
+            levels = [*dict.fromkeys(level for entry in before for level in _levels(entry))]
+            yield key, told_change(f"access of {principal}", levels or None, [*_levels(new)])
+
+
+def _of_what_was_there(entry: JsonObject, before: Iterable[str], made: Set[str]) -> JsonObject:
+    """Return an entry without the rights to namespaces and to kinds of jobs that come with it.
+
+    Args:
+        entry: The entry.
+        before: Groups of its principal before.
+        made: Namespaces that the change makes.
+    """
+    had_levels = any(names.is_access_group(each) and each != names.ACCESS_GROUP for each in before)
+    groups: Json = [
+        group
+        for group in _groups(entry)
+        if not names.is_access_group(group)
+        or (had_levels and made.isdisjoint(group.split(":")[3:4]))
+    ]
+    policies: Json = [
+        {**each, "AccessScope": {**scope, "Namespaces": kept}} if made and named else each
+        for each in objects(entry, "AccessPolicies")
+        for scope in [mapping(each, "AccessScope")]
+        for named in [[*map(text_of, sequence(scope, "Namespaces"))]]
+        for kept in [[name for name in named if name not in made]]
+    ]
+    return {**entry, "KubernetesGroups": groups, "AccessPolicies": policies}
+
+
+def _levels(entry: JsonObject) -> Iterator[str]:
+    """Yield the access policies of an entry, and its groups, for people."""
+    for policy, namespace in _allowed(entry):
+        yield f"{policy} in {namespace or 'the whole cluster'}"
+    for group in _groups(entry):
+        if group != names.ACCESS_GROUP:
+            yield group.removeprefix(f"{names.ACCESS_GROUP}:")
+
+
+def _groups(*entries: JsonObject) -> Iterator[str]:
+    for entry in entries:
+        yield from map(text_of, sequence(entry, "KubernetesGroups"))
+
+
 def is_of_a_program(entry: JsonObject) -> bool:
     """Return whether an access entry is that of a role of the cluster's own stacks."""
     return any(True for _ in references(entry.get("PrincipalArn")))
 
 
 def _entries(principal: str, world: World) -> Iterator[JsonObject]:
+    for key in _keys(world):
+        values = world.properties(key)
+        if text_of(values.get("PrincipalArn")) == principal:
+            yield values
+
+
+def _keys(world: World) -> Iterator[Key]:
+    """Yield every access entry."""
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
             if body["Type"] == ENTRY:
-                values = world.properties((stack, logical_id))
-                if text_of(values.get("PrincipalArn")) == principal:
-                    yield values
+                yield stack, logical_id
 
 
 def _covers(entry: JsonObject, before: JsonObject) -> bool:
@@ -136,9 +205,7 @@ def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
 
 
 def _groups_of_programs(world: World) -> Iterator[str]:
-    for stack in world.templates:
-        for logical_id, body in world.resources(stack).items():
-            if body["Type"] == ENTRY:
-                entry = world.properties((stack, logical_id))
-                if is_of_a_program(entry):
-                    yield from map(text_of, sequence(entry, "KubernetesGroups"))
+    for key in _keys(world):
+        entry = world.properties(key)
+        if is_of_a_program(entry):
+            yield from map(text_of, sequence(entry, "KubernetesGroups"))

@@ -8,10 +8,12 @@ from ultrascale.documents import text
 from ultrascale.errors import ConfigError
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
+from ultrascale.guard.openings import told_change
 from ultrascale.plan.backend import CLUSTER_FILE, plan_identity
 from ultrascale.plan.model import CallerRightPlan, IdentityPlan
 
 _CONFIG_MAP = "ConfigMap"
+_PODS = "pods of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,24 @@ def narrowed_callers(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             )
 
 
+def widened_callers(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
+    """Yield the file of the backend where callers may do more by the new one, and who may.
+
+    Network policies say which pods reach it.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+    """
+    old, new = (_files(objects) for objects in applied)
+    for namespace in filter(new.__contains__, old):
+        was, will = _callers(old[namespace]), _callers(new[namespace])
+        if was is None or will is None:
+            continue
+        gained = [each for each in _lost(will, was) if not each.startswith(_PODS)]
+        if gained:
+            yield new[namespace], told_change("callers of the backend", None, sorted(gained))
+
+
 def _files(objects: Objects) -> dict[str, KubernetesObject]:
     """Return the ConfigMaps with the file that the backend reads, by namespace."""
     return {
@@ -83,7 +103,7 @@ def _lost(was: _Callers, will: _Callers) -> Iterator[str]:
         after = rights.get(right.group)
         if right.group not in new.admins and (after is None or not _covers(after, right)):
             yield f"{right.group}{' in part' if after else ''}"
-    yield from (f"pods of {name}" for name in was.namespaces - will.namespaces)
+    yield from (f"{_PODS}{name}" for name in was.namespaces - will.namespaces)
 
 
 def _covers(new: CallerRightPlan, old: CallerRightPlan) -> bool:

@@ -7,17 +7,21 @@ from ultrascale.documents import Json, Resource
 from ultrascale.guard.access import narrowed_bindings
 from ultrascale.guard.callers import narrowed_callers
 from ultrascale.guard.drift import ended_pool
+from ultrascale.guard.exposed_objects import exposed_objects
+from ultrascale.guard.exposure import as_decisions, with_exposure
 from ultrascale.guard.failures import missing_exports, with_failures
 from ultrascale.guard.immutable import refused_objects
 from ultrascale.guard.in_use import with_use
+from ultrascale.guard.left_behind import left_in_need
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
 from ultrascale.guard.node_groups import rolled_pools
-from ultrascale.guard.objects import NODE_POOL, KubernetesObject, Objects, read_objects
+from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects, read_objects
 from ultrascale.guard.objects_in_use import TOLD_KINDS, object_in_use
 from ultrascale.guard.properties import property_changes
 from ultrascale.guard.protection import is_retained, object_protection, with_protection
 from ultrascale.guard.queues import newly_gated
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
+from ultrascale.guard.rights import with_rights
 from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, world
 
 # Kinds whose deletion takes many other objects or nodes along, or that something runs by.
@@ -39,13 +43,17 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
     worlds = Worlds(old=world(old), new=world(new))
     objects = read_objects(worlds.old), read_objects(worlds.new)
     changes = propagate(dict(_own(worlds)), worlds)
+    judged = with_protection(with_failures(changes, worlds), worlds)
+    harmed = with_rights(with_use(judged, worlds, applied=objects), worlds)
     changed = [
-        *with_use(with_protection(with_failures(changes, worlds), worlds), worlds, applied=objects),
+        *with_exposure(harmed, worlds, _namespaces(objects[1]) - _namespaces(objects[0])),
         *missing_exports(worlds),
         *refused_objects(objects),
         *narrowed_bindings(objects, worlds),
         *narrowed_callers(objects),
         *newly_gated(objects),
+        *exposed_objects(objects, worlds),
+        *left_in_need(objects, worlds),
     ]
     gone = list(_gone_objects(objects, worlds))
     pools: list[RolledPool] = list(rolled_pools(changes, worlds, objects, region))
@@ -55,12 +63,16 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         if node_pool.kind == NODE_POOL and change.action == "deleted"
     ]
     return Changes(
-        resources=tuple((*changed, *(change for _, change in gone))),
+        resources=tuple(as_decisions((*changed, *(change for _, change in gone)))),
         pools=tuple(pools),
         new_stacks=tuple(stack for stack in new if stack not in old),
         left_stacks=tuple(stack for stack in old if stack not in new),
         unread=tuple(dict.fromkeys(holder for side in objects for holder in side.unread)),
     )
+
+
+def _namespaces(side: Objects) -> set[str]:
+    return {namespace.name for namespace in side.of_kind(NAMESPACE)}
 
 
 def _own(worlds: Worlds) -> Iterator[tuple[Key, Change]]:

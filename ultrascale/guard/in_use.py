@@ -7,19 +7,19 @@ names another role today has nodes of the role before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from ipaddress import IPv4Network
 
 from ultrascale.catalog import addons, create_only
-from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
+from ultrascale.documents import JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.access import ENTRY, NODES_LOSE, entry_changes
 from ultrascale.guard.charts import chart_changes_definitions, chart_goes, chart_goes_back
 from ultrascale.guard.judging import (
     GOING,
-    KEEP_NODES,
     KEEP_PODS,
     Context,
     Judge,
+    outside,
     sides,
+    trusted_services,
     when_it_goes,
     when_it_loses,
 )
@@ -149,27 +149,12 @@ _PODS_LOSE = Harm(
     lost="the identity of pods that run: AWS refuses their calls once their credentials end",
     instead=KEEP_PODS,
 )
-_RIGHTS_LOSE = Harm(
-    verdict="cuts running nodes off",
-    lost="rights of nodes that run",
-    instead=KEEP_NODES,
-)
-
-
-def _trusted(role: JsonObject) -> set[str]:
-    """Return the services that may assume a role."""
-    services: set[str] = set()
-    for statement in objects(role, "AssumeRolePolicyDocument", "Statement"):
-        stated = mapping(statement, "Principal").get("Service")
-        services |= {text_of(service) for service in sequence(stated) or (stated or "",)}
-    return services
 
 
 def _role_goes(change: Change, context: Context) -> Harm | None:
-    trusted = _trusted(context.old(change))
+    trusted = trusted_services(context.old(change))
     if change.action not in GOING:
-        loses = when_it_loses(_RIGHTS_LOSE, "ManagedPolicyArns")
-        return loses(change, context) if trusted & {*_NODE_SERVICES} else None
+        return None
     if trusted & {*_NODE_SERVICES}:
         name = context.old(change).get("RoleName")
         old, new = context.applied
@@ -218,23 +203,21 @@ def _cluster_closes(change: Change, context: Context) -> Harm | None:
         != at(new, "ResourcesVpcConfig/EndpointPrivateAccess")
     ):
         return _network("the private endpoint of the API server, which is the way")
-    if at(old, _PUBLIC) != "true":
-        return None
-    closed = list(_ranges(at(old, _CIDRS)))
-    if at(new, _PUBLIC) == "true":
-        open_still = list(_ranges(at(new, _CIDRS)))
-        closed = [block for block in closed if not any(map(block.subnet_of, open_still))]
+    closed = outside(public_ranges(old), public_ranges(new))
     if not closed:
         return None
     return Harm(
         verdict="people lose access",
-        lost=f"the way from {', '.join(map(str, closed))} to the API server",
+        lost=f"the way from {', '.join(closed)} to the API server",
         instead="add the new ranges first, and name this once nobody comes from the old ones",
     )
 
 
-def _ranges(value: Json) -> Iterator[IPv4Network]:
-    return (IPv4Network(text_of(block)) for block in sequence(value) or ("0.0.0.0/0",))
+def public_ranges(cluster: JsonObject) -> Sequence[str]:
+    """Return the ranges from which the internet reaches the API server."""
+    if at(cluster, _PUBLIC) != "true":
+        return ()
+    return [*map(text_of, sequence(at(cluster, _CIDRS)))] or ["0.0.0.0/0"]
 
 
 def _database_stops(change: Change, context: Context) -> Harm | None:

@@ -1,9 +1,10 @@
 """Parts of the judgment of resources that running nodes, pods and people use."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
-from ultrascale.documents import Json, JsonObject, sequence
+from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
 from ultrascale.guard.model import Action, Change, Harm
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.properties import at
@@ -101,3 +102,46 @@ def program_stops(what: str) -> Harm:
         lost=f"{what}, and what it does for nodes and jobs that run",
         instead="keep it until nothing needs it, and name it then",
     )
+
+
+def trusted_services(role: JsonObject) -> set[str]:
+    """Return the services that may assume a role."""
+    services: set[str] = set()
+    for statement in objects(role, "AssumeRolePolicyDocument", "Statement"):
+        stated = mapping(statement, "Principal").get("Service")
+        services |= {text_of(service) for service in sequence(stated) or (stated or "",)}
+    return services
+
+
+def outside(ranges: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the ranges of addresses that do not lie within the union of others.
+
+    A range that is known only once the stack is deployed lies in itself alone.
+    """
+    others = [*others]
+    networks = [network for each in others if (network := _network(each)) is not None]
+    # Two halves are collapsed into the whole: whatever lies in the union lies in one of these.
+    union = [
+        *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
+        *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
+    ]
+    return [
+        each
+        for each in dict.fromkeys(ranges)
+        if each not in others and not any(_lies_in(_network(each), block) for block in union)
+    ]
+
+
+def _network(text: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def _lies_in(network: IPv4Network | IPv6Network | None, block: IPv4Network | IPv6Network) -> bool:
+    if isinstance(network, IPv4Network) and isinstance(block, IPv4Network):
+        return network.subnet_of(block)
+    if isinstance(network, IPv6Network) and isinstance(block, IPv6Network):
+        return network.subnet_of(block)
+    return False

@@ -20,6 +20,7 @@ Verdict = Literal[
     "outage",
     "loses history",
     "people lose access",
+    "exposes",
     "unknown",
 ]
 """Reason to refuse a change."""
@@ -75,7 +76,9 @@ class Change:
         lost: Protected things that would be lost; empty without any.
         verdict: Kind of the loss, where there is one.
         instead: Advice for what to do instead; empty where nothing is lost.
-        named: Whether the user permitted the loss by its name.
+        opens: Settings by which it lets somebody in, or is watched or encrypted no more; each with
+            its value before and after.
+        named: Whether the user permitted the loss, and what it opens, by its name.
     """
 
     stack: str
@@ -88,15 +91,18 @@ class Change:
     lost: str = ""
     verdict: Verdict = "loses data"
     instead: str = ""
+    opens: tuple[str, ...] = ()
     named: bool = False
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
         """Reasons to refuse it; none where the user permitted it by name."""
-        if self.named:
-            return frozenset()
-        verdicts: list[Verdict] = ["cannot be deployed"] if self.fails else []
-        return frozenset([*verdicts, self.verdict] if self.lost else verdicts)
+        reasons: dict[Verdict, object] = {
+            "cannot be deployed": self.fails,
+            self.verdict: self.lost,
+            "exposes": self.opens,
+        }
+        return frozenset(verdict for verdict in reasons if reasons[verdict] and not self.named)
 
     def harmed(self, harm: Harm) -> "Change":
         """Return the same with a loss."""
@@ -105,7 +111,7 @@ class Change:
     @property
     def protected(self) -> bool:
         """Whether it must not go on unless the user names it."""
-        return bool(self.lost) and not self.named
+        return bool(self.lost or self.opens) and not self.named
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -222,12 +228,12 @@ class Changes:
         )
 
     def _mistakes(self, name: str) -> Iterator[str]:
-        going = [
+        resources = [
             change.ids[-1] for change in self.resources if _stops(change) and name in change.ids
         ]
         pools = [change.ids[-1] for change in self.pools if change.lost and name in change.ids]
-        # The nodes of one pool may be concerned twice.
-        going += dict.fromkeys(pools)
+        # An object, and the nodes of one pool, may be concerned twice.
+        going = [*dict.fromkeys(resources), *dict.fromkeys(pools)]
         if len(going) > 1:
             ids = ", ".join(going)
             yield f"--replace: {name} is the name of several; name the one that may go: {ids}"
@@ -255,4 +261,4 @@ def hourly(nodes: int | None, instance_types: Sequence[str], region: str) -> flo
 
 
 def _stops(change: Change) -> bool:
-    return bool(change.lost or change.fails)
+    return bool(change.lost or change.fails or change.opens)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
 from ultrascale.guard.model import Action, Change, Harm, Verdict
-from ultrascale.guard.objects import NAMESPACE, KubernetesObject, is_reserved
+from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, is_reserved
 from ultrascale.guard.properties import at
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, count, shown
@@ -172,6 +172,19 @@ _LIMITS = ("ObjectSizeGreaterThan", "ObjectSizeLessThan", "Prefix", "TagFilters"
 def is_retained(body: Resource) -> bool:
     """Return whether a resource stays when it leaves its stack."""
     return body.get("DeletionPolicy") in _RETAINING
+
+
+def leaves_cluster(applied: KubernetesObject, new: Objects, worlds: Worlds) -> bool:
+    """Return whether an object is deleted, and nothing else applies it.
+
+    An object that leaves a manifest stays, where the manifest has no label to prune by; so does one
+    of a stack that left the file.
+    """
+    stack, logical_id = applied.holder
+    if stack not in worlds.new.templates or applied.id in new.by_id:
+        return False
+    holder = worlds.old.resources(stack)[logical_id]
+    return logical_id not in worlds.new.resources(stack) and not is_retained(holder)
 
 
 def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:

@@ -71,7 +71,9 @@ def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
     there = {namespace.name for namespace in old.of_kind(NAMESPACE)}
     for after in new.of_kind(_BINDING):
         before = old.by_id.get(after.id)
-        closed = _namespaces(after) - (frozenset() if before is None else _namespaces(before))
+        closed = judged_namespaces(after) - (
+            frozenset() if before is None else judged_namespaces(before)
+        )
         gated = sorted(there & closed)
         if after.name == QUEUED_PODS_POLICY and gated:
             stack, logical_id = after.holder
@@ -93,7 +95,8 @@ def _refused(namespaces: str) -> Harm:
     )
 
 
-def _namespaces(binding: KubernetesObject) -> frozenset[str]:
+def judged_namespaces(binding: KubernetesObject) -> frozenset[str]:
+    """Return the namespaces that a binding of an admission policy names."""
     terms = objects(binding.spec, "matchResources", "namespaceSelector", "matchExpressions")
     return frozenset(
         text_of(name)

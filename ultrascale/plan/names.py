@@ -340,6 +340,7 @@ QUEUED_POD_LABEL = "kueue.x-k8s.io/podset"
 # Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/jobs/pod/constants/constants.go
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 QUEUED_PODS_POLICY = "ultrascale-queued-pods"
+NODE_ISOLATION_POLICY = "ultrascale-node-isolation"
 # By them Volcano schedules pods that are of no Volcano Job.
 VOLCANO_QUEUE_ANNOTATION, VOLCANO_SCHEDULER = volcano.QUEUE_ANNOTATION, volcano.SCHEDULER
 VOLCANO_GROUP_ANNOTATIONS = volcano.GROUP_ANNOTATIONS

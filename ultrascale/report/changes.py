@@ -53,31 +53,36 @@ def summary(comparison: Comparison) -> Sequence[Content]:
 
 
 def changes_table(comparison: Comparison) -> Table:
-    """Return the changes that a reviewer has to see: losses, failures, replacements."""
+    """Return the changes that a reviewer has to see: losses, openings, failures, replacements."""
     loud = [
         change
         for change in comparison.changes.resources
-        if change.lost or change.fails or change.action not in ("added", "updated")
+        if _is_stopped(change) or change.action not in ("added", "updated")
     ]
     return Table(
-        caption="Changes that lose something, fail, or replace or remove a resource.",
+        caption="Changes that lose or open something, fail, or replace or remove a resource.",
         columns=(
             Column(title="resource", is_wide=True),
             Column(title="", is_state=True),
             Column(title="because of", is_wide=True),
-            Column(title="what is lost, and what to do instead", is_wide=True),
+            Column(title="what is lost or opened, and what to do instead", is_wide=True),
         ),
         rows=tuple(_change(change) for change in loud),
     )
 
 
+def _is_stopped(change: Change) -> bool:
+    return bool(change.lost or change.fails or change.opens)
+
+
 def _change(change: Change) -> Row:
-    stopped = bool(change.lost or change.fails) and not change.named
+    stopped = _is_stopped(change) and not change.named
     properties = [
         f"{part.path}: {part.old} to {part.new}" for part in change.properties if part.effect
     ]
     told = [
         f"{change.verdict}: {change.lost}" if change.lost else "",
+        *(f"exposes: {setting}" for setting in change.opens),
         f"fails: {change.fails}" if change.fails else "",
         f"instead: {change.instead}" if change.instead else "",
         "permitted by name" if change.named else "",

@@ -1,0 +1,550 @@
+"""The change guard tells what a change opens, and is silent where it closes."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.cases import for_each
+from tests.support.changes import REGION, STACK, Body, between, body, manifest, of, template
+from ultrascale.errors import QuestionError
+from ultrascale.guard import Change, Changes, compare
+
+EXPOSES = "exposes"
+EVERYBODY = {"AWS": "*"}
+OTHER = {"AWS": "arn:aws:iam::999900001111:root"}
+AUDIT = {"ClusterLogging": {"EnabledTypes": [{"Type": "api"}, {"Type": "audit"}]}}
+KEY = "arn:aws:kms:us-east-1:444455556666:key/1"
+
+
+def cluster(*ranges: str, public: bool = True) -> Body:
+    return {"ResourcesVpcConfig": {"EndpointPublicAccess": public, "PublicAccessCidrs": [*ranges]}}
+
+
+def policy(*statements: Body, path: str = "PolicyDocument", **properties: Any) -> Body:
+    return {path: {"Statement": [*statements]}, **properties}
+
+
+def allow(principal: Any, **statement: Any) -> Body:
+    return {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole", **statement}
+
+
+def trust(*principals: Any, **statement: Any) -> Body:
+    statements = (allow(each, **statement) for each in principals)
+    return policy(*statements, path="AssumeRolePolicyDocument")
+
+
+def ingress(*ranges: str, port: int = 443) -> Body:
+    ports = {"IpProtocol": "tcp", "FromPort": port, "ToPort": port}
+    return {"SecurityGroupIngress": [{"CidrIp": each, **ports} for each in ranges]}
+
+
+def encrypted(key: str | None) -> Body:
+    by_default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    if key is None:
+        by_default = {"SSEAlgorithm": "AES256"}
+    rules = [{"ServerSideEncryptionByDefault": by_default}]
+    return {"BucketEncryption": {"ServerSideEncryptionConfiguration": rules}}
+
+
+SERVICE = {"Service": "pods.eks.amazonaws.com"}
+TLS_ALONE = {
+    "Effect": "Deny",
+    "Principal": "*",
+    "Action": "s3:*",
+    "Resource": "*",
+    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+}
+VOLUMES = {"BlockDeviceMappings": [{"Ebs": {"Encrypted": True, "KmsKeyId": KEY}}]}
+# By change: type, properties that are closed, and that are open.
+OPENED: dict[str, tuple[str, Body, Body]] = {
+    "public endpoint": ("AWS::EKS::Cluster", cluster(public=False), cluster("203.0.113.0/24")),
+    "wider ranges": (
+        "AWS::EKS::Cluster",
+        cluster("203.0.113.0/25"),
+        cluster("203.0.113.0/24"),
+    ),
+    "the internet in halves": (
+        "AWS::EKS::Cluster",
+        cluster("203.0.113.0/24", "203.0.112.0/24"),
+        cluster("0.0.0.0/1", "128.0.0.0/1"),
+    ),
+    "no list of ranges": ("AWS::EKS::Cluster", cluster("203.0.113.0/24"), cluster()),
+    "audit log": (
+        "AWS::EKS::Cluster",
+        {"Logging": AUDIT},
+        {"Logging": {"ClusterLogging": {"EnabledTypes": [{"Type": "api"}]}}},
+    ),
+    "all logs": ("AWS::EKS::Cluster", {"Logging": AUDIT}, {}),
+    "encryption of secrets": ("AWS::EKS::Cluster", {"EncryptionConfig": [{"Resources": []}]}, {}),
+    "network policies": (
+        "AWS::EKS::Addon",
+        {"AddonName": "vpc-cni", "ConfigurationValues": '{"enableNetworkPolicy": "true"}'},
+        {"AddonName": "vpc-cni", "ConfigurationValues": '{"enableNetworkPolicy": "false"}'},
+    ),
+    "another principal": ("AWS::IAM::Role", trust(SERVICE), trust(SERVICE, OTHER)),
+    "any identity of a provider": (
+        "AWS::IAM::Role",
+        trust({"Federated": "idp"}, Condition={"StringEquals": {"sub": "a"}}),
+        trust({"Federated": "idp"}),
+    ),
+    "public objects": (
+        "AWS::S3::Bucket",
+        {"PublicAccessBlockConfiguration": {"BlockPublicPolicy": True}},
+        {"PublicAccessBlockConfiguration": {"BlockPublicPolicy": False}},
+    ),
+    "key of a bucket": ("AWS::S3::Bucket", encrypted(KEY), encrypted(None)),
+    "key of a log group": ("AWS::Logs::LogGroup", {"KmsKeyId": KEY}, {}),
+    "key of volumes": (
+        "AWS::EC2::LaunchTemplate",
+        {"LaunchTemplateData": VOLUMES},
+        {"LaunchTemplateData": {"BlockDeviceMappings": [{"Ebs": {"Encrypted": True}}]}},
+    ),
+    "a disk without a key": (
+        "AWS::EC2::LaunchTemplate",
+        {"LaunchTemplateData": VOLUMES},
+        {"LaunchTemplateData": {"BlockDeviceMappings": [*VOLUMES["BlockDeviceMappings"], {}]}},
+    ),
+    "metadata without a token": (
+        "AWS::EC2::LaunchTemplate",
+        {"LaunchTemplateData": {"MetadataOptions": {"HttpTokens": "required"}}},
+        {"LaunchTemplateData": {"MetadataOptions": {"HttpTokens": "optional"}}},
+    ),
+    "policy of a key": (
+        "AWS::KMS::Key",
+        policy(path="KeyPolicy"),
+        policy(allow(OTHER, Action="kms:*"), path="KeyPolicy"),
+    ),
+    "a load balancer of the internet": (
+        "AWS::ElasticLoadBalancingV2::LoadBalancer",
+        {"Scheme": "internal"},
+        {"Scheme": "internet-facing"},
+    ),
+    "TLS of a listener": (
+        "AWS::ElasticLoadBalancingV2::Listener",
+        {"Protocol": "TLS", "Certificates": [{"CertificateArn": "a"}]},
+        {"Protocol": "TCP"},
+    ),
+    "ranges of a group": ("AWS::EC2::SecurityGroup", ingress("10.0.0.0/8"), ingress("0.0.0.0/0")),
+    "a port of a group": (
+        "AWS::EC2::SecurityGroup",
+        ingress("10.0.0.0/8"),
+        {
+            "SecurityGroupIngress": [
+                *ingress("10.0.0.0/8")["SecurityGroupIngress"],
+                *ingress("10.0.0.0/8", port=22)["SecurityGroupIngress"],
+            ]
+        },
+    ),
+    "database of the internet": ("AWS::RDS::DBInstance", {}, {"PubliclyAccessible": True}),
+    "database without TLS": (
+        "AWS::RDS::DBClusterParameterGroup",
+        {"Parameters": {"rds.force_ssl": "1"}},
+        {"Parameters": {"rds.force_ssl": "0"}},
+    ),
+}
+
+
+def changed(kind: str, old: Body, new: Body) -> Changes:
+    return between({"A": body(kind, old)}, {"A": body(kind, new)})
+
+
+@for_each(OPENED)
+def test_a_resource_that_opens_is_told_with_its_setting_before_and_after(
+    kind: str, closed: Body, opened: Body
+) -> None:
+    changes = changed(kind, closed, opened)
+
+    assert EXPOSES in changes.verdicts
+    assert all(" -> " in setting for setting in of(changes, "A").opens)
+    assert EXPOSES not in changes.permit("A").verdicts
+    assert EXPOSES not in changed(kind, opened, closed).verdicts
+
+
+SILENT: dict[str, tuple[str, Body, Body]] = {
+    "the same ranges in parts": (
+        "AWS::EKS::Cluster",
+        cluster("203.0.112.0/23"),
+        cluster("203.0.112.0/24", "203.0.113.0/24"),
+    ),
+    "a service that acts for another resource": (
+        "AWS::IAM::Role",
+        trust(SERVICE, Condition={"StringEquals": {"aws:SourceArn": "a"}}),
+        trust(SERVICE, Condition={"StringEquals": {"aws:SourceArn": "b"}}),
+    ),
+    "the number of the account": (
+        "AWS::KMS::Key",
+        policy(
+            allow({"AWS": {"Fn::Sub": "arn:aws:iam::${AWS::AccountId}:root"}}, Action="kms:*"),
+            path="KeyPolicy",
+        ),
+        policy(allow({"AWS": "arn:aws:iam::111122223333:root"}, Action="kms:*"), path="KeyPolicy"),
+    ),
+    "everybody of the account, by a service": (
+        "AWS::KMS::Key",
+        policy(path="KeyPolicy"),
+        policy(
+            allow(EVERYBODY, Condition={"StringEquals": {"kms:CallerAccount": "1"}}),
+            path="KeyPolicy",
+        ),
+    ),
+    "another key of a bucket": ("AWS::S3::Bucket", encrypted(KEY), encrypted(f"{KEY}2")),
+    "rights of a role": (
+        "AWS::IAM::Role",
+        trust(SERVICE),
+        {**trust(SERVICE), "Policies": [policy({"Action": "s3:*", "Resource": "*"})]},
+    ),
+}
+
+
+@for_each(SILENT)
+def test_what_lets_nobody_in_passes(kind: str, old: Body, new: Body) -> None:
+    assert EXPOSES not in changed(kind, old, new).verdicts
+    assert EXPOSES not in changed(kind, new, old).verdicts
+
+
+def test_a_policy_of_a_bucket_that_stays_opens_it_by_going() -> None:
+    old = {
+        "B": body("AWS::S3::Bucket"),
+        "P": body("AWS::S3::BucketPolicy", policy(TLS_ALONE, Bucket={"Ref": "B"})),
+    }
+
+    assert EXPOSES in between(old, {"B": old["B"]}).verdicts
+    assert EXPOSES not in between(old, {}).verdicts
+    assert EXPOSES not in between({"B": old["B"]}, old).verdicts
+
+
+def test_flow_logs_of_a_network_that_stays_are_missed() -> None:
+    old = {
+        "V": body("AWS::EC2::VPC"),
+        "L": body("AWS::EC2::FlowLog", {"ResourceId": {"Ref": "V"}}),
+    }
+
+    assert EXPOSES in between(old, {"V": old["V"]}).verdicts
+    assert EXPOSES not in between(old, {"V": old["V"], "M": old["L"]}).verdicts
+
+
+def rule(source: Body, group: Any = "sg-1") -> Body:
+    ports = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+    return body("AWS::EC2::SecurityGroupIngress", {"GroupId": group, **ports, **source})
+
+
+def test_a_rule_of_its_own_opens_the_group_that_it_names() -> None:
+    inside, half = rule({"CidrIp": "10.0.0.0/9"}), rule({"CidrIp": "10.128.0.0/9"})
+    whole = rule({"CidrIp": "10.0.0.0/8"})
+
+    assert EXPOSES in between({"A": inside}, {"A": inside, "B": half}).verdicts
+    assert EXPOSES not in between({"A": inside, "B": half}, {"A": whole}).verdicts
+    assert EXPOSES not in between({}, {"A": rule({"SourceSecurityGroupId": "sg-2"})}).verdicts
+
+
+def test_a_listener_that_moves_to_another_port_opens_none() -> None:
+    ports = (ingress("10.0.0.0/8", port=port) for port in (80, 443))
+
+    assert EXPOSES not in changed("AWS::EC2::SecurityGroup", *ports).verdicts
+
+
+def test_ranges_that_the_network_gets_by_the_change_are_its_own() -> None:
+    def network(*ranges: str) -> dict[str, Body]:
+        blocks = {
+            f"V{index}": body("AWS::EC2::VPCCidrBlock", {"CidrBlock": each})
+            for index, each in enumerate(ranges)
+        }
+        return {**blocks, "G": body("AWS::EC2::SecurityGroup", ingress(*ranges))}
+
+    old, new = network("10.0.0.0/16"), network("10.0.0.0/16", "100.64.0.0/16")
+
+    assert EXPOSES not in between(old, new).verdicts
+
+
+BOUNDARY = "arn:aws:iam::111122223333:policy/boundary"
+
+
+def test_the_boundary_of_all_roles_is_one_decision() -> None:
+    bound = body("AWS::IAM::Role", {"PermissionsBoundary": BOUNDARY})
+    free = body("AWS::IAM::Role")
+    setting = f"PermissionsBoundary: {BOUNDARY} -> nothing"
+
+    changes = between({"A": bound, "B": bound}, {"A": free, "B": free})
+
+    (change,) = changes.protected
+    assert isinstance(change, Change)
+    assert (change.ids[-1], change.opens) == (f"{STACK}/Role.PermissionsBoundary", (setting,))
+    assert [each.path for each in change.properties] == [
+        f"{STACK}/A/PermissionsBoundary",
+        f"{STACK}/B/PermissionsBoundary",
+    ]
+    assert changes.permit("Role.PermissionsBoundary").is_safe
+    assert of(between({"A": bound}, {"A": free}), "A").opens == (setting,)
+    assert between({"A": free}, {"A": bound}).is_safe
+
+
+def test_a_new_stack_exposes_nothing() -> None:
+    stacks = {STACK: template({"A": body("AWS::EC2::SecurityGroup", ingress("0.0.0.0/0"))})}
+
+    assert compare({}, stacks, region=REGION).is_safe
+
+
+def test_rights_in_a_namespace_that_the_change_makes_open_nothing() -> None:
+    def world(*namespaces: str) -> dict[str, Body]:
+        groups = [f"ultrascale:access:ultrascale-jobs-edit:{each}" for each in namespaces]
+        scope = {"Type": "namespace", "Namespaces": [*namespaces]}
+        entry = {
+            "PrincipalArn": "arn:aws:iam::111122223333:role/A",
+            "KubernetesGroups": ["ultrascale:access", *groups],
+            "AccessPolicies": [{"PolicyArn": "arn:x/AmazonEKSEditPolicy", "AccessScope": scope}],
+        }
+        return {"A": body("AWS::EKS::AccessEntry", entry)}
+
+    def made(*namespaces: str) -> Body:
+        return manifest(*(thing("Namespace", name=each) for each in namespaces))
+
+    old, new = world("a"), world("a", "b")
+
+    assert between({**old, "N": made("a")}, {**new, "N": made("a", "b")}).is_safe
+    assert EXPOSES in between({**old, "N": made("a", "b")}, {**new, "N": made("a", "b")}).verdicts
+    assert EXPOSES in between({"N": made("a")}, {**world("b"), "N": made("a", "b")}).verdicts
+
+
+def test_people_who_get_the_first_entries_of_a_cluster_are_told() -> None:
+    entry = body("AWS::EKS::AccessEntry", {"PrincipalArn": "arn:aws:iam::111122223333:role/A"})
+    old = {STACK: template({"C": body("AWS::EKS::Cluster")})}
+
+    assert compare(old, {**old, "c-access": template({"A": entry})}, region=REGION).verdicts == {
+        EXPOSES
+    }
+    assert compare({}, {**old, "c-access": template({"A": entry})}, region=REGION).is_safe
+
+
+# --- objects -------------------------------------------------------------------------------------
+
+
+def thing(
+    kind: str, spec: Any = None, *, name: str = "o", namespace: str = "", **more: Any
+) -> Body:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    metadata |= more.pop("metadata", {})
+    return {"kind": kind, "metadata": metadata, **({"spec": spec} if spec else {}), **more}
+
+
+def jwt(*audiences: str, issuer: str = "https://login.example.com/") -> Body:
+    provider = {"name": "front", "issuer": issuer, "remoteJWKS": {"uri": f"{issuer}keys"}}
+    return {"jwt": {"providers": [provider | ({"audiences": [*audiences]} if audiences else {})]}}
+
+
+def keys(*names: str) -> Body:
+    return {"apiKeyAuth": {"credentialRefs": [{"kind": "Secret", "name": name} for name in names]}}
+
+
+def binding(*groups: str, kind: str = "ClusterRoleBinding", subject: str = "Group") -> Body:
+    subjects = [{"kind": subject, "name": group} for group in groups]
+    return thing(kind, subjects=subjects, roleRef={"kind": "ClusterRole", "name": "r"})
+
+
+def listener(protocol: str, routes: str) -> Body:
+    allowed = {"namespaces": {"from": routes}}
+    return {"listeners": [{"name": "a", "protocol": protocol, "allowedRoutes": allowed}]}
+
+
+def labelled(level: str) -> Body:
+    return thing("Namespace", metadata={"labels": {"pod-security.kubernetes.io/enforce": level}})
+
+
+def rights(*verbs: str, group: str = "") -> Body:
+    rules = [{"apiGroups": [group], "resources": ["pods"], "verbs": [*verbs]}]
+    return thing("ClusterRole", name="r", rules=rules)
+
+
+def service(**spec: Any) -> Body:
+    return thing("Service", spec)
+
+
+OPENED_OBJECTS: dict[str, tuple[Body, Body]] = {
+    "keys of the front": (thing("SecurityPolicy", keys("a")), thing("SecurityPolicy", {"x": 1})),
+    "tokens of the front": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", {"x": 1})),
+    "an audience more": (
+        thing("SecurityPolicy", jwt("a")),
+        thing("SecurityPolicy", jwt("a", "b")),
+    ),
+    "any audience": (thing("SecurityPolicy", jwt("a")), thing("SecurityPolicy", jwt())),
+    "keys of others as well": (
+        thing("SecurityPolicy", keys("a")),
+        thing("SecurityPolicy", keys("a", "b")),
+    ),
+    "headers that say who a client is": (
+        thing("ClientTrafficPolicy", {"headers": {"earlyRequestHeaders": {"remove": ["x"]}}}),
+        thing("ClientTrafficPolicy", {"headers": {"earlyRequestHeaders": {"remove": []}}}),
+    ),
+    "TLS of the gateway": (
+        thing("Gateway", listener("HTTPS", "Same")),
+        thing("Gateway", listener("HTTP", "Same")),
+    ),
+    "routes of all namespaces": (
+        thing("Gateway", listener("HTTP", "Selector")),
+        thing("Gateway", listener("HTTP", "All")),
+    ),
+    "a load balancer": (service(type="ClusterIP"), service(type="LoadBalancer")),
+    "ranges of a load balancer": (
+        service(loadBalancerSourceRanges=["10.0.0.0/8"]),
+        service(loadBalancerSourceRanges=["10.0.0.0/8", "0.0.0.0/0"]),
+    ),
+    "any pod": (labelled("restricted"), labelled("privileged")),
+    "people": (binding("a"), binding("a", "b")),
+    "people of a namespace": (
+        binding("a", kind="RoleBinding"),
+        binding("a", "b", kind="RoleBinding"),
+    ),
+    "errors of an admission policy": (
+        thing("ValidatingAdmissionPolicy", {"failurePolicy": "Fail"}),
+        thing("ValidatingAdmissionPolicy", {"failurePolicy": "Ignore"}),
+    ),
+    "an admission policy that only warns": (
+        thing("ValidatingAdmissionPolicyBinding", {"validationActions": ["Deny"]}),
+        thing("ValidatingAdmissionPolicyBinding", {"validationActions": ["Warn"]}),
+    ),
+    "enforcement of network policies": (
+        thing("ConfigMap", data={"enable-network-policy-controller": "true"}),
+        thing("ConfigMap", data={"enable-network-policy-controller": "false"}),
+    ),
+}
+
+
+def applied(*objects: Body) -> dict[str, Body]:
+    return {"M": manifest(*objects)}
+
+
+@for_each(OPENED_OBJECTS)
+def test_an_object_that_opens_is_told_and_one_that_closes_is_not(
+    closed: Body, opened: Body
+) -> None:
+    changes = between(applied(closed), applied(opened))
+
+    assert EXPOSES in changes.verdicts
+    assert EXPOSES not in between(applied(opened), applied(closed)).verdicts
+
+
+def test_people_of_a_role_that_allows_more_are_told() -> None:
+    def world(people: Body, role: Body) -> dict[str, Body]:
+        return applied(people, role)
+
+    reads, writes = rights("get"), rights("get", "create")
+    people, pods = binding("a"), binding("a", subject="ServiceAccount")
+
+    assert between(world(people, reads), world(people, writes)).verdicts == {EXPOSES}
+    assert between(world(people, writes), world(people, reads)).is_safe
+    assert between(world(people, rights("*")), world(people, writes)).is_safe
+    assert between(world(pods, reads), world(pods, writes)).is_safe
+
+
+def test_a_namespace_of_jobs_and_its_own_programs_are_no_opening() -> None:
+    own = [
+        thing("Namespace", name="n"),
+        thing("ServiceAccount", name="s", namespace="n"),
+        binding("s", kind="RoleBinding", subject="ServiceAccount"),
+        thing("NetworkPolicy", {"podSelector": {}, "ingress": [{}]}, namespace="n"),
+    ]
+
+    assert between(applied(), applied(*own)).is_safe
+
+
+def network(ingress: list[Body] | None = None, *, selector: Body | None = None, name: str) -> Body:
+    spec: Body = {"podSelector": selector or {}, "policyTypes": ["Ingress"]}
+    return thing(
+        "NetworkPolicy", spec | ({"ingress": ingress} if ingress else {}), name=name, namespace="n"
+    )
+
+
+def peers(*several: Body) -> list[Body]:
+    return [{"from": [*several]}]
+
+
+def block(cidr: str) -> Body:
+    return {"ipBlock": {"cidr": cidr}}
+
+
+NAMESPACE = thing("Namespace", name="n")
+DENIED = network(name="deny")
+SAME = peers({"podSelector": {}})
+ETCD = {"matchLabels": {"app": "etcd"}}
+NETWORKS: dict[str, tuple[list[Body], list[Body], bool]] = {
+    "no default any more": (
+        [DENIED],
+        [network(name="deny", selector=ETCD)],
+        True,
+    ),
+    "a peer more": (
+        [DENIED, network(SAME, name="allow")],
+        [DENIED, network(peers({"podSelector": {}}, {"namespaceSelector": {}}), name="allow")],
+        True,
+    ),
+    "anybody": (
+        [DENIED, network(SAME, name="allow")],
+        [DENIED, network([{}], name="allow")],
+        True,
+    ),
+    "a wider block": (
+        [DENIED, network(peers(block("10.0.0.0/16")), name="allow")],
+        [DENIED, network(peers(block("10.0.0.0/8")), name="allow")],
+        True,
+    ),
+    "a new way from everywhere": ([DENIED], [DENIED, network([{}], name="allow")], True),
+    "a new program": ([DENIED], [DENIED, network([{}], name="allow", selector=ETCD)], False),
+    "policies for pods that were open": ([], [network(SAME, name="allow")], False),
+    "a port alone": (
+        [DENIED, network([{}], name="allow")],
+        [DENIED, network([{"ports": [{"port": 1}]}], name="allow")],
+        False,
+    ),
+    "a policy beside another": (
+        [DENIED, network(SAME, name="b")],
+        [network(SAME, name="b")],
+        False,
+    ),
+}
+
+
+@for_each(NETWORKS)
+def test_network_policies_are_judged_by_all_of_a_namespace(
+    old: list[Body], new: list[Body], opens: bool
+) -> None:
+    changes = between(applied(NAMESPACE, *old), applied(NAMESPACE, *new))
+
+    assert (EXPOSES in changes.verdicts) == opens
+
+
+def test_a_policy_that_goes_opens_the_pods_that_it_alone_selected() -> None:
+    old = {"N": manifest(NAMESPACE), "P": manifest(DENIED)}
+
+    assert between(old, {"N": old["N"]}).verdicts == {EXPOSES}
+    assert EXPOSES not in between(old, {}).verdicts
+
+
+def admission(expression: str) -> list[Body]:
+    condition = [{"name": "a", "expression": expression}]
+    return [
+        thing("ValidatingAdmissionPolicy", {"matchConditions": condition}, name="p"),
+        thing("ValidatingAdmissionPolicyBinding", {"policyName": "p"}, name="p"),
+    ]
+
+
+def test_an_admission_policy_may_go_with_the_people_whom_it_held() -> None:
+    queue = 'groups.exists(group, group.startsWith("ultrascale:access:ultrascale-jobs-queue:"))'
+    held = binding("ultrascale:access:ultrascale-jobs-queue:n:q")
+    of_all, of_queues = manifest(*admission("true")), manifest(*admission(queue))
+
+    assert between({"P": of_all}, {}).verdicts == {EXPOSES}
+    assert between({"P": of_queues}, {}).is_safe
+    assert between({"P": of_queues, "M": manifest(held)}, {"M": manifest(held)}).verdicts == {
+        EXPOSES
+    }
+
+
+def test_objects_of_one_name_in_two_namespaces_are_permitted_one_by_one() -> None:
+    def world(**specs: Body) -> dict[str, Body]:
+        return applied(*(thing("SecurityPolicy", specs[name], namespace=name) for name in specs))
+
+    changes = between(world(a=keys("a"), b=keys("b")), world(a={"x": 1}, b={"x": 1}))
+
+    assert changes.permit(f"{STACK}/a/o").verdicts == {EXPOSES}
+    assert changes.permit("a/o", "b/o").is_safe
+    with pytest.raises(QuestionError, match="M is the name of several"):
+        changes.permit("M")

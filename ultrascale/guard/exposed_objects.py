@@ -1,0 +1,308 @@
+"""Objects in the cluster that let somebody in by a change, or hold nobody back any more."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
+from ultrascale.guard.access import BINDINGS, people_of
+from ultrascale.guard.callers import widened_callers
+from ultrascale.guard.judging import outside
+from ultrascale.guard.model import Change
+from ultrascale.guard.network_policies import KIND as NETWORK_POLICY
+from ultrascale.guard.network_policies import unisolated, widened
+from ultrascale.guard.objects import NAMESPACE, Id, KubernetesObject, Objects
+from ultrascale.guard.openings import (
+    Opening,
+    becomes,
+    is_unset,
+    loses_a_member,
+    told_change,
+    was,
+    when,
+)
+from ultrascale.guard.protection import leaves_cluster
+from ultrascale.guard.queues import judged_namespaces
+from ultrascale.guard.replacement import Worlds
+from ultrascale.guard.templates import text_of
+from ultrascale.plan import names
+
+_POLICY = "ValidatingAdmissionPolicy"
+_POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+_LEVELS = ("privileged", "baseline", "restricted")
+_SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
+_AUTHENTICATION = ("apiKeyAuth", "authorization", "basicAuth", "extAuth", "jwt", "oidc")
+_HELD_GROUPS = re.compile(r'startsWith\("([^"]+)"')
+# They hold pods to queues and nodes: those who may make pods are let into nothing without them.
+_OF_SCHEDULING = (names.NODE_ISOLATION_POLICY, names.QUEUED_PODS_POLICY.removesuffix("pods"))
+# API groups whose kinds are there whatever the cluster file asks for.
+_ALWAYS_THERE = ("", "*", "apps", "batch", "rbac.authorization.k8s.io")
+
+
+def _pod_security(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    before, after = (text(side, "metadata", "labels", _ENFORCED) for side in (old, new))
+    if before in _LEVELS[1:] and after not in _LEVELS[_LEVELS.index(before) :]:
+        yield told_change(_ENFORCED, before, after or None)
+
+
+def _scheme(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    before, after = (text(side, "metadata", "annotations", _SCHEME) for side in (old, new))
+    if before != after == "internet-facing":
+        yield told_change(_SCHEME, before or None, after)
+
+
+def _source_ranges(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    before, after = (
+        [*map(text_of, sequence(side, "spec", "loadBalancerSourceRanges"))] for side in (old, new)
+    )
+    if before and outside(after or ["0.0.0.0/0", "::/0"], before):
+        yield told_change("spec/loadBalancerSourceRanges", before, after or None)
+
+
+def _enforcement(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    key = "enable-network-policy-controller"
+    before, after = (text(side, "data", key) for side in (old, new))
+    if before == "true" != after:
+        yield told_change(f"data/{key}", before, after or None)
+
+
+def _authentication(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """Yield how clients that were refused are let in by a security policy of Envoy Gateway.
+
+    Source: https://gateway.envoyproxy.io/docs/api/extension_types/#securitypolicyspec
+    """
+    before, after = mapping(old, "spec"), mapping(new, "spec")
+    for method in _AUTHENTICATION:
+        had, has = before.get(method), after.get(method)
+        if had is not None and (has is None or _admits_more(method, had, has)):
+            yield told_change(f"spec/{method}", had, has)
+
+
+def _admits_more(method: str, had: Json, has: Json) -> bool:
+    if method == "apiKeyAuth":
+        return loses_a_member(*(mapping(side).get("credentialRefs") for side in (has, had)))
+    if method == "jwt":
+        known = objects(had, "providers")
+        return not all(
+            any(_is_as_strict(provider, other) for other in known)
+            for provider in objects(has, "providers")
+        )
+    return had != has
+
+
+def _is_as_strict(provider: JsonObject, other: JsonObject) -> bool:
+    """Return whether a provider of tokens takes none that another one refuses."""
+    if any(provider.get(key) != other.get(key) for key in ("issuer", "localJWKS", "remoteJWKS")):
+        return False
+    before, after = sequence(other, "audiences"), sequence(provider, "audiences")
+    return not before or (bool(after) and {*map(text_of, after)} <= {*map(text_of, before)})
+
+
+def _listeners(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """Yield the listeners of a Gateway that end TLS, or that take routes of any namespace."""
+    before, after = (
+        {text(each, "name"): each for each in objects(side, "spec", "listeners")}
+        for side in (old, new)
+    )
+    for name in filter(after.__contains__, before):
+        for path in (("protocol",), ("allowedRoutes", "namespaces", "from")):
+            had, has = text(before[name], *path), text(after[name], *path)
+            if (had == "HTTPS" != has) or (had != "All" == has):
+                yield told_change(f"{'/'.join(path)} of listener {name}", had or None, has or None)
+
+
+def _denies_no_more(before: Json, after: Json) -> bool:
+    return "Deny" in sequence(before) and "Deny" not in sequence(after)
+
+
+_OPENINGS: Mapping[str, Sequence[Opening]] = {
+    NAMESPACE: (_pod_security,),
+    "ClientTrafficPolicy": (
+        when("spec/headers/earlyRequestHeaders/remove", loses_a_member),
+        when("spec/tls/clientValidation", is_unset),
+    ),
+    "ConfigMap": (_enforcement,),
+    "EC2NodeClass": (
+        when("spec/associatePublicIPAddress", becomes("true")),
+        when("spec/blockDeviceMappings/*/ebs/kmsKeyID", is_unset),
+        when("spec/metadataOptions/httpTokens", was("required")),
+    ),
+    "EnvoyProxy": (
+        when("spec/provider/kubernetes/envoyService/type", becomes("LoadBalancer", "NodePort")),
+    ),
+    "Gateway": (_listeners,),
+    "NodeClass": (when("spec/ephemeralStorage/kmsKeyID", is_unset),),
+    "SecurityPolicy": (_authentication,),
+    "Service": (
+        when("spec/type", becomes("LoadBalancer", "NodePort")),
+        _source_ranges,
+        _scheme,
+    ),
+    _POLICY: (when("spec/failurePolicy", was("Fail")),),
+    _POLICY_BINDING: (when("spec/validationActions", _denies_no_more),),
+}
+
+
+def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
+    """Yield the objects that open something, each with what it opens.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+        worlds: Both sides.
+    """
+    old, new = applied
+    opened: dict[Id, list[str]] = {}
+    gone = {each.id for each in old.by_id.values() if leaves_cluster(each, new, worlds)}
+    for each in old.by_id.values():
+        after = new.by_id.get(each.id)
+        if after is not None and after.body != each.body:
+            opened[each.id] = [
+                setting
+                for opening in _OPENINGS.get(each.kind, ())
+                for setting in opening(each.body, after.body)
+            ]
+    for id, setting in (
+        *_bindings(old, new, worlds),
+        *_roles(old, new, worlds),
+        *_network_policies(old, new, gone),
+        *_admission(old, new, gone),
+        *((each.id, setting) for each, setting in widened_callers(applied)),
+    ):
+        opened.setdefault(id, []).append(setting)
+    for id, settings in opened.items():
+        if settings:
+            yield _change(new.by_id.get(id) or old.by_id[id], settings, id in old.by_id, id in gone)
+
+
+def _change(
+    applied: KubernetesObject, settings: Iterable[str], is_there: bool, goes: bool
+) -> Change:
+    stack, logical_id = applied.holder
+    return Change(
+        stack=stack,
+        logical_id=logical_id,
+        type=f"Kubernetes::{applied.kind}",
+        # Many namespaces have an object of one name.
+        name="/".join(filter(None, (applied.namespace, applied.name))),
+        action="deleted" if goes else "updated" if is_there else "added",
+        opens=tuple(settings),
+    )
+
+
+_Opened = Iterator[tuple[Id, str]]
+
+
+def _bindings(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
+    """Yield the bindings that people join, also new ones."""
+    for after in new.of_kind(*BINDINGS) if worlds.old.templates else ():
+        before = old.by_id.get(after.id)
+        had = frozenset[str]() if before is None else people_of(before, worlds.old)
+        has = people_of(after, worlds.new)
+        if has - had:
+            role = text(after.body, "roleRef", "name")
+            yield after.id, told_change(f"who has {role}", sorted(had) or None, sorted(has))
+
+
+def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
+    """Yield the roles of people that allow more than before."""
+    of_people = {
+        text(binding.body, "roleRef", "name")
+        for binding in new.of_kind(*BINDINGS)
+        if people_of(binding, worlds.new)
+        or any(names.is_access_group(text(each, "name")) for each in _subjects(binding))
+    }
+    for after in new.of_kind("ClusterRole", "Role"):
+        before = old.by_id.get(after.id)
+        if before is None or after.name not in of_people or before.body == after.body:
+            continue
+        had = {*_rights(before)}
+        # A kind that comes with its controller is not open to anybody until then.
+        groups = {*_ALWAYS_THERE, *(group for group, *_ in had)}
+        gained = sorted(
+            right
+            for right in {*_rights(after)} - had
+            if right[0] in groups and not any(_allows(each, right) for each in had)
+        )
+        if gained:
+            told = ", ".join(f"{verb} {resource}" for _, resource, _, verb in gained)
+            yield after.id, told_change("rules", None, told)
+
+
+_Right = tuple[str, str, str, str]
+"""The API group, the resource, the name of the only object, and the verb."""
+
+
+def _rights(role: KubernetesObject) -> Iterator[_Right]:
+    for rule in objects(role.body, "rules"):
+        for verb in sequence(rule, "verbs"):
+            for path in sequence(rule, "nonResourceURLs"):
+                yield "", text_of(path), "", text_of(verb)
+            for group in sequence(rule, "apiGroups"):
+                for resource in sequence(rule, "resources"):
+                    for name in sequence(rule, "resourceNames") or ("",):
+                        yield text_of(group), text_of(resource), text_of(name), text_of(verb)
+
+
+def _allows(has: _Right, wanted: _Right) -> bool:
+    return all(
+        mine in (whole, other)
+        for mine, other, whole in zip(has, wanted, ("*", "*", "", "*"), strict=True)
+    )
+
+
+def _subjects(binding: KubernetesObject) -> Sequence[JsonObject]:
+    return objects(binding.body, "subjects")
+
+
+def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
+    """Yield the policies of namespaces that were there and stay."""
+    for namespace in sorted(_namespaces(old) & _namespaces(new, old, gone)):
+        before, after = (
+            [each for each in side.of_kind(NETWORK_POLICY) if each.namespace == namespace]
+            for side in (old, new)
+        )
+        kept = [each for each in before if each.id not in gone and each.id not in new.by_id]
+        for policy, setting in (
+            *unisolated(before, [*after, *kept]),
+            *widened(before, after),
+        ):
+            yield policy.id, setting
+
+
+def _namespaces(side: Objects, old: Objects | None = None, gone: Iterable[Id] = ()) -> set[str]:
+    """Return the namespaces of the charts, with those that stay although nothing applies them."""
+    kept = (
+        [] if old is None else [each for each in old.of_kind(NAMESPACE) if each.id not in {*gone}]
+    )
+    return {each.name for each in (*side.of_kind(NAMESPACE), *kept)}
+
+
+def _admission(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
+    """Yield admission policies that leave, or that judge a namespace no more which stays."""
+    stay = _namespaces(new)
+    for binding in old.of_kind(_POLICY_BINDING):
+        after = new.by_id.get(binding.id)
+        policy = text(binding.spec, "policyName")
+        judged = old.by_id.get((_POLICY, "", policy))
+        if binding.name.startswith(_OF_SCHEDULING):
+            continue
+        if judged is not None and not _holds_anybody(judged, new):
+            continue
+        if binding.id in gone or (_POLICY, "", policy) in gone:
+            yield binding.id, told_change(f"admission by {policy}", "refuses", None)
+        elif after is not None:
+            had, has = (judged_namespaces(side) for side in (binding, after))
+            lost = sorted((had - has) & stay)
+            if lost and has:
+                yield binding.id, told_change(f"namespaces of {policy}", sorted(had), sorted(has))
+
+
+def _holds_anybody(policy: KubernetesObject, new: Objects) -> bool:
+    """Return whether anybody is left of the groups of people that a policy alone is for."""
+    stated = [text(each, "expression") for each in objects(policy.spec, "matchConditions")]
+    groups = [group for each in stated for group in _HELD_GROUPS.findall(each)]
+    held = [group for group in groups if names.is_access_group(group)]
+    bound = [
+        text(each, "name") for binding in new.of_kind(*BINDINGS) for each in _subjects(binding)
+    ]
+    return not held or any(group.startswith(tuple(held)) for group in bound)

@@ -1,0 +1,351 @@
+"""Resources that let somebody in by a change, or that are watched or encrypted no more.
+
+Rights that a role of the cluster gains are no such change: they follow what the file asks for.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
+
+from ultrascale.documents import Json, JsonObject, look_up, objects, text
+from ultrascale.guard.access import widened_entries
+from ultrascale.guard.iam import ANYONE, Permission, beyond, is_same, permissions
+from ultrascale.guard.in_use import public_ranges
+from ultrascale.guard.judging import outside
+from ultrascale.guard.model import Change, PropertyChange
+from ultrascale.guard.openings import (
+    Opening,
+    becomes,
+    is_unset,
+    loses_a_member,
+    told_change,
+    was,
+    when,
+)
+from ultrascale.guard.properties import at
+from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.rights import ROLE
+from ultrascale.guard.templates import Key, World, count, references, shown, text_of
+
+_GROUP = "AWS::EC2::SecurityGroup"
+_FLOW_LOG = "AWS::EC2::FlowLog"
+_INGRESS = "AWS::EC2::SecurityGroupIngress"
+_SOURCES = ("CidrIp", "CidrIpv6", "SourcePrefixListId")
+_LAST_PORT = 65535
+_ANY_PROTOCOL = "-1"
+# A principal of this product: a reference to a role of the stacks.
+_OWN = "AWS <"
+_OWN_ACCOUNT = "AWS <AWS::"
+# Conditions that hold everybody to an account, as policies of keys have them.
+_OF_ACCOUNT = ("aws:PrincipalAccount", "aws:SourceAccount", "kms:CallerAccount")
+
+
+def _public_endpoint(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    before, after = public_ranges(old), public_ranges(new)
+    if outside(after, before):
+        yield told_change("ranges of the public endpoint", [*before] or None, [*after])
+
+
+def _network_policies(old: JsonObject, new: JsonObject) -> Iterator[str]:
+    """Yield the end of the enforcement of network policies by the VPC CNI."""
+    before, after = (
+        _read(at(side, "ConfigurationValues"), "enableNetworkPolicy") for side in (old, new)
+    )
+    if was("true", "True")(before, after):
+        yield told_change("ConfigurationValues/enableNetworkPolicy", before, after)
+
+
+def _read(document: Json, key: str) -> Json:
+    try:
+        return text_of(look_up(json.loads(text_of(document or "{}")), key))
+    except json.JSONDecodeError:
+        return None
+
+
+def _policy(path: str) -> Opening:
+    """Return what the policy of a resource lets others do, or forbids no more."""
+
+    def opening(old: JsonObject, new: JsonObject) -> Iterator[str]:
+        before, after = ([*permissions(at(side, path))] for side in (old, new))
+        known = {each.principal for each in before}
+        gained = [
+            each
+            for each in beyond(after, before)
+            if each.effect == "Allow" and _is_of_others(each, known)
+        ]
+        free = [each for each in beyond(before, after) if each.effect == "Deny"]
+        if gained:
+            yield f"{path}: nothing -> {_told(gained)}"
+        if free:
+            yield f"{path}: denied {_told(free)} -> nothing"
+
+    return opening
+
+
+def _is_another(before: Json, after: Json) -> bool:
+    return before is not None and not is_same(text_of(before), text_of(after))
+
+
+def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
+    """Return whether others than the cluster's own roles have a permission.
+
+    A service that the policy names already acts for one resource more, and is no other.
+    """
+    principal = permission.principal
+    if principal == ANYONE:
+        return not any(key in permission.condition for key in _OF_ACCOUNT)
+    if principal.startswith("AWS "):
+        return not principal.startswith(_OWN) or principal.startswith(_OWN_ACCOUNT)
+    return not principal.startswith("Service ") or principal not in known
+
+
+def _told(several: Sequence[Permission]) -> str:
+    told = dict.fromkeys(f"{each.action} to {each.principal}" for each in several)
+    return shown(", ".join(told))
+
+
+def _switches(path: str, *names: str) -> tuple[Opening, ...]:
+    return tuple(when(f"{path}/{name}", was("true")) for name in names)
+
+
+_ENCRYPTION = "BucketEncryption/ServerSideEncryptionConfiguration/*/ServerSideEncryptionByDefault"
+_LAUNCHED = "LaunchTemplateData"
+
+# What a change of each type opens while the resource stays.
+_OPENINGS: Mapping[str, Sequence[Opening]] = {
+    "AWS::EC2::LaunchTemplate": (
+        when(f"{_LAUNCHED}/MetadataOptions/HttpTokens", was("required")),
+        when(f"{_LAUNCHED}/BlockDeviceMappings/*/Ebs/KmsKeyId", is_unset),
+    ),
+    "AWS::EC2::Subnet": (when("MapPublicIpOnLaunch", becomes("true")),),
+    "AWS::EC2::VPCEndpoint": (when("PolicyDocument", is_unset), _policy("PolicyDocument")),
+    "AWS::ECR::RegistryPolicy": (_policy("PolicyText"),),
+    "AWS::ECR::Repository": (_policy("RepositoryPolicyText"),),
+    "AWS::EKS::Addon": (_network_policies,),
+    "AWS::EKS::Cluster": (
+        _public_endpoint,
+        when("Logging/ClusterLogging/EnabledTypes", loses_a_member),
+        when("EncryptionConfig", is_unset),
+    ),
+    "AWS::ElasticLoadBalancingV2::Listener": (
+        when("Protocol", was("HTTPS", "TLS")),
+        when("Certificates", is_unset),
+    ),
+    "AWS::ElasticLoadBalancingV2::LoadBalancer": (when("Scheme", becomes("internet-facing")),),
+    "AWS::KMS::Key": (_policy("KeyPolicy"),),
+    "AWS::Logs::LogGroup": (when("KmsKeyId", is_unset),),
+    "AWS::RDS::DBCluster": (
+        when("PubliclyAccessible", becomes("true")),
+        when("StorageEncrypted", was("true")),
+    ),
+    "AWS::RDS::DBClusterParameterGroup": (when("Parameters/rds.force_ssl", was("1")),),
+    "AWS::RDS::DBInstance": (
+        when("PubliclyAccessible", becomes("true")),
+        when("StorageEncrypted", was("true")),
+    ),
+    "AWS::RDS::DBParameterGroup": (when("Parameters/rds.force_ssl", was("1")),),
+    "AWS::S3::Bucket": (
+        *_switches(
+            "PublicAccessBlockConfiguration",
+            "BlockPublicAcls",
+            "BlockPublicPolicy",
+            "IgnorePublicAcls",
+            "RestrictPublicBuckets",
+        ),
+        when(f"{_ENCRYPTION}/KMSMasterKeyID", is_unset),
+        when(f"{_ENCRYPTION}/SSEAlgorithm", is_unset),
+    ),
+    "AWS::SNS::Topic": (when("KmsMasterKeyId", is_unset),),
+    "AWS::SQS::Queue": (
+        when("KmsMasterKeyId", is_unset),
+        when("SqsManagedSseEnabled", was("true")),
+    ),
+    ROLE: (when("PermissionsBoundary", _is_another), _policy("AssumeRolePolicyDocument")),
+}
+# Policies that are resources of their own, with the property that names whose they are.
+_POLICIES_OF: Mapping[str, str] = {
+    "AWS::S3::BucketPolicy": "Bucket",
+    "AWS::SNS::TopicPolicy": "Topics",
+    "AWS::SQS::QueuePolicy": "Queues",
+}
+
+
+def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> Iterator[Change]:
+    """Yield ``changes``, each with what it opens.
+
+    Args:
+        changes: Changes of resources.
+        worlds: Both sides.
+        made: Namespaces that the change makes: nothing is in them yet that anybody could reach.
+    """
+    all_changes = {(change.stack, change.logical_id): change for change in changes}
+    standing = {*worlds.standing()}
+    opened: dict[Key, list[str]] = {}
+    for key, change in all_changes.items():
+        opened.setdefault(key, []).extend(_opened(key, change, worlds, standing))
+    for key, setting in (*widened_entries(worlds, made), *_widened_groups(worlds)):
+        opened.setdefault(key, []).append(setting)
+    for key, settings in opened.items():
+        change = all_changes.get(key) or change_of(key, worlds.new, "updated")
+        yield replace(change, opens=tuple(settings)) if settings else change
+
+
+def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Iterator[str]:
+    if change.stack not in worlds.old.templates:
+        return
+    there, stays = (key[1] in side.resources(key[0]) for side in (worlds.old, worlds.new))
+    old: JsonObject = worlds.old.properties(key) if there else {}
+    new: JsonObject = worlds.new.properties(key) if stays else {}
+    if there and stays:
+        for opening in _OPENINGS.get(change.type, ()):
+            yield from opening(old, new)
+    owner = _POLICIES_OF.get(change.type, "")
+    if owner and {each.resource for each in references((old or new).get(owner))} & standing:
+        yield from _policy("PolicyDocument")(old, new)
+    if change.type == _FLOW_LOG and change.action == "deleted":
+        watched = {each.resource for each in references(old.get("ResourceId"))}
+        later = worlds.new.resources(change.stack).values()
+        if watched & standing and not any(body["Type"] == _FLOW_LOG for body in later):
+            yield told_change(f"flow logs of {shown(old.get('ResourceId'))}", "kept", None)
+
+
+def as_decisions(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield ``changes``, with a setting that opens many things alike as one change of its own.
+
+    One key of a cluster file changes all roles, or all log groups: that is one decision.
+
+    Args:
+        changes: Changes of resources and of objects.
+    """
+    all_changes = list(changes)
+    alike: dict[tuple[str, str], list[Change]] = {}
+    for change in all_changes:
+        for setting in change.opens:
+            alike.setdefault((change.type, setting), []).append(change)
+    shared = {each for each, several in alike.items() if len(several) > 1 and _is_path(each[1])}
+    for change in all_changes:
+        opens = tuple(each for each in change.opens if (change.type, each) not in shared)
+        yield replace(change, opens=opens)
+    for kind, setting in (each for each in alike if each in shared):
+        path, _, values = setting.partition(": ")
+        before, _, after = values.partition(" -> ")
+        several = alike[kind, setting]
+        name = f"{kind.rpartition('::')[2]}.{path.rpartition('/')[2]}"
+        yield Change(
+            stack=several[0].stack,
+            logical_id=name,
+            type=kind,
+            name=name,
+            action="updated",
+            properties=tuple(
+                PropertyChange(
+                    path=f"{change.ids[-1]}/{path}", old=before, new=after, effect="updates"
+                )
+                for change in several
+            ),
+            opens=(setting,),
+        )
+
+
+def _is_path(setting: str) -> bool:
+    """Return whether a setting is a property, and not said in words for one resource alone."""
+    return " " not in setting.partition(": ")[0]
+
+
+class _Rule(NamedTuple):
+    """Traffic that a security group lets in from one range of addresses.
+
+    Attributes:
+        holder: The resource that has the rule.
+        protocol: Its protocol; -1: any.
+        first: Its first port.
+        last: Its last port.
+        source: The range.
+    """
+
+    holder: Key
+    protocol: str
+    first: int
+    last: int
+    source: str
+
+
+def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
+    """Yield the holders of rules by which more addresses reach a security group that was there."""
+    old, new = _ingress(worlds.old), _ingress(worlds.new)
+    made = outside(_vpc_ranges(worlds.new), _vpc_ranges(worlds.old))
+    for group, rules in new.items():
+        if not _was_there(group, worlds.old):
+            continue
+        opened: dict[tuple[Key, str], list[_Rule]] = {}
+        for rule in rules:
+            # A listener that moves to another port is closed at the one before.
+            known = [
+                other.source
+                for other in old.get(group, ())
+                if _takes(other, rule) or not any(_takes(each, other) for each in rules)
+            ]
+            if outside([rule.source], [*known, *made]):
+                opened.setdefault((rule.holder, _ports(rule)), []).append(rule)
+        for (holder, ports), wider in opened.items():
+            before = [other.source for other in old.get(group, ()) if _takes(other, wider[0])]
+            after = [rule.source for rule in wider]
+            kept = [each for each in before if each in {rule.source for rule in rules}]
+            yield holder, told_change(f"sources of {ports}", before or None, [*kept, *after])
+
+
+def _ingress(world: World) -> Mapping[str, Sequence[_Rule]]:
+    """Return the rules of each security group; those between groups let nobody in from outside."""
+    rules: dict[str, list[_Rule]] = {}
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            key = (stack, logical_id)
+            if body["Type"] == _GROUP:
+                values = world.properties(key)
+                name = f"<{stack}.{logical_id}.GroupId>"
+                stated = objects(values, "SecurityGroupIngress")
+            elif body["Type"] == _INGRESS:
+                name, stated = (
+                    text_of(world.properties(key).get("GroupId")),
+                    [world.properties(key)],
+                )
+            else:
+                continue
+            rules.setdefault(name, []).extend(rule for each in stated for rule in _rules(each, key))
+    return rules
+
+
+def _rules(stated: JsonObject, holder: Key) -> Iterator[_Rule]:
+    protocol = text(stated, "IpProtocol")
+    first, last = (count(stated.get(port)) for port in ("FromPort", "ToPort"))
+    if protocol == _ANY_PROTOCOL or first is None or last is None:
+        first, last = 0, _LAST_PORT
+    for path in _SOURCES:
+        if path in stated:
+            yield _Rule(holder, protocol, first, last, text_of(stated[path]))
+
+
+def _was_there(group: str, old: World) -> bool:
+    stack, _, rest = group.strip("<>").partition(".")
+    return not group.startswith("<") or rest.partition(".")[0] in old.resources(stack)
+
+
+def _takes(other: _Rule, rule: _Rule) -> bool:
+    """Return whether a rule lets the traffic of another one in, from wherever."""
+    same = other.protocol in (_ANY_PROTOCOL, rule.protocol)
+    return same and other.first <= rule.first and rule.last <= other.last
+
+
+def _ports(rule: _Rule) -> str:
+    if rule.protocol == _ANY_PROTOCOL:
+        return "any traffic"
+    ports = f"{rule.first}" if rule.first == rule.last else f"{rule.first} to {rule.last}"
+    return f"{rule.protocol} {ports}"
+
+
+def _vpc_ranges(world: World) -> Iterator[str]:
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] in ("AWS::EC2::VPC", "AWS::EC2::VPCCidrBlock"):
+                yield text_of(world.properties((stack, logical_id)).get("CidrBlock"))

@@ -1,0 +1,113 @@
+"""Permissions that IAM policies grant and deny, in a form in which two policies are compared."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
+from ultrascale.guard.templates import shown, text_of
+
+ANYONE = "AWS *"
+"""Everybody, as `Permission.principal` names them."""
+
+_ALL = sys.maxsize
+_ACCOUNT = "<AWS::AccountId>"
+_NUMBER = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
+
+
+class Permission(NamedTuple):
+    """One action on one resource for one principal.
+
+    Attributes:
+        effect: ``Allow`` or ``Deny``.
+        principal: Kind and name of who has it; empty in the policy of an identity.
+        action: The action; wildcards match.
+        resource: The resource; wildcards match. Empty where the policy names none.
+        condition: The condition as text; empty without one.
+    """
+
+    effect: str
+    principal: str
+    action: str
+    resource: str
+    condition: str
+
+
+def permissions(document: Json) -> Iterator[Permission]:
+    """Yield the permissions of a policy document, as `World.value` returns it."""
+    for statement in objects(document, "Statement"):
+        condition = statement.get("Condition")
+        for principal in _principals(statement.get("Principal")) or ("",):
+            for action in _members(statement, "Action"):
+                for resource in _members(statement, "Resource") or ("",):
+                    yield Permission(
+                        effect=text_of(statement.get("Effect", "Allow")),
+                        principal=principal,
+                        action=action,
+                        resource=resource,
+                        condition="" if condition is None else shown(condition, _ALL),
+                    )
+
+
+def beyond(wanted: Iterable[Permission], held: Iterable[Permission]) -> Iterator[Permission]:
+    """Yield the permissions of ``wanted`` that none of ``held`` includes."""
+    there = list(dict.fromkeys(held))
+    exact = frozenset(there)
+    for each in dict.fromkeys(wanted):
+        if each not in exact and not any(_includes(other, each) for other in there):
+            yield each
+
+
+def _includes(has: Permission, wanted: Permission) -> bool:
+    return (
+        has.effect == wanted.effect
+        and (has.principal == ANYONE or is_same(has.principal, wanted.principal))
+        and (not has.condition or is_same(has.condition, wanted.condition))
+        and _matches(has.action.lower(), wanted.action.lower())
+        and _matches(*_of_one_account(has.resource, wanted.resource))
+    )
+
+
+def is_same(one: str, other: str) -> bool:
+    """Return whether two names mean the same, also where only one of them has the account."""
+    first, second = _of_one_account(one, other)
+    return first == second
+
+
+def _of_one_account(one: str, other: str) -> tuple[str, str]:
+    """Return two texts in which the account is the same, where only one of them has its number.
+
+    A template has the number of the account if the cluster file says it.
+    """
+    if (_ACCOUNT in one) != (_ACCOUNT in other):
+        return _NUMBER.sub(_ACCOUNT, one), _NUMBER.sub(_ACCOUNT, other)
+    return one, other
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Return whether a pattern of IAM matches a name, or all that a narrower pattern matches."""
+    if pattern == name:
+        return True
+    expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(expression, name) is not None
+
+
+def _members(statement: JsonObject, key: str) -> list[str]:
+    """Return the actions or resources of a statement; an exception to all is one of its own."""
+    others = statement.get(f"Not{key}")
+    if others is not None:
+        return [f"all but {text_of(others)}"]
+    return _texts(statement.get(key))
+
+
+def _principals(stated: Json) -> list[str]:
+    if isinstance(stated, str):
+        return [f"AWS {stated}"]
+    return [f"{kind} {name}" for kind, value in mapping(stated).items() for name in _texts(value)]
+
+
+def _texts(value: Json) -> list[str]:
+    if value is None:
+        return []
+    return [*map(text_of, sequence(value))] if isinstance(value, list) else [text_of(value)]

@@ -1,0 +1,123 @@
+"""Rights that leave the roles of running nodes, pods and functions."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ultrascale.documents import objects, sequence
+from ultrascale.guard.iam import Permission, beyond, permissions
+from ultrascale.guard.judging import trusted_services
+from ultrascale.guard.model import Change, Harm
+from ultrascale.guard.replacement import Worlds, change_of
+from ultrascale.guard.templates import Key, World, references, text_of
+
+ROLE = "AWS::IAM::Role"
+MANAGED_POLICY = "AWS::IAM::ManagedPolicy"
+_POLICIES = (MANAGED_POLICY, "AWS::IAM::Policy", "AWS::IAM::RolePolicy")
+_USERS = {
+    "ec2.amazonaws.com": "nodes",
+    "lambda.amazonaws.com": "functions",
+    "pods.eks.amazonaws.com": "pods",
+    "sagemaker.amazonaws.com": "nodes",
+}
+_ALL_OF_POLICY = "all of the policy"
+_MOST_RESOURCES, _MOST_ACTIONS = 4, 4
+
+_Held = Mapping[Key, Sequence[Permission]]
+
+
+def with_rights(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
+    """Yield ``changes``, and the roles in use that may do less; one that goes is told of itself.
+
+    Args:
+        changes: Changes of resources; one that is protected already stays as it is.
+        worlds: Both sides.
+    """
+    all_changes = list(changes)
+    gone = {
+        f"<{change.stack}.{change.logical_id}{end}"
+        for change in all_changes
+        if change.action == "deleted"
+        for end in (".", ">")
+    }
+    lost = dict(_lost_rights(worlds, gone))
+    for change in all_changes:
+        harm = lost.pop((change.stack, change.logical_id), None)
+        yield change if harm is None or change.lost else change.harmed(harm)
+    for key, harm in lost.items():
+        yield change_of(key, worlds.new, "updated").harmed(harm)
+
+
+def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
+    """Yield the roles that may do less, but with resources that are ``gone``."""
+    old, new = worlds.old, worlds.new
+    # What a stack that left the file gives a role stays as it is.
+    left = _held(old, [stack for stack in old.templates if stack not in new.templates])
+    before, after = _held(old, old.templates), _held(new, new.templates)
+    for key in worlds.standing():
+        if old.type_of(key) != ROLE or before.get(key) == after.get(key):
+            continue
+        services = trusted_services(old.properties(key))
+        users = sorted({_USERS[service] for service in services if service in _USERS})
+        if not users:
+            continue
+        had, has = before.get(key, ()), (*after.get(key, ()), *left.get(key, ()))
+        lost = [
+            *(each for each in beyond(had, has) if each.effect == "Allow"),
+            *(each for each in beyond(has, had) if each.effect == "Deny"),
+        ]
+        lost = [each for each in lost if not any(mark in each.resource for mark in gone)]
+        if lost:
+            yield key, _harm(users, lost)
+
+
+def _held(world: World, stacks: Iterable[str]) -> _Held:
+    """Return the permissions of each role by the policies in some stacks, whichever its own is."""
+    held: dict[Key, list[Permission]] = {}
+    for stack in stacks:
+        for logical_id, body in world.resources(stack).items():
+            key = (stack, logical_id)
+            if body["Type"] == ROLE:
+                held.setdefault(key, []).extend(_own(world, key))
+            elif body["Type"] in _POLICIES:
+                values = world.properties(key)
+                attached = (values.get("Roles"), values.get("RoleName"))
+                for role in {each.resource for value in attached for each in references(value)}:
+                    held.setdefault(role, []).extend(permissions(values.get("PolicyDocument")))
+    return held
+
+
+def _own(world: World, role: Key) -> Iterator[Permission]:
+    values = world.properties(role)
+    for policy in objects(values, "Policies"):
+        yield from permissions(policy.get("PolicyDocument"))
+    for arn in sequence(values, "ManagedPolicyArns"):
+        policies = [
+            reference.resource
+            for reference in references(arn)
+            if world.type_of(reference.resource) == MANAGED_POLICY
+        ]
+        for policy in policies:
+            yield from permissions(world.properties(policy).get("PolicyDocument"))
+        if not policies:
+            yield Permission("Allow", "", _ALL_OF_POLICY, text_of(arn), "")
+
+
+def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
+    by_resource: dict[str, list[str]] = {}
+    for each in lost:
+        denied = "not to be denied " if each.effect == "Deny" else ""
+        actions = by_resource.setdefault(each.resource, [])
+        if f"{denied}{each.action}" not in actions:
+            actions.append(f"{denied}{each.action}")
+    told = [f"{_few(actions)} on {name}" for name, actions in by_resource.items()]
+    more = f"; and {len(told) - _MOST_RESOURCES} resources more" * (len(told) > _MOST_RESOURCES)
+    return Harm(
+        verdict="cuts running nodes off",
+        lost=f"rights of {' and '.join(users)} that run: {'; '.join(told[:_MOST_RESOURCES])}{more}",
+        instead="keep the right until nothing needs it: what a key of KMS encrypted stays "
+        "encrypted by it until somebody writes it anew; and name it then",
+    )
+
+
+def _few(actions: Sequence[str]) -> str:
+    more = len(actions) - _MOST_ACTIONS
+    return ", ".join(actions[:_MOST_ACTIONS]) + (f" and {more} more" if more > 0 else "")
