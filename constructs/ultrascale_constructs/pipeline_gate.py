@@ -19,7 +19,7 @@ LOOK_PREFIX = "Look-"
 """Prefix of the names of the builds that look at a cluster."""
 NODES_VARIABLE, NODES_DUE = "NODES", "due"
 """Variable of such a build, and its value where the nodes that some stacks need can be there."""
-_TOLD = "What it needs, replaces and rolls: "
+_TOLD = "What it needs, replaces, opens and rolls: "
 
 
 class Gate(Construct):

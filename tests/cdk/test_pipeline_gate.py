@@ -105,4 +105,6 @@ def test_an_approval_shows_what_fits_into_its_comment_on_one_line(
     assert log == LOG
     assert changes.startswith("protected: the file system training would go, with its data ")
     assert changes.isascii()
-    assert len(f"What it needs, replaces and rolls: {log} {changes}") == APPROVAL_COMMENT_LENGTH
+    assert (
+        len(f"What it needs, replaces, opens and rolls: {log} {changes}") == APPROVAL_COMMENT_LENGTH
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.changes import manifest
 from tests.support.cli_deployments import STACKS, deployed, has, prepare, synthesizes, written
 from tests.support.command_line import Ultrascale
 from tests.support.deployments import Project, write_assembly
@@ -290,6 +291,27 @@ def test_an_assembly_of_another_file_is_refused(
 
     assert (answer.returncode, project.calls) == (1, [])
     assert "the stack research-network is none of the file's" in answer.stderr
+
+
+def test_what_lets_somebody_in_is_deployed_only_where_it_is_named(
+    ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policies = [
+        {"kind": "ValidatingAdmissionPolicy", "metadata": {"name": "tenants"}},
+        {
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "tenants"},
+            "spec": {"policyName": "tenants"},
+        },
+    ]
+    has(monkeypatch, deployed=deployed(Gate=manifest(*policies)))
+
+    refused = ultrascale("deploy", file, "--yes")
+    called = bool(project.calls)
+    answer = ultrascale("deploy", file, "--yes", "--replace", "tenants")
+
+    assert (refused.returncode, called, answer.returncode) == (3, False, 0)
+    assert "exposes: admission by tenants: refuses -> nothing" in refused.stdout
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 3), (("--replace", "Data"), 0)])

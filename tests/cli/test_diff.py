@@ -107,6 +107,41 @@ def test_what_only_loses_its_protection_is_refused_as_well(
     assert ultrascale("diff", file, *options, "--replace", "A").returncode == 0
 
 
+def test_what_only_opens_ends_with_3_and_is_named_before_and_after(
+    ultrascale: Ultrascale, file: Path, saved: Any
+) -> None:
+    old, new = (
+        saved(name, {each: body("AWS::Logs::LogGroup", properties) for each in "AB"})
+        for name, properties in (("old", {"KmsKeyId": "key"}), ("new", {}))
+    )
+    options = ("diff", file, "--against", old, "--assembly", new)
+    id = "research-storage/LogGroup.KmsKeyId"
+
+    refused = ultrascale(*options)
+    document = json.loads(ultrascale(*options, "--json").stdout)
+    permitted = ultrascale(*options, "--replace", "LogGroup.KmsKeyId")
+
+    assert (refused.returncode, permitted.returncode) == (3, 0)
+    for words in (
+        "research-storage/A/KmsKeyId: key -> nothing",
+        "exposes: KmsKeyId: key -> nothing",
+        f"to go on: --replace {id}",
+        "Verdict: exposes",
+    ):
+        assert words in refused.stdout
+    assert (document["status"], document["verdicts"], document["protected"]) == (
+        3,
+        ["exposes"],
+        [id],
+    )
+    assert [each["opens"] for each in document["resources"] if each["opens"]] == [
+        ["KmsKeyId: key -> nothing"]
+    ]
+    # The comment of an approval has room for the first lines alone.
+    first = permitted.stdout.partition("exposes: KmsKeyId: key -> nothing")[0]
+    assert first.splitlines()[1] == "Permitted by --replace:"
+
+
 def test_what_is_lost_alike_is_told_at_once(ultrascale: Ultrascale, file: Path, saved: Any) -> None:
     old, new = (
         {each: body("AWS::EC2::Subnet", {"CidrBlock": f"10.0.{n}.0/24"}) for each in "AB"}

@@ -16,6 +16,7 @@ from tests.support.pools import as_text, make_document
 
 TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
 AT = "2026-12-02T00:00Z"
+BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 LUSTRE = "AWS::FSx::FileSystem"
 
 
@@ -168,6 +169,32 @@ def test_the_guard_says_what_a_deployment_would_lose(
     assert "loses data: the file system and all files on it" in section.text
     assert "Refused: loses data" in told
     assert "the file system and all files on it" in told
+
+
+def test_what_a_deployment_opens_is_in_the_comment_of_a_pull_request(
+    ultrascale: Ultrascale, tmp_path: Path
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(as_text(make_document()))
+    saved = {
+        scheme: write_assembly(
+            tmp_path / scheme,
+            {
+                "research-serving-front": described(
+                    template({"A": body(BALANCER, {"Scheme": scheme})})
+                ),
+                "research-cluster": described(template({})),
+            },
+        )
+        for scheme in ("internal", "internet-facing")
+    }
+
+    told = ultrascale(
+        *("report", "cluster.yaml", "--markdown", "-o", "-"),
+        *("--against", saved["internal"], "--assembly", saved["internet-facing"]),
+    ).stdout
+
+    assert "exposes" in next(line for line in told.splitlines() if "Refused" in line)
+    assert "exposes: Scheme: internal -> internet-facing" in told.replace("\\", "")
 
 
 def test_figures_of_running_nodes_are_those_of_diff(ultrascale: Ultrascale, tmp_path: Path) -> None:

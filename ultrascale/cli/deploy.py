@@ -42,7 +42,9 @@ def deploy_command(
     permitted: Annotated[
         list[str] | None,
         typer.Option(
-            "--replace", metavar="NAME", help="A protected thing that may be lost; repeatable."
+            "--replace",
+            metavar="NAME",
+            help="A protected thing that may be lost or opened; repeatable.",
         ),
     ] = None,
     concurrency: Annotated[

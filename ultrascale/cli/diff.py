@@ -44,7 +44,7 @@ def diff(
         typer.Option(
             "--replace",
             metavar="NAME",
-            help="Permit one loss: a name, a logical id, or STACK/ID; repeatable.",
+            help="Permit one loss or opening: a name, a logical id, or STACK/ID; repeatable.",
         ),
     ] = None,
     profile: Annotated[
@@ -54,8 +54,8 @@ def diff(
 ) -> None:
     """Show what a deployment would replace, delete or roll. Changes nothing.
 
-    Ends with status 3 where something protected would go that no --replace names, or where
-    CloudFormation could not do the change, and with 1 where that is not known.
+    Ends with status 3 where something protected would go, or something open, that no --replace
+    names, or where CloudFormation could not do the change, and with 1 where that is not known.
     """
     from ultrascale import plan
     from ultrascale.cli.change_views import as_document, text_lines

@@ -100,11 +100,11 @@ class Stage(Model):
     """
 
     approval: bool = True
-    """Ask somebody to approve what the stage needs, replaces and rolls."""
+    """Ask somebody to approve what the stage needs, replaces, opens and rolls."""
 
     replace: Distinct[ResourceName] = ()
-    """Protected resources that a deployment may replace or delete, as `ultrascale diff --replace`
-    takes them; for one run.
+    """Protected resources that a deployment may replace, delete or open, as
+    `ultrascale diff --replace` takes them; for one run.
 
     Default: none.
     """
