@@ -278,6 +278,16 @@ def test_the_boundary_of_all_roles_is_one_decision() -> None:
     assert between({"A": free}, {"A": bound}).is_safe
 
 
+def test_a_load_balancer_before_what_only_pods_reached_opens_it() -> None:
+    balancer = body("AWS::ElasticLoadBalancingV2::LoadBalancer", {"Scheme": "internal"})
+    front = {"F": body("AWS::S3::Bucket")}
+
+    assert of(between(front, {**front, "A": balancer}), "A").opens == (
+        "Scheme: nothing -> internal",
+    )
+    assert EXPOSES not in between({**front, "A": balancer}, front).verdicts
+
+
 def test_a_new_stack_exposes_nothing() -> None:
     stacks = {STACK: template({"A": body("AWS::EC2::SecurityGroup", ingress("0.0.0.0/0"))})}
 

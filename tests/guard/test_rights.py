@@ -106,6 +106,16 @@ def test_managed_policies_of_pods_count_as_those_of_nodes_do() -> None:
         assert "all of the policy on b" in of(changes, "A").lost
 
 
+def test_a_function_with_other_code_has_the_rights_that_it_asks_for() -> None:
+    def world(code: str, *statements: Body) -> dict[str, Body]:
+        properties = {"Code": {"S3Key": code}, "Role": {"Fn::GetAtt": ["A", "Arn"]}}
+        function = body("AWS::Lambda::Function", properties)
+        return {"A": role(*statements, service=FUNCTIONS), "F": function}
+
+    assert between(world("1", READS), world("1")).verdicts == CUT
+    assert between(world("1", READS), world("2")).is_safe
+
+
 def test_rights_to_what_goes_as_well_go_with_it() -> None:
     queue = body("AWS::SQS::Queue")
     asks = allow("sqs:ReceiveMessage", {"Fn::GetAtt": ["Q", "Arn"]})

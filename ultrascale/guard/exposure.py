@@ -28,6 +28,7 @@ from ultrascale.guard.replacement import Worlds, change_of
 from ultrascale.guard.rights import ROLE
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
+_BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 _GROUP = "AWS::EC2::SecurityGroup"
 _FLOW_LOG = "AWS::EC2::FlowLog"
 _INGRESS = "AWS::EC2::SecurityGroupIngress"
@@ -132,7 +133,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         when("Protocol", was("HTTPS", "TLS")),
         when("Certificates", is_unset),
     ),
-    "AWS::ElasticLoadBalancingV2::LoadBalancer": (when("Scheme", becomes("internet-facing")),),
+    _BALANCER: (when("Scheme", becomes("internet-facing")),),
     "AWS::KMS::Key": (_policy("KeyPolicy"),),
     "AWS::Logs::LogGroup": (when("KmsKeyId", is_unset),),
     "AWS::RDS::DBCluster": (
@@ -200,6 +201,8 @@ def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Ite
     if there and stays:
         for opening in _OPENINGS.get(change.type, ()):
             yield from opening(old, new)
+    if not there and change.type == _BALANCER:
+        yield told_change("Scheme", None, new.get("Scheme"))
     owner = _POLICIES_OF.get(change.type, "")
     if owner and {each.resource for each in references((old or new).get(owner))} & standing:
         yield from _policy("PolicyDocument")(old, new)

@@ -12,9 +12,10 @@ from ultrascale.guard.templates import Key, World, references, text_of
 ROLE = "AWS::IAM::Role"
 MANAGED_POLICY = "AWS::IAM::ManagedPolicy"
 _POLICIES = (MANAGED_POLICY, "AWS::IAM::Policy", "AWS::IAM::RolePolicy")
+_FUNCTIONS = "functions"
 _USERS = {
     "ec2.amazonaws.com": "nodes",
-    "lambda.amazonaws.com": "functions",
+    "lambda.amazonaws.com": _FUNCTIONS,
     "pods.eks.amazonaws.com": "pods",
     "sagemaker.amazonaws.com": "nodes",
 }
@@ -57,6 +58,8 @@ def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
             continue
         services = trusted_services(old.properties(key))
         users = sorted({_USERS[service] for service in services if service in _USERS})
+        if users == [_FUNCTIONS] and _is_renewed(key, worlds):
+            continue
         if not users:
             continue
         had, has = before.get(key, ()), (*after.get(key, ()), *left.get(key, ()))
@@ -67,6 +70,18 @@ def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
         lost = [each for each in lost if not any(mark in each.resource for mark in gone)]
         if lost:
             yield key, _harm(users, lost)
+
+
+def _is_renewed(role: Key, worlds: Worlds) -> bool:
+    """Return whether each function with a role gets other code, which says what it asks for."""
+    codes = [
+        [side.properties(key).get("Code") for side in (worlds.old, worlds.new)]
+        for key in worlds.standing()
+        if worlds.new.type_of(key) == "AWS::Lambda::Function"
+        for reference in references(worlds.new.properties(key).get("Role"))
+        if reference.resource == role
+    ]
+    return bool(codes) and all(before != after for before, after in codes)
 
 
 def _held(world: World, stacks: Iterable[str]) -> _Held:
