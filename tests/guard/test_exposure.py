@@ -8,6 +8,8 @@ from tests.support.cases import for_each
 from tests.support.changes import REGION, STACK, Body, between, body, manifest, of, template
 from ultrascale.errors import QuestionError
 from ultrascale.guard import Change, Changes, compare
+from ultrascale.guard.exposed_objects import OPENING_KINDS
+from ultrascale.guard.exposure import OPENING_TYPES
 
 EXPOSES = "exposes"
 EVERYBODY = {"AWS": "*"}
@@ -135,6 +137,34 @@ OPENED: dict[str, tuple[str, Body, Body]] = {
             ]
         },
     ),
+    "addresses of the internet": ("AWS::EC2::Subnet", {}, {"MapPublicIpOnLaunch": True}),
+    "policy of a registry": (
+        "AWS::ECR::RegistryPolicy",
+        policy(path="PolicyText"),
+        policy(allow(OTHER, Action="ecr:*"), path="PolicyText"),
+    ),
+    "policy of a repository": (
+        "AWS::ECR::Repository",
+        policy(path="RepositoryPolicyText"),
+        policy(allow(OTHER, Action="ecr:*"), path="RepositoryPolicyText"),
+    ),
+    "key of a topic": ("AWS::SNS::Topic", {"KmsMasterKeyId": KEY}, {}),
+    "key of a queue": ("AWS::SQS::Queue", {"KmsMasterKeyId": KEY}, {}),
+    "encryption of a queue": (
+        "AWS::SQS::Queue",
+        {"SqsManagedSseEnabled": True},
+        {"SqsManagedSseEnabled": False},
+    ),
+    "cluster of databases of the internet": (
+        "AWS::RDS::DBCluster",
+        {},
+        {"PubliclyAccessible": True},
+    ),
+    "instance without TLS": (
+        "AWS::RDS::DBParameterGroup",
+        {"Parameters": {"rds.force_ssl": "1"}},
+        {"Parameters": {}},
+    ),
     "database of the internet": ("AWS::RDS::DBInstance", {}, {"PubliclyAccessible": True}),
     "database without TLS": (
         "AWS::RDS::DBClusterParameterGroup",
@@ -158,6 +188,11 @@ def test_a_resource_that_opens_is_told_with_its_setting_before_and_after(
     assert all(" -> " in setting for setting in of(changes, "A").opens)
     assert EXPOSES not in changes.permit("A").verdicts
     assert EXPOSES not in changed(kind, opened, closed).verdicts
+
+
+def test_each_type_and_kind_of_the_tables_is_tried() -> None:
+    assert {kind for kind, *_ in OPENED.values()} >= OPENING_TYPES
+    assert {closed["kind"] for closed, _ in OPENED_OBJECTS.values()} >= OPENING_KINDS
 
 
 SILENT: dict[str, tuple[str, Body, Body]] = {
@@ -355,6 +390,10 @@ def listener(protocol: str, routes: str) -> Body:
     return {"listeners": [{"name": "a", "protocol": protocol, "allowedRoutes": allowed}]}
 
 
+def envoy(service: str) -> Body:
+    return {"provider": {"kubernetes": {"envoyService": {"type": service}}}}
+
+
 def labelled(level: str) -> Body:
     return thing("Namespace", metadata={"labels": {"pod-security.kubernetes.io/enforce": level}})
 
@@ -398,6 +437,26 @@ OPENED_OBJECTS: dict[str, tuple[Body, Body]] = {
         service(loadBalancerSourceRanges=["10.0.0.0/8", "0.0.0.0/0"]),
     ),
     "any pod": (labelled("restricted"), labelled("privileged")),
+    "service of the proxies": (
+        thing("EnvoyProxy", envoy("ClusterIP")),
+        thing("EnvoyProxy", envoy("LoadBalancer")),
+    ),
+    "key of disks": (
+        thing("EC2NodeClass", {"blockDeviceMappings": [{"ebs": {"kmsKeyID": KEY}}]}),
+        thing("EC2NodeClass", {"blockDeviceMappings": [{"ebs": {}}]}),
+    ),
+    "metadata of nodes without a token": (
+        thing("EC2NodeClass", {"metadataOptions": {"httpTokens": "required"}}),
+        thing("EC2NodeClass", {"metadataOptions": {"httpTokens": "optional"}}),
+    ),
+    "nodes with addresses of the internet": (
+        thing("EC2NodeClass", {"associatePublicIPAddress": False}),
+        thing("EC2NodeClass", {"associatePublicIPAddress": True}),
+    ),
+    "key of Auto Mode's disks": (
+        thing("NodeClass", {"ephemeralStorage": {"kmsKeyID": KEY}}),
+        thing("NodeClass", {"ephemeralStorage": {"iops": 1}}),
+    ),
     "people": (binding("a"), binding("a", "b")),
     "people of a namespace": (
         binding("a", kind="RoleBinding"),

@@ -142,6 +142,9 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
     _POLICY_BINDING: (when("spec/validationActions", _denies_no_more),),
 }
 
+OPENING_KINDS = frozenset(_OPENINGS)
+"""Kinds of which a change may open something while the object stays."""
+
 
 def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
     """Yield the objects that open something, each with what it opens.

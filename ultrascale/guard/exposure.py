@@ -120,7 +120,6 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         when(f"{_LAUNCHED}/BlockDeviceMappings/*/Ebs/KmsKeyId", is_unset),
     ),
     "AWS::EC2::Subnet": (when("MapPublicIpOnLaunch", becomes("true")),),
-    "AWS::EC2::VPCEndpoint": (when("PolicyDocument", is_unset), _policy("PolicyDocument")),
     "AWS::ECR::RegistryPolicy": (_policy("PolicyText"),),
     "AWS::ECR::Repository": (_policy("RepositoryPolicyText"),),
     "AWS::EKS::Addon": (_network_policies,),
@@ -164,6 +163,8 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
     ),
     ROLE: (when("PermissionsBoundary", _is_another), _policy("AssumeRolePolicyDocument")),
 }
+OPENING_TYPES = frozenset(_OPENINGS)
+"""Types of which a change may open something while the resource stays."""
 # Policies that are resources of their own, with the property that names whose they are.
 _POLICIES_OF: Mapping[str, str] = {
     "AWS::S3::BucketPolicy": "Bucket",
