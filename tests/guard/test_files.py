@@ -71,7 +71,7 @@ CASES: dict[str, tuple[str, Keys, tuple[Any, ...], str, str]] = {
         "existing-estate",
         ("keys", "storage"),
         ("arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-555555555599",),
-        "cuts running nodes off",
+        "cuts running pods off",
         "kms:Decrypt",
     ),
 }

@@ -17,6 +17,7 @@ Verdict = Literal[
     "loses data",
     "ends reserved nodes",
     "cuts running nodes off",
+    "cuts running pods off",
     "outage",
     "loses history",
     "people lose access",

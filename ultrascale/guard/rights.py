@@ -126,7 +126,7 @@ def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
     told = [f"{_few(actions)} on {name}" for name, actions in by_resource.items()]
     more = f"; and {len(told) - _MOST_RESOURCES} resources more" * (len(told) > _MOST_RESOURCES)
     return Harm(
-        verdict="cuts running nodes off",
+        verdict="cuts running pods off" if "pods" in users else "cuts running nodes off",
         lost=f"rights of {' and '.join(users)} that run: {'; '.join(told[:_MOST_RESOURCES])}{more}",
         instead="keep the right until nothing needs it: what a key of KMS encrypted stays "
         "encrypted by it until somebody writes it anew; and name it then",
