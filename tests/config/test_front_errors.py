@@ -47,6 +47,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "serving.front.certificate: in us-east-1, and load balancers take certificates of their "
         f"own Region, got '{CERTIFICATE('us-east-1')}'; request or import it in us-west-2",
     ),
+    "an issuer whose tokens name any audience": (
+        front(jwt=TOKENS | {"issuer": "https://token.actions.githubusercontent.com/"}),
+        "serving.front.jwt.issuer: an issuer at which everybody gets tokens for any audience: no "
+        "key narrows them, got 'https://token.actions.githubusercontent.com/'; use an issuer of "
+        "your own people, or api_keys",
+    ),
     "keys and tokens in one header": (
         front(exposure="cluster", api_keys="keys", jwt=TOKENS),
         "serving.front.api_keys: beside jwt: a client sends one header, a key or a token, "

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
+from ultrascale.catalog.token_issuers import ANY_AUDIENCE
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
@@ -124,6 +125,13 @@ def tokens_have_an_audience(front: Front) -> Mistakes:
         )
         todo = "name the audience (aud) of tokens that the issuer makes for these models"
         yield refuse("jwt.audiences", wrong, todo, got="")
+
+
+@rule
+def issuer_is_not_for_everybody(front: Front) -> Mistakes:
+    if front.jwt is not None and front.jwt.issuer.lower().rstrip("/") in ANY_AUDIENCE:
+        wrong = "an issuer at which everybody gets tokens for any audience: no key narrows them"
+        yield refuse("jwt.issuer", wrong, "use an issuer of your own people, or api_keys")
 
 
 @rule
