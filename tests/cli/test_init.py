@@ -266,6 +266,8 @@ class TestSource:
             ("git+https://example.com/ultrascale.git@main", "no commit"),
             ("git+https://example.com/ultrascale.git", "no commit"),
             ("git+https://example.com/$(id)@" + "0" * 40, "no commit"),
+            ("git+https://secret@example.com/u.git@" + "0" * 40, "a login"),
+            ("git+ssh://git:secret@example.com/u.git@" + "0" * 40, "a login"),
         ],
     )
     def test_a_place_that_may_change_is_refused(
@@ -276,6 +278,7 @@ class TestSource:
         assert answer.returncode == 64
         assert answer.stderr.startswith("--source: ")
         assert told in answer.stderr
+        assert "secret" not in answer.stderr
         assert names(folder) == set()
 
     def test_a_wheel_of_another_digest_is_refused(

@@ -224,6 +224,6 @@ def _tell_next(answers: "Answers", folder: Path, source: "Source | None") -> Non
     elif source.bucket_object:
         say(
             "CI reads the wheel by a role: set the repository's variable ULTRASCALE_ROLE to the "
-            f"ARN of one that trusts GitHub's OIDC and may read {source.bucket_object}"
+            f"ARN of one that trusts GitHub's OIDC, and may read {source.bucket_object} alone"
         )
     say(f"next: ultrascale check {file}, then plan, synth, preflight and deploy")

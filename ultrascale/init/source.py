@@ -27,6 +27,8 @@ _COMMIT = re.compile(
     r"git\+(https|ssh)://[\w.@:/~+-]+@([0-9a-f]{40}|[0-9a-f]{64})(#subdirectory=[\w./-]+)?",
     re.ASCII,
 )
+# A user of SSH is no secret, and a token may stand in the place of a user of HTTPS.
+_SECRET = re.compile(r"git\+(https://[^/@]*@|ssh://[^/@:]*:[^/@]*@)")
 _HASH = "#sha256="
 
 
@@ -63,6 +65,10 @@ def given_source(given: str, folder: Path) -> Source:
         if _COMMIT.fullmatch(given) is None:
             todo = "write git+https://HOST/REPOSITORY@COMMIT, with all 40 digits of the commit"
             raise _refused("no commit of a Git repository", given, todo)
+        if _SECRET.match(given):
+            todo = "leave it out, and let git ask its credential helper"
+            shown = _SECRET.sub("git+…@", given)
+            raise _refused("a login, which the repository would hold", shown, todo)
         return Source(requirement=_named(given))
     place, _, digest = given.partition(_HASH)
     local = Path(place).expanduser()
