@@ -60,8 +60,8 @@ INSTALL      - run: pip install -r requirements.txt
 _NO_ACCOUNT = """\
 It needs no AWS account: `ultrascale preflight`, and `diff` without --against, ask yours."""
 _WHEEL_ALONE = """\
-In AWS it reads the wheel of ultrascale alone, by the role in the variable ULTRASCALE_ROLE. All later
-# steps have its credentials: let it read this object, and do nothing else."""
+In AWS it reads the wheel of ultrascale alone, by the role in the variable ULTRASCALE_ROLE. All
+# later steps have its credentials: let it read this object, and do nothing else."""
 _FETCH = """\
       - uses: aws-actions/configure-aws-credentials@v5
         with: {role-to-assume: "${{ vars.ULTRASCALE_ROLE }}", aws-region: REGION}

@@ -62,14 +62,7 @@ def given_source(given: str, folder: Path) -> Source:
         UsageError: It is no such place, or one whose content can change.
     """
     if given.startswith("git+"):
-        if _COMMIT.fullmatch(given) is None:
-            todo = "write git+https://HOST/REPOSITORY@COMMIT, with all 40 digits of the commit"
-            raise _refused("no commit of a Git repository", given, todo)
-        if _SECRET.match(given):
-            todo = "leave it out, and let git ask its credential helper"
-            shown = _SECRET.sub("git+…@", given)
-            raise _refused("a login, which the repository would hold", shown, todo)
-        return Source(requirement=_named(given))
+        return _commit(given)
     place, _, digest = given.partition(_HASH)
     local = Path(place).expanduser()
     if "://" not in given and place.endswith(".whl") and not local.is_file():
@@ -94,6 +87,17 @@ def given_source(given: str, folder: Path) -> Source:
         raise _refused(f"its digest is {sha256(content).hexdigest()}", given, todo)
     is_there = local.parent.resolve() == folder.resolve()
     return _of_wheel(local.name, content, is_there=is_there)
+
+
+def _commit(given: str) -> Source:
+    if _COMMIT.fullmatch(given) is None:
+        todo = "write git+https://HOST/REPOSITORY@COMMIT, with all 40 digits of the commit"
+        raise _refused("no commit of a Git repository", given, todo)
+    if _SECRET.match(given):
+        todo = "leave it out, and let git ask its credential helper"
+        shown = _SECRET.sub("git+…@", given)
+        raise _refused("a login, which the repository would hold", shown, todo)
+    return Source(requirement=_named(given))
 
 
 def recorded_source(folder: Path) -> Source | None:
