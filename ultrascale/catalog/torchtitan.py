@@ -19,10 +19,8 @@ FLAG = "FLAG"
 NO_EFFECT = "-"
 """Kind of an option in whose place the program has something of its own."""
 
-SUBCOMMANDS = frozenset(
-    f"activation-checkpoint:{kind}" for kind in ("selective", "full", "memory-budget", "none")
-)
-"""Words after which TorchTitan takes other options."""
+SUBCOMMAND = "activation-checkpoint:"
+"""Beginning of the words after which TorchTitan takes other options."""
 
 
 @cache

@@ -6,11 +6,12 @@ import pytest
 
 from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import RECIPES
-from ultrascale.plan.recipes.options import mistaken_words
+from ultrascale.plan.recipes.options import RECOMPUTATION, mistaken_words
 from ultrascale_training.titan import arguments, recipes
 
 RATE = "--optimizer.param_groups.0.optimizer_kwargs.lr"
 NO_OPTION = "not an option of TorchTitan 0.3.0 or of the program that starts it"
+SUBCOMMAND = "a subcommand of TorchTitan in whose place the program has a flag"
 
 
 def kind_of(action: argparse.Action) -> str:
@@ -45,7 +46,6 @@ TAKEN = [
     "--optimizer.param_groups.0.optimizer_kwargs.betas 0.9 0.99 --compile.enable",
     "--compile.no_enable --lr_scheduler.decay_ratio=None",
     "--lora-rank 32 --accept-new-data --keep=5",
-    "--training.steps=5 activation-checkpoint:full",
 ]
 
 
@@ -100,6 +100,12 @@ REFUSED = {
         "an option of TorchTitan in whose place the program has a flag",
         "use --output-dir",
     ),
+    "--training.steps=5 activation-checkpoint:full": (1, SUBCOMMAND, f"use {RECOMPUTATION}=full"),
+    "activation-checkpoint:memory-budget": (
+        0,
+        SUBCOMMAND,
+        f"use {RECOMPUTATION}=none or selective or full",
+    ),
     "--metrics.enable_wandb": (
         0,
         "an option without effect: the program has checkpoints and metrics of its own",
@@ -115,3 +121,9 @@ def test_words_that_the_program_refuses_are_refused_with_the_right_ones(words: s
     [mistake] = mistaken_words(words.split(" "))
     assert (mistake.at, mistake.wrong) == (("args", at), wrong)
     assert mistake.todo.startswith(todo)
+
+
+def test_words_after_a_subcommand_are_judged_too() -> None:
+    words = ["activation-checkpoint:full", "--optimizer.lr=1e-5", "--training.stepz=5", "garbage"]
+
+    assert [mistake.at for mistake in mistaken_words(words)] == [("args", at) for at in range(4)]

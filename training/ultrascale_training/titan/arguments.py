@@ -127,6 +127,8 @@ def _wrong_values(values: argparse.Namespace) -> Iterator[str]:
 
 def _wrong_options(titan: Sequence[str]) -> Iterator[str]:
     for option in titan:
+        if option.startswith("activation-checkpoint:"):
+            yield f"{option}: comes from --activation-checkpoint here; use it"
         yield from _unused(option)
         if option.startswith("--") and "." not in option and "=" not in option:
             yield (

@@ -121,13 +121,17 @@ def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
     at = 0
     while at < len(args):
         word, place = args[at], f"args.{at}"
-        if word in torchtitan.SUBCOMMANDS:
-            # Options of its own follow.
-            return
         following = [*takewhile(lambda after: not after.startswith("--"), args[at + 1 :])]
         name, equals, value = word.partition("=")
         kind = _kind(_key(name))
-        if not word.startswith("--"):
+        if word.startswith(torchtitan.SUBCOMMAND):
+            taken = 0
+            wrong = "a subcommand of TorchTitan in whose place the program has a flag"
+            kinds = _kind(RECOMPUTATION).split("|")
+            stated = word.removeprefix(torchtitan.SUBCOMMAND)
+            known = [stated] if stated in kinds else kinds
+            yield config.refuse(place, wrong, f"use {RECOMPUTATION}={' or '.join(known)}")
+        elif not word.startswith("--"):
             taken = 0
             wrong = "neither an option nor the value of one"
             yield config.refuse(place, wrong, "write options as --section.key=value")
