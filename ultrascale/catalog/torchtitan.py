@@ -16,6 +16,9 @@ _OPTIONS_FILE = Path(__file__).parent / "torchtitan_options.txt"
 FLAG = "FLAG"
 """Kind of an option without a value; TorchTitan turns one off as `--section.no_key`."""
 
+FOLDER = "FOLDER"
+"""Kind of an option that names a folder of a mounted file system, no URI."""
+
 NO_EFFECT = "-"
 """Kind of an option in whose place the program has something of its own."""
 
@@ -28,7 +31,8 @@ def options() -> Mapping[str, str]:
     """Return the kind of each option's value by its name, as in `training.steps` or `--data`.
 
     A kind is `FLAG`, `NO_EFFECT`, the flag of the program that takes the option's place, or the
-    alternatives for a value: `INT`, `FLOAT`, `STR` and words. A `*` at its end means several.
+    alternatives for a value: `INT`, `INT>=1` with a bound, `FLOAT`, `STR`, `FOLDER` and words.
+    A `*` at its end means several.
     """
     lines = _OPTIONS_FILE.read_text(encoding="utf-8").splitlines()
     return MappingProxyType(dict(line.split(" ") for line in lines))

@@ -7,6 +7,7 @@ import pytest
 from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import RECIPES
 from ultrascale.plan.recipes.options import RECOMPUTATION, mistaken_words
+from ultrascale_training.errors import TrainingError
 from ultrascale_training.titan import arguments, recipes
 
 RATE = "--optimizer.param_groups.0.optimizer_kwargs.lr"
@@ -24,15 +25,43 @@ def kind_of(action: argparse.Action) -> str:
     return kinds.get(action.type, "STR")
 
 
+def without_bounds(kind: str) -> str:
+    """Return the kind that a parser has; the program checks bounds by itself."""
+    return kind.partition(">=")[0].replace(torchtitan.FOLDER, "STR")
+
+
 def test_flags_of_the_program_are_recorded_with_the_kind_of_their_value() -> None:
     """`tests/titan` holds TorchTitan's own options against its parser."""
     actions = arguments._parser()._actions  # pyright: ignore[reportPrivateUsage]
     flags = {action.option_strings[-1]: kind_of(action) for action in actions}
-    recorded = {name: kind for name, kind in torchtitan.options().items() if "." not in name}
+    recorded = {
+        name: without_bounds(kind) for name, kind in torchtitan.options().items() if "." not in name
+    }
 
     of_torchtitan = {"--dump-folder": "--output-dir", "--hf-assets-path": "--load"}
     only_printing = {"--help": torchtitan.FLAG, "--list": torchtitan.FLAG}
     assert flags | of_torchtitan == recorded | only_printing
+
+
+BOUNDED = [
+    f"{name}={value}"
+    for name, kind in torchtitan.options().items()
+    if name.startswith("--") and without_bounds(kind) in ("INT", "STR") and name != "--recipe"
+    for value in (-4, -1, 0, 1, 2, 3, "s3://bucket/a", "/data/a")
+]
+
+
+@pytest.mark.parametrize("word", BOUNDED)
+def test_submit_has_the_bounds_of_the_program(word: str) -> None:
+    """A node that is paid for refuses a value that submit does not know to be wrong."""
+    run = ["--recipe=llama3-8b", "--data=/data/tokens", "--output-dir=/data/out"]
+
+    try:
+        arguments.parse([*run, word])
+    except (TrainingError, SystemExit):
+        assert [*mistaken_words([word])]
+    else:
+        assert not [*mistaken_words([word])]
 
 
 def test_the_program_knows_every_recipe() -> None:
@@ -79,7 +108,19 @@ REFUSED = {
         "not a value of --lr_scheduler.decay_type",
         "use linear, sqrt, cosine",
     ),
+    f"{RATE}=nan": (0, f"not a value of {RATE}", "write a number"),
     "--keep many": (0, "not a value of --keep", "write a whole number"),
+    "--keep=1": (0, "not a value of --keep", "write a whole number from 2 on"),
+    "--export=s3://models/a": (
+        0,
+        "not a value of --export",
+        "write a folder that all nodes mount, and copy it from there",
+    ),
+    "--checkpoint.interval=0": (
+        0,
+        "not a value of --checkpoint.interval",
+        "write a whole number from 1 on",
+    ),
     "--lr_scheduler.warmup_steps": (
         0,
         "--lr_scheduler.warmup_steps without a value",

@@ -1,5 +1,6 @@
 """Options of a recipe in a job's arguments: those of TorchTitan, and flags of our own program."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -169,27 +170,46 @@ def _mistaken_values(
     place: str, name: str, kind: str, values: Sequence[str]
 ) -> Iterator[config.Mistake]:
     kinds = kind.split("|")
-    words = {"INT": "a whole number", "FLOAT": "a number", "STR": "a value"}
     if not values:
         yield config.refuse(place, f"{name} without a value", f"write {name}=VALUE")
     # Kubernetes puts the value of a variable in the place of $(NAME).
     elif any("$(" not in value and not _suits(value, kinds) for value in values):
-        known = " or ".join(words[each] for each in kinds if each in words)
+        known = " or ".join(filter(None, map(_in_words, kinds)))
         todo = f"write {known}" if known else f"use {', '.join(kinds)}"
         yield config.refuse(place, f"not a value of {name}", todo)
 
 
+def _in_words(kind: str) -> str:
+    """Return what a value of a kind is; empty for a kind that is a word itself."""
+    kind, _, least = kind.partition(">=")
+    if least:
+        return f"a whole number from {least} on"
+    return {
+        "INT": "a whole number",
+        "FLOAT": "a number",
+        "STR": "a value",
+        torchtitan.FOLDER: "a folder that all nodes mount, and copy it from there",
+    }.get(kind, "")
+
+
 def _suits(value: str, kinds: Sequence[str]) -> bool:
-    """Return whether a value is one of some kinds, by the rules of Python, as in TorchTitan."""
-    readers = {"INT": int, "FLOAT": float, "STR": str}
-    for kind in kinds:
-        if kind not in readers:
-            if value == kind:
-                return True
-            continue
-        with suppress(ValueError):
-            readers[kind](value)
-            return True
+    """Return whether a value is one of some kinds."""
+    return any(_is_of(value, kind) for kind in kinds)
+
+
+def _is_of(value: str, kind: str) -> bool:
+    """Return whether a value is of a kind, by the rules of Python, as in TorchTitan."""
+    kind, _, least = kind.partition(">=")
+    with suppress(ValueError):
+        if kind == "INT":
+            number = int(value)
+            return not least or number >= int(least)
+        if kind == "FLOAT":
+            # A run would start with it, and its loss would be no number.
+            return not math.isnan(float(value))
+        if kind == torchtitan.FOLDER:
+            return "://" not in value
+        return kind in ("STR", value)
     return False
 
 
