@@ -282,6 +282,30 @@ def test_a_chat_is_refused_as_one(
         prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"prompt": "what is", "text": "two plus"},
+        {"completion": "six", "text": "two plus"},
+        {"prompt": "what is", "completion": "six", "text": "two plus"},
+    ],
+)
+def test_no_part_of_a_record_is_left_out_without_a_word(
+    record: dict[str, object], tokenizer: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "both.jsonl"
+    source.write_text(json.dumps(record))
+    with pytest.raises(TrainingError, match=r"1 record with text beside a prompt or a completion"):
+        prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={tmp_path}/t"])
+
+
+def test_the_name_of_a_conversation_is_no_chat(tokenizer: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "named.jsonl", tmp_path / "tokens"
+    source.write_text(json.dumps({"text": "two plus four", "conversation": "id-1"}))
+    index = prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
+    assert index.tokens == 4
+
+
 def test_columns_that_are_null_are_as_if_not_there(tokenizer: Path, tmp_path: Path) -> None:
     source = tmp_path / "mixed.jsonl"
     none = {"messages": None, "prompt": None, "completion": None}
@@ -325,6 +349,96 @@ def test_all_records_that_cannot_be_prepared_are_counted_and_nothing_is_left(
     text.write_text("what is two\n" * 600)
     lines.write_text(json.dumps(records[3]))
     assert prepare.main(command).tokens == 600 * 4 + 5
+
+
+def test_characters_that_no_tokenizer_takes_are_refused_beside_the_other_mistakes(
+    tokenizer: Path, tmp_path: Path
+) -> None:
+    text, lines = tmp_path / "latin.txt", tmp_path / "b.jsonl"
+    text.write_bytes(b"what is two\n" * 60 + "zw\xf6lf\n".encode("latin-1") + b"two <end>\n")
+    lines.write_text('{"text": "\\ud83d\\ude00"}\n{"prompt": "two \\ud800", "completion": "six"}\n')
+    output = tmp_path / "tokens"
+    command = [f"--tokenizer={tokenizer}", "--input", str(text), str(lines)]
+
+    with pytest.raises(TrainingError) as raised:
+        prepare.main([*command, f"--output={output}", "--shard-tokens=100"])
+
+    assert sorted(str(raised.value).splitlines()) == [
+        f"--input: 1 record with '<end>', the token that ends a document: {text}:62; "
+        "take it out of them, or name a token that no record holds by --end",
+        f"--input: 2 records with bytes or \\u escapes that are no characters: {text}:61, "
+        f"{lines}:2; convert files to UTF-8, as by iconv -f LATIN1 -t UTF-8, and correct escapes",
+    ]
+    assert list(output.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.txt", "two plus four\n"), ("a.jsonl", '{"text": "two plus four"}\n')]
+)
+def test_a_mark_of_utf_8_is_no_text(name: str, text: str, tokenizer: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / name, tmp_path / "tokens"
+    source.write_text(text, encoding="utf-8-sig")
+    prepare.main([f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"])
+    data = TokenData(output, read_token_index(output), seq_len=3)
+    assert data.rows([0]).inputs.tolist() == [[3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    # A shard that the disk does not take, and an index.
+    ["what is two\n" * 60 + "what " * 5_000, "what is two\n" * 600],
+)
+def test_a_disk_that_is_full_leaves_no_file_behind(
+    text: str, tokenizer: Path, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "a.txt", tmp_path / "tokens"
+    source.write_text(text)
+    command = [f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"]
+    command.append("--shard-tokens=80")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        with pytest.raises(OSError, match=r"File too large|written"):
+            prepare.main(command)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert list(output.iterdir()) == []
+    assert len(prepare.main(command).shards) > 3
+
+
+def test_a_run_that_is_interrupted_leaves_no_file_behind(
+    tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, output = tmp_path / "a.txt", tmp_path / "tokens"
+    source.write_text("what is two\n" * 60)
+    command = [f"--tokenizer={tokenizer}", f"--input={source}", f"--output={output}"]
+    command.append("--shard-tokens=80")
+
+    def interrupt(_: int) -> None:
+        assert list(output.iterdir())
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        # At the end, when all shards are written.
+        patched.setattr(tokens.os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            prepare.main(command)
+
+    assert list(output.iterdir()) == []
+    assert prepare.main(command).tokens == 240
+
+
+def test_tokens_whose_ids_have_gaps_are_stored_whole(tokenizer: Path, tmp_path: Path) -> None:
+    made = json.loads((tokenizer / "tokenizer.json").read_text())
+    made["model"]["vocab"]["six"] = 70_000
+    (tmp_path / "tokenizer.json").write_text(json.dumps(made))
+    source, output = tmp_path / "a.txt", tmp_path / "tokens"
+    source.write_text("two plus six\n")
+    command = [f"--tokenizer={tmp_path}", f"--input={source}", f"--output={output}"]
+    assert prepare.main([*command, "--end=<end>"]).vocabulary == 70_001
+    data = TokenData(output, read_token_index(output), seq_len=3)
+    assert data.rows([0]).inputs.tolist() == [[3, 4, 70_000]]
 
 
 def test_turns_may_end_with_another_token_than_documents(tokenizer: Path, tmp_path: Path) -> None:

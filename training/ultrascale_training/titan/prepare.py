@@ -36,6 +36,11 @@ _CHAT = (
     "with a chat",
     "no chat template is applied; write plain text, as text or as prompt and completion",
 )
+_BOTH = ("with text beside a prompt or a completion", "keep text, or prompt and completion")
+_NO_CHARACTERS = (
+    "with bytes or \\u escapes that are no characters",
+    "convert files to UTF-8, as by iconv -f LATIN1 -t UTF-8, and correct escapes",
+)
 _NO_TEXT = ("without text, or prompt and completion, as strings in a JSON object", "correct them")
 _PLACES = 5
 
@@ -106,20 +111,38 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
         raise TrainingError("\n".join(mistakes))
     tokenizer = _tokenizer(path)
     end = _end(values.tokenizer, tokenizer, values.end)
-    end_inside = (
-        f"with {tokenizer.id_to_token(end)!r}, the token that ends a document",
-        "take it out of them, or name a token that no record holds by --end",
-    )
     writer = TokenWriter(
         values.output,
-        vocabulary=tokenizer.get_vocab_size(),
+        # Ids may have gaps, so that the number of tokens says less.
+        vocabulary=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
         end=end,
         tokenizer=hashlib.sha256(path.read_bytes()).hexdigest(),
         shard_tokens=values.shard_tokens,
     )
+    try:
+        _write(writer, values.input, tokenizer, end)
+        index = writer.close()
+    except BaseException:
+        # The next run needs an empty folder.
+        writer.discard()
+        raise
+    _log.info("%d tokens in %d shards: %s", index.tokens, len(index.shards), values.output)
+    return index
+
+
+def _write(writer: TokenWriter, files: Sequence[Path], tokenizer: "Tokenizer", end: int) -> None:
+    """Write the tokens of all documents in ``files``.
+
+    Raises:
+        TrainingError: With all mistakes in them.
+    """
+    end_inside = (
+        f"with {tokenizer.id_to_token(end)!r}, the token that ends a document",
+        "take it out of them, or name a token that no record holds by --end",
+    )
     begin = _begin(tokenizer)
     refused = _Refusals()
-    for batch in _batches(each for file in values.input for each in _documents(file, refused)):
+    for batch in _batches(each for file in files for each in _documents(file, refused)):
         # In parallel, over all cores: the library is written in Rust.
         contexts = tokenizer.encode_batch(
             [each.context for each in batch], add_special_tokens=False
@@ -134,11 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
             learned = [False] * len(before) + [True] * len(text.ids)
             writer.add([*before, *text.ids], learned if document.context else None)
     if refused:
-        writer.discard()
         raise TrainingError(str(refused))
-    index = writer.close()
-    _log.info("%d tokens in %d shards: %s", index.tokens, len(index.shards), values.output)
-    return index
 
 
 def _tokenizer(path: Path) -> "Tokenizer":
@@ -177,15 +196,26 @@ def _begin(tokenizer: "Tokenizer") -> Sequence[int]:
 
 
 def _documents(path: Path, refused: _Refusals) -> Iterator[Document]:
-    with path.open(encoding="utf-8") as file:
+    # Bytes that are not UTF-8 become surrogates, which JSON may hold as escapes, too.
+    with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
         for number, line in enumerate(file, 1):
             place = f"{path}:{number}"
             if not line.strip():
                 continue
-            if path.suffix == ".txt":
-                yield Document("", line.rstrip("\n"), place)
-            else:
-                yield from _record(line, place, refused)
+            plain = [Document("", line.rstrip("\n"), place)]
+            for document in plain if path.suffix == ".txt" else _record(line, place, refused):
+                if _has_surrogates(document.context + document.text):
+                    refused.add(_NO_CHARACTERS, place)
+                else:
+                    yield document
+
+
+def _has_surrogates(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _record(line: str, place: str, refused: _Refusals) -> Iterator[Document]:
@@ -197,15 +227,17 @@ def _record(line: str, place: str, refused: _Refusals) -> Iterator[Document]:
         # Tables of mixed records have nulls.
         record = {key: value for key, value in record.items() if value is not None}
     match record:
-        case dict() if any(key in record for key in _CHAT_KEYS):
+        case dict() if any(isinstance(record.get(key), list) for key in _CHAT_KEYS):
             refused.add(_CHAT, place)
         case {"prompt": [dict(), *_]} | {"completion": [dict(), *_]}:
             refused.add(_CHAT, place)
+        case {"text": _} if "prompt" in record or "completion" in record:
+            refused.add(_BOTH, place)
         case {"prompt": str(prompt), "completion": str(text)}:
             yield Document(prompt, text, place)
         case {"completion": str(text)} if "prompt" not in record:
             yield Document("", text, place)
-        case {"text": str(text)} if "completion" not in record:
+        case {"text": str(text)}:
             yield Document("", text, place)
         case _:
             refused.add(_NO_TEXT, f"{place} {line.strip()[:60]!r}")

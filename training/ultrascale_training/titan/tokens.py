@@ -134,7 +134,7 @@ class TokenWriter:
 
     Args:
         directory: An empty or new folder.
-        vocabulary: Token ids that the tokenizer has.
+        vocabulary: One more than the largest token id that the tokenizer has.
         end: Token id that ends a document.
         tokenizer: SHA-256 of the tokenizer's file.
         shard_tokens: Tokens after which a shard ends, with the document that it holds then.
@@ -156,6 +156,7 @@ class TokenWriter:
         self._vocabulary, self._end, self._tokenizer = vocabulary, end, tokenizer
         self._limit = shard_tokens
         self._shards: list[TokenShard] = []
+        self._written: list[Path] = []
         self._begin()
 
     def add(self, tokens: Sequence[int], learned: Sequence[bool] | None = None) -> None:
@@ -193,6 +194,7 @@ class TokenWriter:
             shards=self._shards,
         )
         partial = self._directory / f"{INDEX}.partial"
+        self._written += [partial, self._directory / INDEX]
         with partial.open("w") as file:
             json.dump({"format": _FORMAT, **asdict(index)}, file, indent=1)
             file.flush()
@@ -202,10 +204,10 @@ class TokenWriter:
 
     def discard(self) -> None:
         """Delete what is written, so that the folder is empty again."""
-        for shard in self._shards:
-            for name in shard.files:
-                (self._directory / name).unlink()
-        self._shards = []
+        for path in self._written:
+            # The last one may be missing.
+            path.unlink(missing_ok=True)
+        self._shards, self._written = [], []
         self._begin()
 
     def _begin(self) -> None:
@@ -228,8 +230,10 @@ class TokenWriter:
         names: dict[str, str] = {}
         for kind, content in contents.items():
             names[kind] = f"{kind}-{len(self._shards):05d}.npy"
-            np.save(self._directory / names[kind], content)
-            digest.update((self._directory / names[kind]).read_bytes())
+            path = self._directory / names[kind]
+            self._written.append(path)
+            np.save(path, content)
+            digest.update(path.read_bytes())
         self._shards.append(
             TokenShard(
                 file=names["tokens"],
