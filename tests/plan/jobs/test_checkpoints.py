@@ -3,17 +3,27 @@
 import math
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.support.jobs import IMAGE, container, job_cluster, prepared
 from tests.support.pools import pool_document
+from ultrascale import catalog, config
+from ultrascale.catalog.recipes import RECIPES
 from ultrascale.jobs.manifests import JobManifests
-from ultrascale.plan.jobs.checkpoints import checkpoints_of, interval_seconds, lost_share, span
+from ultrascale.plan.jobs.checkpoints import (
+    checkpoints_of,
+    interval_seconds,
+    lost_share,
+    span,
+    with_interval,
+)
 from ultrascale.plan.model.jobs import BandwidthPlan, CheckpointPlan
+from ultrascale.plan.recipes.chosen import on_type
 
 POOL = pool_document(
     name="train",
@@ -189,6 +199,20 @@ def interval(job: JobManifests) -> int:
     words = container(job)["command"]
     [stated] = [word for word in words if word.startswith("--checkpoint.interval=")]
     return int(stated.partition("=")[2])
+
+
+@given(step=st.floats(0.5, 60), hours=st.integers(1, 100), nodes=st.integers(1, 500))
+@example(step=15, hours=1, nodes=500)
+def test_a_checkpoint_is_written_before_the_next_one(step: float, hours: int, nodes: int) -> None:
+    recipe = on_type(RECIPES["llama3-405b"], catalog.lookup("p5en.48xlarge"))
+    assert recipe is not None
+    plan = saves(nodes, copied=LARGE // (8 * nodes), hours=hours)
+    job = config.TrainingJob(recipe=recipe.name, nodes=recipe.nodes)
+
+    [word] = with_interval(job, replace(recipe, step_seconds=step), plan).args
+    between = int(word.partition("=")[2]) * step
+    assert between >= plan.save_seconds * (1 - 1e-9)
+    assert abs(between - plan.interval_seconds) <= step * (1 + 1e-9)
 
 
 def test_a_fleet_that_fails_more_often_saves_more_often() -> None:

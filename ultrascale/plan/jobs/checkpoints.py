@@ -183,7 +183,10 @@ def with_interval(
         return job
     if any(word.partition("=")[0] == _INTERVAL for word in job.args):
         return job
-    steps = max(1, min(recipe.steps, round(plan.interval_seconds / recipe.step_seconds)))
+    nearest = round(plan.interval_seconds / recipe.step_seconds)
+    # A checkpoint waits until the one before is written.
+    written = math.ceil(plan.save_seconds / recipe.step_seconds)
+    steps = max(1, min(recipe.steps, max(nearest, written)))
     return job.model_copy(update={"args": (f"{_INTERVAL}={steps}", *job.args)})
 
 
