@@ -121,6 +121,11 @@ REFUSED = {
         "not a value of --checkpoint.interval",
         "write a whole number from 1 on",
     ),
+    "--validator.steps=0": (
+        0,
+        "not a value of --validator.steps",
+        "write -1 or a whole number from 1 on",
+    ),
     "--lr_scheduler.warmup_steps": (
         0,
         "--lr_scheduler.warmup_steps without a value",

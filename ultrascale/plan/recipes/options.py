@@ -174,13 +174,13 @@ def _mistaken_values(
         yield config.refuse(place, f"{name} without a value", f"write {name}=VALUE")
     # Kubernetes puts the value of a variable in the place of $(NAME).
     elif any("$(" not in value and not _suits(value, kinds) for value in values):
-        known = " or ".join(filter(None, map(_in_words, kinds)))
-        todo = f"write {known}" if known else f"use {', '.join(kinds)}"
+        known = [*map(_in_words, kinds)]
+        todo = f"use {', '.join(kinds)}" if known == kinds else f"write {' or '.join(known)}"
         yield config.refuse(place, f"not a value of {name}", todo)
 
 
 def _in_words(kind: str) -> str:
-    """Return what a value of a kind is; empty for a kind that is a word itself."""
+    """Return what a value of a kind is; the kind where it is a word itself."""
     kind, _, least = kind.partition(">=")
     if least:
         return f"a whole number from {least} on"
@@ -189,7 +189,7 @@ def _in_words(kind: str) -> str:
         "FLOAT": "a number",
         "STR": "a value",
         torchtitan.FOLDER: "a folder that all nodes mount, and copy it from there",
-    }.get(kind, "")
+    }.get(kind, kind)
 
 
 def _suits(value: str, kinds: Sequence[str]) -> bool:
