@@ -313,6 +313,34 @@ def test_the_boundary_of_all_roles_is_one_decision() -> None:
     assert between({"A": free}, {"A": bound}).is_safe
 
 
+def test_all_whom_a_policy_lets_in_are_told_and_everybody_first() -> None:
+    roles = [f"arn:aws:iam::999900001111:role/{'long-' * 20}{end}" for end in "ab"]
+    actions = [f"kms:Action{number}" for number in range(40)]
+    old, new = policy(path="KeyPolicy"), policy(
+        *(allow({"AWS": each}, Action=actions) for each in (*roles, "*")), path="KeyPolicy"
+    )
+
+    (setting,) = of(changed("AWS::KMS::Key", old, new), "A").opens
+
+    assert setting.startswith("let in by KeyPolicy: nothing -> AWS * (kms:Action0, ")
+    assert all(f"AWS {each} (" in setting for each in roles)
+    assert len(setting) < 700
+
+
+def test_roles_that_let_others_in_are_named_one_by_one() -> None:
+    roles = [f"arn:aws:iam::999900001111:role/{'long-' * 20}{end}" for end in "ab"]
+    old = dict.fromkeys("AB", body("AWS::IAM::Role", trust(SERVICE)))
+    new = {
+        id: body("AWS::IAM::Role", trust(SERVICE, {"AWS": each}))
+        for id, each in zip("AB", roles, strict=True)
+    }
+
+    changes = between(old, new)
+
+    assert [each.ids[-1] for each in changes.protected] == [f"{STACK}/A", f"{STACK}/B"]
+    assert changes.permit("A").verdicts == {EXPOSES}
+
+
 def test_a_load_balancer_before_what_only_pods_reached_opens_it() -> None:
     balancer = body("AWS::ElasticLoadBalancingV2::LoadBalancer", {"Scheme": "internal"})
     front = {"F": body("AWS::S3::Bucket")}

@@ -76,10 +76,11 @@ def _policy(path: str) -> Opening:
             if each.effect == "Allow" and _is_of_others(each, known)
         ]
         free = [each for each in beyond(before, after) if each.effect == "Deny"]
+        # In words, as no two policies that let somebody in are one decision.
         if gained:
-            yield f"{path}: nothing -> {_told(gained)}"
+            yield f"let in by {path}: nothing -> {_told(gained)}"
         if free:
-            yield f"{path}: denied {_told(free)} -> nothing"
+            yield f"denied by {path}: {_told(free)} -> nothing"
 
     return opening
 
@@ -101,9 +102,13 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
     return not principal.startswith("Service ") or principal not in known
 
 
-def _told(several: Sequence[Permission]) -> str:
-    told = dict.fromkeys(f"{each.action} to {each.principal}" for each in several)
-    return shown(", ".join(told))
+def _told(several: Iterable[Permission]) -> str:
+    """Return the principals, anyone first and all of them, and what they may do."""
+    actions: dict[str, dict[str, None]] = {}
+    for each in several:
+        actions.setdefault(each.principal, {})[each.action] = None
+    anyone_first = sorted(actions, key=lambda principal: principal != ANYONE)
+    return "; ".join(f"{each} ({shown(', '.join(actions[each]))})" for each in anyone_first)
 
 
 def _switches(path: str, *names: str) -> tuple[Opening, ...]:
