@@ -1,5 +1,6 @@
 """The change guard tells what a change opens, and is silent where it closes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -142,6 +143,19 @@ OPENED: dict[str, tuple[str, Body, Body]] = {
         "AWS::ECR::RegistryPolicy",
         policy(path="PolicyText"),
         policy(allow(OTHER, Action="ecr:*"), path="PolicyText"),
+    ),
+    "policy of a registry as text": (
+        "AWS::ECR::RegistryPolicy",
+        {"PolicyText": json.dumps({"Statement": []})},
+        {"PolicyText": json.dumps({"Statement": allow(OTHER, Action="ecr:*")})},
+    ),
+    "everybody but an account": (
+        "AWS::KMS::Key",
+        policy(path="KeyPolicy"),
+        policy(
+            allow(EVERYBODY, Condition={"StringNotEquals": {"aws:SourceAccount": "1"}}),
+            path="KeyPolicy",
+        ),
     ),
     "policy of a repository": (
         "AWS::ECR::Repository",
@@ -316,8 +330,9 @@ def test_the_boundary_of_all_roles_is_one_decision() -> None:
 def test_all_whom_a_policy_lets_in_are_told_and_everybody_first() -> None:
     roles = [f"arn:aws:iam::999900001111:role/{'long-' * 20}{end}" for end in "ab"]
     actions = [f"kms:Action{number}" for number in range(40)]
-    old, new = policy(path="KeyPolicy"), policy(
-        *(allow({"AWS": each}, Action=actions) for each in (*roles, "*")), path="KeyPolicy"
+    old, new = (
+        policy(path="KeyPolicy"),
+        policy(*(allow({"AWS": each}, Action=actions) for each in (*roles, "*")), path="KeyPolicy"),
     )
 
     (setting,) = of(changed("AWS::KMS::Key", old, new), "A").opens

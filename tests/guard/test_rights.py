@@ -49,6 +49,16 @@ LESS: dict[str, tuple[list[Body], list[Body], str]] = {
         [{**READS, "Condition": {"Bool": {"a": "true"}}}],
         "s3:GetObject on arn:aws:s3:::b/*",
     ),
+    "a value of a condition": (
+        [{**READS, "Condition": {"StringEquals": {"a": ["x", "y"]}}}],
+        [{**READS, "Condition": {"StringEquals": {"a": "x"}}}],
+        "s3:GetObject on arn:aws:s3:::b/*",
+    ),
+    "a value that is kept out": (
+        [{**READS, "Condition": {"StringNotEquals": {"a": ["x"]}}}],
+        [{**READS, "Condition": {"StringNotEquals": {"a": ["x", "y"]}}}],
+        "s3:GetObject on arn:aws:s3:::b/*",
+    ),
     "a refusal": (
         [READS],
         [READS, {**READS, "Effect": "Deny"}],
@@ -72,6 +82,14 @@ MORE: dict[str, tuple[list[Body], list[Body]]] = {
     "a wildcard": ([DECRYPTS], [allow("kms:*", "*")]),
     "another spelling": ([READS], [allow(["S3:getobject"], ["arn:aws:s3:::b/*"])]),
     "no condition": ([{**READS, "Condition": {"Bool": {"a": "true"}}}], [READS]),
+    "a condition in another order": (
+        [{**READS, "Condition": {"StringEquals": {"a": "x", "b": ["y", "z"]}}}],
+        [{**READS, "Condition": {"StringEquals": {"B": ["z", "y"], "a": ["x"]}}}],
+    ),
+    "a value more of a condition": (
+        [{**READS, "Condition": {"StringLike": {"a": "x"}}}],
+        [{**READS, "Condition": {"StringLike": {"a": ["x", "y"]}}}],
+    ),
     "the number of the account": (
         [allow("a:B", {"Fn::Sub": "arn:aws:a:r:${AWS::AccountId}:x"})],
         [allow("a:B", "arn:aws:a:r:111122223333:x")],
@@ -82,6 +100,14 @@ MORE: dict[str, tuple[list[Body], list[Body]]] = {
 @for_each(MORE)
 def test_rights_that_a_role_keeps_are_not(before: list[Body], after: list[Body]) -> None:
     assert between({"A": role(*before)}, {"A": role(*after)}).is_safe
+
+
+def test_one_statement_without_a_list_counts_like_a_list_of_one() -> None:
+    alone, listed = ({"PolicyDocument": {"Statement": each}} for each in (READS, [READS]))
+    worlds = [{"A": role(Policies=[each])} for each in (alone, listed)]
+
+    assert between(worlds[0], worlds[1]).is_safe
+    assert between(worlds[0], {"A": role()}).verdicts == CUT
 
 
 def test_all_policies_of_a_role_count_together() -> None:

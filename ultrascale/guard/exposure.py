@@ -39,7 +39,7 @@ _ANY_PROTOCOL = "-1"
 _OWN = "AWS <"
 _OWN_ACCOUNT = "AWS <AWS::"
 # Conditions that hold everybody to an account, as policies of keys have them.
-_OF_ACCOUNT = ("aws:PrincipalAccount", "aws:SourceAccount", "kms:CallerAccount")
+_OF_ACCOUNT = ("aws:principalaccount", "aws:sourceaccount", "kms:calleraccount")
 
 
 def _public_endpoint(old: JsonObject, new: JsonObject) -> Iterator[str]:
@@ -96,7 +96,9 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
     """
     principal = permission.principal
     if principal == ANYONE:
-        return not any(key in permission.condition for key in _OF_ACCOUNT)
+        return not any(
+            test.is_positive and test.key in _OF_ACCOUNT for test in permission.condition
+        )
     if principal.startswith("AWS "):
         return not principal.startswith(_OWN) or principal.startswith(_OWN_ACCOUNT)
     return not principal.startswith("Service ") or principal not in known

@@ -1,19 +1,58 @@
 """Permissions that IAM policies grant and deny, in a form in which two policies are compared."""
 
+import json
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
-from ultrascale.guard.templates import shown, text_of
+from ultrascale.guard.templates import text_of
 
 ANYONE = "AWS *"
 """Everybody, as `Permission.principal` names them."""
 
-_ALL = sys.maxsize
+# Operators that hold for a value of their list, so that one value more lets more requests in.
+_ONE_OF = frozenset(
+    {
+        "arnequals",
+        "arnlike",
+        "ipaddress",
+        "stringequals",
+        "stringequalsignorecase",
+        "stringlike",
+    }
+)
 _ACCOUNT = "<AWS::AccountId>"
 _NUMBER = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
+
+
+class Test(NamedTuple):
+    """A test of a condition, which holds where all of its tests do.
+
+    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
+
+    Attributes:
+        operator: Its operator, in lower case.
+        key: Its key, in lower case.
+        values: Its values.
+    """
+
+    operator: str
+    key: str
+    values: frozenset[str]
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it holds for the values of its list alone."""
+        return self.operator.rpartition(":")[2].removesuffix("ifexists") in _ONE_OF
+
+    def follows_from(self, other: "Test") -> bool:
+        """Return whether it holds wherever another one does."""
+        if (self.operator, self.key) != (other.operator, other.key):
+            return False
+        return _are_among(other.values, self.values) and (
+            self.is_positive or _are_among(self.values, other.values)
+        )
 
 
 class Permission(NamedTuple):
@@ -24,20 +63,20 @@ class Permission(NamedTuple):
         principal: Kind and name of who has it; empty in the policy of an identity.
         action: The action; wildcards match.
         resource: The resource; wildcards match. Empty where the policy names none.
-        condition: The condition as text; empty without one.
+        condition: The tests of its condition; empty without one.
     """
 
     effect: str
     principal: str
     action: str
     resource: str
-    condition: str
+    condition: frozenset[Test]
 
 
 def permissions(document: Json) -> Iterator[Permission]:
-    """Yield the permissions of a policy document, as `World.value` returns it."""
-    for statement in objects(document, "Statement"):
-        condition = statement.get("Condition")
+    """Yield the permissions of a policy document, as `World.value` returns it, or of its text."""
+    for statement in _statements(document):
+        condition = frozenset(_tests(statement.get("Condition")))
         for principal in _principals(statement.get("Principal")) or ("",):
             for action in _members(statement, "Action"):
                 for resource in _members(statement, "Resource") or ("",):
@@ -46,8 +85,24 @@ def permissions(document: Json) -> Iterator[Permission]:
                         principal=principal,
                         action=action,
                         resource=resource,
-                        condition="" if condition is None else shown(condition, _ALL),
+                        condition=condition,
                     )
+
+
+def _statements(document: Json) -> Iterator[JsonObject]:
+    if isinstance(document, str):
+        try:
+            document = json.loads(document)
+        except json.JSONDecodeError:
+            return
+    stated = mapping(document).get("Statement")
+    yield from [stated] if isinstance(stated, Mapping) else objects(document, "Statement")
+
+
+def _tests(condition: Json) -> Iterator[Test]:
+    for operator, keys in mapping(condition).items():
+        for key, values in mapping(keys).items():
+            yield Test(operator.lower(), key.lower(), frozenset(_texts(values)))
 
 
 def beyond(wanted: Iterable[Permission], held: Iterable[Permission]) -> Iterator[Permission]:
@@ -63,10 +118,14 @@ def _includes(has: Permission, wanted: Permission) -> bool:
     return (
         has.effect == wanted.effect
         and (has.principal == ANYONE or is_same(has.principal, wanted.principal))
-        and (not has.condition or is_same(has.condition, wanted.condition))
+        and all(any(test.follows_from(each) for each in wanted.condition) for test in has.condition)
         and _matches(has.action.lower(), wanted.action.lower())
         and _matches(*_of_one_account(has.resource, wanted.resource))
     )
+
+
+def _are_among(values: Iterable[str], others: Iterable[str]) -> bool:
+    return all(any(is_same(each, other) for other in others) for each in values)
 
 
 def is_same(one: str, other: str) -> bool:

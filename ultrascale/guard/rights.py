@@ -113,7 +113,7 @@ def _own(world: World, role: Key) -> Iterator[Permission]:
         for policy in policies:
             yield from permissions(world.properties(policy).get("PolicyDocument"))
         if not policies:
-            yield Permission("Allow", "", _ALL_OF_POLICY, text_of(arn), "")
+            yield Permission("Allow", "", _ALL_OF_POLICY, text_of(arn), frozenset())
 
 
 def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
