@@ -50,6 +50,7 @@ def encrypted(key: str | None) -> Body:
 
 
 SERVICE = {"Service": "pods.eks.amazonaws.com"}
+EVENTS = {"Service": "events.amazonaws.com"}
 TLS_ALONE = {
     "Effect": "Deny",
     "Principal": "*",
@@ -84,6 +85,7 @@ OPENED: dict[str, tuple[str, Body, Body]] = {
         {"AddonName": "vpc-cni", "ConfigurationValues": '{"enableNetworkPolicy": "true"}'},
         {"AddonName": "vpc-cni", "ConfigurationValues": '{"enableNetworkPolicy": "false"}'},
     ),
+    "another service": ("AWS::IAM::Role", trust(SERVICE), trust(SERVICE, EVENTS)),
     "another principal": ("AWS::IAM::Role", trust(SERVICE), trust(SERVICE, OTHER)),
     "any identity of a provider": (
         "AWS::IAM::Role",
@@ -236,6 +238,11 @@ SILENT: dict[str, tuple[str, Body, Body]] = {
             path="KeyPolicy",
         ),
     ),
+    "a service that uses a key": (
+        "AWS::KMS::Key",
+        policy(path="KeyPolicy"),
+        policy(allow(EVENTS, Action="kms:Decrypt"), path="KeyPolicy"),
+    ),
     "another key of a bucket": ("AWS::S3::Bucket", encrypted(KEY), encrypted(f"{KEY}2")),
     "rights of a role": (
         "AWS::IAM::Role",
@@ -260,6 +267,19 @@ def test_a_policy_of_a_bucket_that_stays_opens_it_by_going() -> None:
     assert EXPOSES in between(old, {"B": old["B"]}).verdicts
     assert EXPOSES not in between(old, {}).verdicts
     assert EXPOSES not in between({"B": old["B"]}, old).verdicts
+
+
+def test_services_may_send_to_topics_and_queues_but_not_read_buckets() -> None:
+    for kind, owner in (("SNS::Topic", "Topics"), ("SQS::Queue", "Queues"), ("S3::Bucket", "")):
+        owned: Body = {owner: [{"Ref": "B"}]} if owner else {"Bucket": {"Ref": "B"}}
+        old, new = (
+            {
+                "B": body(f"AWS::{kind}"),
+                "P": body(f"AWS::{kind}Policy", policy(*statements) | owned),
+            }
+            for statements in ([], [allow(EVENTS, Action="a:b")])
+        )
+        assert (EXPOSES in between(old, new).verdicts) == (not owner), kind
 
 
 def test_flow_logs_of_a_network_that_stays_are_missed() -> None:

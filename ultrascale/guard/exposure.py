@@ -37,6 +37,7 @@ _LAST_PORT = 65535
 _ANY_PROTOCOL = "-1"
 # A principal of this product: a reference to a role of the stacks.
 _OWN = "AWS <"
+_SERVICE = "Service "
 _OWN_ACCOUNT = "AWS <AWS::"
 # Conditions that hold everybody to an account, as policies of keys have them.
 _OF_ACCOUNT = ("aws:principalaccount", "aws:sourceaccount", "kms:calleraccount")
@@ -64,8 +65,14 @@ def _read(document: Json, key: str) -> Json:
         return None
 
 
-def _policy(path: str) -> Opening:
-    """Return what the policy of a resource lets others do, or forbids no more."""
+def _policy(path: str, *, of_services: bool = False) -> Opening:
+    """Return what the policy of a resource lets others do, or forbids no more.
+
+    Args:
+        path: The policy's path.
+        of_services: Whether services of AWS may use such a resource, as alarms use a topic and its
+            key: they are no others then.
+    """
 
     def opening(old: JsonObject, new: JsonObject) -> Iterator[str]:
         before, after = ([*permissions(at(side, path))] for side in (old, new))
@@ -73,7 +80,9 @@ def _policy(path: str) -> Opening:
         gained = [
             each
             for each in beyond(after, before)
-            if each.effect == "Allow" and _is_of_others(each, known)
+            if each.effect == "Allow"
+            and _is_of_others(each, known)
+            and not (of_services and each.principal.startswith(_SERVICE))
         ]
         free = [each for each in beyond(before, after) if each.effect == "Deny"]
         # In words, as no two policies that let somebody in are one decision.
@@ -101,7 +110,7 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
         )
     if principal.startswith("AWS "):
         return not principal.startswith(_OWN) or principal.startswith(_OWN_ACCOUNT)
-    return not principal.startswith("Service ") or principal not in known
+    return not principal.startswith(_SERVICE) or principal not in known
 
 
 def _told(several: Iterable[Permission]) -> str:
@@ -140,7 +149,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         when("Certificates", is_unset),
     ),
     _BALANCER: (when("Scheme", becomes("internet-facing")),),
-    "AWS::KMS::Key": (_policy("KeyPolicy"),),
+    "AWS::KMS::Key": (_policy("KeyPolicy", of_services=True),),
     "AWS::Logs::LogGroup": (when("KmsKeyId", is_unset),),
     "AWS::RDS::DBCluster": (
         when("PubliclyAccessible", becomes("true")),
@@ -178,6 +187,7 @@ _POLICIES_OF: Mapping[str, str] = {
     "AWS::SNS::TopicPolicy": "Topics",
     "AWS::SQS::QueuePolicy": "Queues",
 }
+_USED_BY_SERVICES = ("AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy")
 
 
 def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> Iterator[Change]:
@@ -213,7 +223,8 @@ def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Ite
         yield told_change("Scheme", None, new.get("Scheme"))
     owner = _POLICIES_OF.get(change.type, "")
     if owner and {each.resource for each in references((old or new).get(owner))} & standing:
-        yield from _policy("PolicyDocument")(old, new)
+        of_services = change.type in _USED_BY_SERVICES
+        yield from _policy("PolicyDocument", of_services=of_services)(old, new)
     if change.type == _FLOW_LOG and change.action == "deleted":
         watched = {each.resource for each in references(old.get("ResourceId"))}
         later = worlds.new.resources(change.stack).values()

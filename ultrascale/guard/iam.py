@@ -90,9 +90,9 @@ def permissions(document: Json) -> Iterator[Permission]:
 
 
 def _statements(document: Json) -> Iterator[JsonObject]:
-    if isinstance(document, str):
+    if document is not None and "Statement" not in mapping(document):
         try:
-            document = json.loads(document)
+            document = json.loads(text_of(document))
         except json.JSONDecodeError:
             return
     stated = mapping(document).get("Statement")
@@ -101,6 +101,9 @@ def _statements(document: Json) -> Iterator[JsonObject]:
 
 def _tests(condition: Json) -> Iterator[Test]:
     for operator, keys in mapping(condition).items():
+        if not isinstance(keys, Mapping):
+            # A function of CloudFormation gives it.
+            yield Test(operator, "", frozenset({text_of(keys)}))
         for key, values in mapping(keys).items():
             yield Test(operator.lower(), key.lower(), frozenset(_texts(values)))
 
