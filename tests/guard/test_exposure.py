@@ -312,6 +312,30 @@ def test_a_listener_that_moves_to_another_port_opens_none() -> None:
     assert EXPOSES not in changed("AWS::EC2::SecurityGroup", *ports).verdicts
 
 
+def test_the_network_itself_is_no_opening_where_the_internet_loses_the_load_balancer() -> None:
+    def front(scheme: str, *ranges: str, made: bool = True) -> dict[str, Body]:
+        groups = [{"Fn::GetAtt": ["G", "GroupId"]}]
+        network = {"V": body("AWS::EC2::VPC", {"CidrBlock": "10.0.0.0/16"})} if made else {}
+        return {
+            **network,
+            "G": body("AWS::EC2::SecurityGroup", ingress(*ranges)),
+            "L": body(
+                "AWS::ElasticLoadBalancingV2::LoadBalancer",
+                {"Scheme": scheme, "SecurityGroups": groups},
+            ),
+        }
+
+    internet, internal = "internet-facing", "internal"
+    office, own, other = "203.0.113.0/24", "10.0.0.0/16", "10.9.0.0/16"
+
+    for made in (True, False):
+        old = front(internet, office, made=made)
+        assert EXPOSES not in between(old, front(internal, own, made=made)).verdicts
+        assert EXPOSES in between(old, front(internet, own, made=made)).verdicts
+        assert (EXPOSES in between(old, front(internal, other, made=made)).verdicts) == made
+        assert EXPOSES in between(old, front(internal, "0.0.0.0/0", made=made)).verdicts
+
+
 def test_ranges_that_the_network_gets_by_the_change_are_its_own() -> None:
     def network(*ranges: str) -> dict[str, Body]:
         blocks = {
@@ -415,12 +439,21 @@ def test_rights_in_a_namespace_that_the_change_makes_open_nothing() -> None:
 
 def test_people_who_get_the_first_entries_of_a_cluster_are_told() -> None:
     entry = body("AWS::EKS::AccessEntry", {"PrincipalArn": "arn:aws:iam::111122223333:role/A"})
-    old = {STACK: template({"C": body("AWS::EKS::Cluster")})}
-
-    assert compare(old, {**old, "c-access": template({"A": entry})}, region=REGION).verdicts == {
-        EXPOSES
+    half = {"c-cluster": template({"C": body("AWS::EKS::Cluster")})}
+    whole = {**half, "c-platform": template({})}
+    people = {
+        **whole,
+        "c-access": template({"A": entry}),
+        "c-backend": template({"B": manifest(binding("a"))}),
     }
-    assert compare({}, {**old, "c-access": template({"A": entry})}, region=REGION).is_safe
+
+    assert [each.ids[-1] for each in compare(whole, people, region=REGION).protected] == [
+        "c-access/A",
+        "c-backend/o",
+    ]
+    # A first deployment that stopped half-way.
+    assert compare(half, people, region=REGION).is_safe
+    assert compare({}, people, region=REGION).is_safe
 
 
 # --- objects -------------------------------------------------------------------------------------

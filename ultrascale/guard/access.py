@@ -14,7 +14,6 @@ from ultrascale.guard.templates import Key, World, references, text_of
 from ultrascale.plan import names
 
 ENTRY = "AWS::EKS::AccessEntry"
-_CLUSTER = "AWS::EKS::Cluster"
 BINDINGS = ("ClusterRoleBinding", "RoleBinding")
 NODES_LOSE = Harm(
     verdict="cuts running nodes off",
@@ -56,10 +55,9 @@ def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]
         worlds: Both sides.
         made: Namespaces that the change makes, in which nothing is that anybody could reach.
     """
-    is_there = any(worlds.new.type_of(key) == _CLUSTER for key in worlds.standing())
     for key in _keys(worlds.new):
         new = worlds.new.properties(key)
-        if not (is_there or key[0] in worlds.old.templates):
+        if not is_in_use(key[0], worlds):
             continue
         if text(new, "Type") in _NODE_ENTRIES or is_of_a_program(new):
             continue
@@ -69,6 +67,18 @@ def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]
         if not any(_covers(entry, wanted) for entry in before):
             levels = [*dict.fromkeys(level for entry in before for level in _levels(entry))]
             yield key, told_change(f"access of {principal}", levels or None, [*_levels(new)])
+
+
+def is_in_use(stack: str, worlds: Worlds) -> bool:
+    """Return whether a stack, or the cluster around it, has had its first deployment.
+
+    One that stopped half-way is taken up again without a word about the file's own people. The
+    stack of the platform, which all clusters have, comes after those that let people in.
+    """
+    platform = names.stack("", "platform")
+    return stack in worlds.old.templates or any(
+        each.endswith(platform) for each in worlds.old.templates
+    )
 
 
 def _of_what_was_there(entry: JsonObject, before: Iterable[str], made: Set[str]) -> JsonObject:

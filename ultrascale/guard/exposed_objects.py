@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
-from ultrascale.guard.access import BINDINGS, people_of
+from ultrascale.guard.access import BINDINGS, is_in_use, people_of
 from ultrascale.guard.callers import widened_callers
 from ultrascale.guard.judging import outside
 from ultrascale.guard.model import Change
@@ -197,7 +197,9 @@ _Opened = Iterator[tuple[Id, str]]
 
 def _bindings(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
     """Yield the bindings that people join, also new ones."""
-    for after in new.of_kind(*BINDINGS) if worlds.old.templates else ():
+    for after in new.of_kind(*BINDINGS):
+        if not is_in_use(after.holder[0], worlds):
+            continue
         before = old.by_id.get(after.id)
         had = frozenset[str]() if before is None else people_of(before, worlds.old)
         has = people_of(after, worlds.new)

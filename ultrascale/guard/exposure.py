@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import replace
 from typing import NamedTuple
 
-from ultrascale.documents import Json, JsonObject, look_up, objects, text
+from ultrascale.documents import Json, JsonObject, look_up, objects, sequence, text
 from ultrascale.guard.access import widened_entries
 from ultrascale.guard.iam import ANYONE, Permission, beyond, is_same, permissions
 from ultrascale.guard.in_use import public_ranges
@@ -29,6 +29,9 @@ from ultrascale.guard.rights import ROLE
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
 
 _BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
+_INTERNET = "internet-facing"
+# Source: https://www.rfc-editor.org/rfc/rfc6890 (private and shared addresses)
+_PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
 _GROUP = "AWS::EC2::SecurityGroup"
 _FLOW_LOG = "AWS::EC2::FlowLog"
 _INGRESS = "AWS::EC2::SecurityGroupIngress"
@@ -148,7 +151,7 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
         when("Protocol", was("HTTPS", "TLS")),
         when("Certificates", is_unset),
     ),
-    _BALANCER: (when("Scheme", becomes("internet-facing")),),
+    _BALANCER: (when("Scheme", becomes(_INTERNET)),),
     "AWS::KMS::Key": (_policy("KeyPolicy", of_services=True),),
     "AWS::Logs::LogGroup": (when("KmsKeyId", is_unset),),
     "AWS::RDS::DBCluster": (
@@ -297,6 +300,7 @@ def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
     """Yield the holders of rules by which more addresses reach a security group that was there."""
     old, new = _ingress(worlds.old), _ingress(worlds.new)
     made = outside(_vpc_ranges(worlds.new), _vpc_ranges(worlds.old))
+    inside = _turned_inside(worlds)
     for group, rules in new.items():
         if not _was_there(group, worlds.old):
             continue
@@ -308,13 +312,36 @@ def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
                 for other in old.get(group, ())
                 if _takes(other, rule) or not any(_takes(each, other) for each in rules)
             ]
-            if outside([rule.source], [*known, *made]):
+            own = [*_vpc_ranges(worlds.new)] or _PRIVATE if group in inside else made
+            if outside([rule.source], [*known, *own]):
                 opened.setdefault((rule.holder, _ports(rule)), []).append(rule)
         for (holder, ports), wider in opened.items():
             before = [other.source for other in old.get(group, ()) if _takes(other, wider[0])]
             after = [rule.source for rule in wider]
             kept = [each for each in before if each in {rule.source for rule in rules}]
             yield holder, told_change(f"sources of {ports}", before or None, [*kept, *after])
+
+
+def _turned_inside(worlds: Worlds) -> set[str]:
+    """Return the groups of load balancers that the internet no longer reaches by the change."""
+    before, after = (_balanced(side) for side in (worlds.old, worlds.new))
+    return {
+        group
+        for group, schemes in after.items()
+        if schemes == {"internal"} and before.get(group) == {_INTERNET}
+    }
+
+
+def _balanced(world: World) -> Mapping[str, set[str]]:
+    """Return the schemes of the load balancers of each security group."""
+    schemes: dict[str, set[str]] = {}
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] == _BALANCER:
+                values = world.properties((stack, logical_id))
+                for group in map(text_of, sequence(values, "SecurityGroups")):
+                    schemes.setdefault(group, set()).add(text(values, "Scheme") or _INTERNET)
+    return schemes
 
 
 def _ingress(world: World) -> Mapping[str, Sequence[_Rule]]:
