@@ -78,6 +78,15 @@ def test_rights_that_leave_a_role_in_use_are_told(
     assert changes.permit("A").is_safe
 
 
+def test_advice_on_keys_is_for_rights_to_keys_alone() -> None:
+    lost = [(READS, "end the pods that use it first, then name the role")]
+    lost += [(DECRYPTS, "--sse-kms-key-id KEY` does; then name the role")]
+
+    for statement, advice in lost:
+        changes = between({"A": role(statement)}, {"A": role()})
+        assert of(changes, "A").instead.endswith(advice)
+
+
 MORE: dict[str, tuple[list[Body], list[Body]]] = {
     "a wildcard": ([DECRYPTS], [allow("kms:*", "*")]),
     "another spelling": ([READS], [allow(["S3:getobject"], ["arn:aws:s3:::b/*"])]),

@@ -21,6 +21,12 @@ _USERS = {
 }
 _ALL_OF_POLICY = "all of the policy"
 _MOST_RESOURCES, _MOST_ACTIONS = 4, 4
+# S3 writes an object anew that is copied to its own place.
+_OF_KEYS = (
+    "keep the right until nothing needs it: what a key of KMS encrypted stays encrypted by it "
+    "until somebody writes it anew, as `aws s3 cp s3://BUCKET/ s3://BUCKET/ --recursive "
+    "--sse aws:kms --sse-kms-key-id KEY` does; then name the role"
+)
 
 _Held = Mapping[Key, Sequence[Permission]]
 
@@ -128,8 +134,9 @@ def _harm(users: Sequence[str], lost: Sequence[Permission]) -> Harm:
     return Harm(
         verdict="cuts running pods off" if "pods" in users else "cuts running nodes off",
         lost=f"rights of {' and '.join(users)} that run: {'; '.join(told[:_MOST_RESOURCES])}{more}",
-        instead="keep the right until nothing needs it: what a key of KMS encrypted stays "
-        "encrypted by it until somebody writes it anew; and name it then",
+        instead=_OF_KEYS
+        if any(each.action.lower().startswith(("kms:", "*")) for each in lost)
+        else f"end the {' and '.join(users)} that use it first, then name the role",
     )
 
 
