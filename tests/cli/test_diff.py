@@ -126,7 +126,9 @@ def test_what_only_opens_ends_with_3_and_is_named_before_and_after(
         "research-storage/A/KmsKeyId: key -> nothing",
         "exposes: KmsKeyId: key -> nothing",
         f"to go on: --replace {id}",
+        "Opening something, and refused:",
         "Verdict: exposes",
+        "refused: 1 opening; ",
     ):
         assert words in refused.stdout
     assert (document["status"], document["verdicts"], document["protected"]) == (
@@ -137,6 +139,12 @@ def test_what_only_opens_ends_with_3_and_is_named_before_and_after(
     assert [each["opens"] for each in document["resources"] if each["opens"]] == [
         ["KmsKeyId: key -> nothing"]
     ]
+    assert "Protected" not in refused.stdout
+    assert {each["logical_id"]: each["verdict"] for each in document["resources"]} == {
+        "A": None,
+        "B": None,
+        "LogGroup.KmsKeyId": "exposes",
+    }
     # The comment of an approval has room for the first lines alone.
     first = permitted.stdout.partition("exposes: KmsKeyId: key -> nothing")[0]
     assert first.splitlines()[1] == "Permitted by --replace:"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from ultrascale.guard.model import Action, Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.model import Action, Change, Changes, PropertyChange, RolledPool, Verdict
 
 _MOST_NAMES = 4
 _MOST_PROPERTIES = 5
@@ -29,12 +29,16 @@ def text_lines(changes: Changes) -> Iterator[str]:
     """Yield the lines about changes, the worst first."""
     refused = [change for change in _sorted(changes.resources) if change.protected]
     pools = [pool for pool in changes.pools if pool.protected]
-    if refused or pools:
+    losing = [change for change in refused if change.lost]
+    if losing or pools:
         yield "Protected, and refused:"
-    for group in _alike(refused):
-        yield from _resource(group[0]) if len(group) == 1 else _several(group)
+    yield from _groups(losing)
     for pool in pools:
         yield from _pool(pool)
+    opening = [change for change in refused if not change.lost]
+    if opening:
+        yield "Opening something, and refused:"
+    yield from _groups(opening)
     stuck = [change for change in changes.resources if change.fails and not change.protected]
     if any(not change.named for change in stuck):
         yield "CloudFormation could not do this, and would roll back:"
@@ -60,7 +64,19 @@ def as_document(changes: Changes) -> Mapping[str, object]:
         "verdicts": sorted(changes.verdicts),
         "protected": [change.ids[-1] for change in changes.protected],
         **asdict(changes),
+        "resources": [
+            {**asdict(change), "verdict": _verdict_of(change)} for change in changes.resources
+        ],
     }
+
+
+def _verdict_of(change: Change) -> Verdict | None:
+    """Return the worst verdict on a change, permitted or not; None where nothing speaks against."""
+    if change.lost:
+        return change.verdict
+    if change.fails:
+        return "cannot be deployed"
+    return "exposes" if change.opens else None
 
 
 def _sorted(changes: Iterable[Change]) -> Sequence[Change]:
@@ -94,6 +110,11 @@ def _resource(change: Change) -> Iterator[str]:
 def _loss(change: Change) -> str:
     """Return the verdict on a loss, where the loss itself does not say it."""
     return "loses" if change.verdict in ("loses data", "ends reserved nodes") else change.verdict
+
+
+def _groups(changes: Sequence[Change]) -> Iterator[str]:
+    for group in _alike(changes):
+        yield from _resource(group[0]) if len(group) == 1 else _several(group)
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -201,4 +222,8 @@ def _verdict(changes: Changes) -> str:
     told = f"{counted or 'no resource changes'}{f', {of_new} new stacks' if of_new else ''}"
     if changes.is_safe:
         return f"safe: {told}"
-    return f"refused: {len(changes.protected)} protected; {told}"
+    opening = [each for each in changes.protected if isinstance(each, Change) and not each.lost]
+    losing = len(changes.protected) - len(opening)
+    why = [f"{losing} protected"] if losing or not opening else []
+    why += [f"{len(opening)} opening"] if opening else []
+    return f"refused: {', '.join(why)}; {told}"
