@@ -303,7 +303,10 @@ def test_a_rule_of_its_own_opens_the_group_that_it_names() -> None:
 
     assert EXPOSES in between({"A": inside}, {"A": inside, "B": half}).verdicts
     assert EXPOSES not in between({"A": inside, "B": half}, {"A": whole}).verdicts
-    assert EXPOSES not in between({}, {"A": rule({"SourceSecurityGroupId": "sg-2"})}).verdicts
+    assert EXPOSES in between({}, {"A": rule({"SourceSecurityGroupId": "sg-2"})}).verdicts
+    own = {"G": body("AWS::EC2::SecurityGroup")}
+    of_own = rule({"SourceSecurityGroupId": {"Fn::GetAtt": ["G", "GroupId"]}})
+    assert EXPOSES not in between(own, {**own, "A": of_own}).verdicts
 
 
 def test_a_listener_that_moves_to_another_port_opens_none() -> None:
@@ -347,6 +350,14 @@ def test_ranges_that_the_network_gets_by_the_change_are_its_own() -> None:
     old, new = network("10.0.0.0/16"), network("10.0.0.0/16", "100.64.0.0/16")
 
     assert EXPOSES not in between(old, new).verdicts
+
+
+def test_a_disk_without_a_key_is_told_in_words() -> None:
+    kind, closed, opened = OPENED["key of volumes"]
+
+    assert of(changed(kind, closed, opened), "A").opens == (
+        f"LaunchTemplateData/BlockDeviceMappings/*/Ebs/KmsKeyId: [{KEY}] -> [nothing]",
+    )
 
 
 BOUNDARY = "arn:aws:iam::111122223333:policy/boundary"
@@ -701,6 +712,38 @@ def test_an_admission_policy_may_go_with_the_people_whom_it_held() -> None:
     assert between({"P": of_queues, "M": manifest(held)}, {"M": manifest(held)}).verdicts == {
         EXPOSES
     }
+
+
+def test_keys_that_tokens_replace_are_told_with_the_tokens_and_the_reverse() -> None:
+    issuer = "https://login.example.com/"
+    said = [
+        "apiKeyAuth: Secret a",
+        f"jwt: issuer {issuer}, audiences [models], keys of {issuer}keys",
+    ]
+    specs = [keys("a"), jwt("models")]
+
+    def told(old: Body, new: Body) -> tuple[str, ...]:
+        changes = between(*(applied(thing("SecurityPolicy", each)) for each in (old, new)))
+        (change,) = (each for each in changes.resources if each.opens)
+        return change.opens
+
+    for had, has in ((0, 1), (1, 0)):
+        assert told(specs[had], specs[has]) == (f"spec/{said[had]} -> spec/{said[has]}",)
+    assert told(specs[0], {"x": 1}) == ("spec/apiKeyAuth: Secret a -> nothing",)
+    assert told(specs[0], keys("a", "b")) == ("spec/apiKeyAuth: Secret a -> Secret a, Secret b",)
+
+
+def test_a_binding_that_some_leave_and_others_join_is_permitted_by_one_name() -> None:
+    def world(*people: str) -> dict[str, Body]:
+        joined = binding(*people, kind="RoleBinding")
+        return applied({**joined, "metadata": {"name": "b", "namespace": "t"}})
+
+    changes = between(world("a"), world("c"))
+
+    (change,) = changes.protected
+    assert change.ids[-1] == f"{STACK}/t/b"
+    assert changes.verdicts == {EXPOSES, "people lose access"}
+    assert changes.permit(f"{STACK}/t/b").is_safe
 
 
 def test_objects_of_one_name_in_two_namespaces_are_permitted_one_by_one() -> None:

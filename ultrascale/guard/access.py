@@ -185,7 +185,7 @@ def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Itera
                 stack=stack,
                 logical_id=logical_id,
                 type=f"Kubernetes::{after.kind}",
-                name=after.name,
+                name=after.whole_name,
                 action="updated",
             ).harmed(people_lose(lost))
 

@@ -39,7 +39,7 @@ def narrowed_callers(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                 stack=stack,
                 logical_id=logical_id,
                 type=f"Kubernetes::{_CONFIG_MAP}",
-                name=after.name,
+                name=after.whole_name,
                 action="updated",
             ).harmed(
                 Harm(

@@ -1,6 +1,6 @@
 """Comparison of the deployed templates with those that would be deployed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ultrascale.documents import Json, Resource
@@ -63,12 +63,31 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         if node_pool.kind == NODE_POOL and change.action == "deleted"
     ]
     return Changes(
-        resources=tuple(as_decisions((*changed, *(change for _, change in gone)))),
+        resources=tuple(as_decisions(_merged((*changed, *(change for _, change in gone))))),
         pools=tuple(pools),
         new_stacks=tuple(stack for stack in new if stack not in old),
         left_stacks=tuple(stack for stack in old if stack not in new),
         unread=tuple(dict.fromkeys(holder for side in objects for holder in side.unread)),
     )
+
+
+def _merged(changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield ``changes``, what an object opens with what it loses or fails by."""
+    by_object: dict[tuple[str, ...], Change] = {}
+    for change in changes:
+        key = (*change.ids, change.type)
+        other = by_object.get(key)
+        if not change.type.startswith("Kubernetes::"):
+            yield change
+        elif other is None:
+            by_object[key] = change
+        elif change.opens and not (change.lost or change.fails or other.opens):
+            by_object[key] = replace(other, opens=change.opens)
+        elif other.opens and not (other.lost or other.fails or change.opens):
+            by_object[key] = replace(change, opens=other.opens)
+        else:
+            yield change
+    yield from by_object.values()
 
 
 def _namespaces(side: Objects) -> set[str]:
@@ -179,7 +198,7 @@ def _object_change(
         stack=stack,
         logical_id=logical_id,
         type=f"Kubernetes::{applied.kind}",
-        name=applied.name,
+        name=applied.whole_name,
         action="kept" if kept else "deleted",
         fails=fails,
     )

@@ -23,7 +23,7 @@ from ultrascale.guard.openings import (
 from ultrascale.guard.protection import leaves_cluster
 from ultrascale.guard.queues import judged_namespaces
 from ultrascale.guard.replacement import Worlds
-from ultrascale.guard.templates import text_of
+from ultrascale.guard.templates import shown, text_of
 from ultrascale.plan import names
 
 _POLICY = "ValidatingAdmissionPolicy"
@@ -72,10 +72,32 @@ def _authentication(old: JsonObject, new: JsonObject) -> Iterator[str]:
     Source: https://gateway.envoyproxy.io/docs/api/extension_types/#securitypolicyspec
     """
     before, after = mapping(old, "spec"), mapping(new, "spec")
+    instead = [
+        f"spec/{method}: {_who(method, after[method])}"
+        for method in _AUTHENTICATION
+        if method in after and method not in before
+    ]
     for method in _AUTHENTICATION:
         had, has = before.get(method), after.get(method)
-        if had is not None and (has is None or _admits_more(method, had, has)):
-            yield told_change(f"spec/{method}", had, has)
+        if had is None or (has is not None and not _admits_more(method, had, has)):
+            continue
+        becomes = " and ".join(instead) or "nothing" if has is None else _who(method, has)
+        yield f"spec/{method}: {_who(method, had)} -> {becomes}"
+
+
+def _who(method: str, value: Json) -> str:
+    """Return whom a method of authentication admits, in words."""
+    if method == "apiKeyAuth":
+        keys = objects(value, "credentialRefs")
+        return ", ".join(f"Secret {text(each, 'name')}" for each in keys)
+    if method != "jwt":
+        return shown(value)
+    return " or ".join(
+        f"issuer {text(each, 'issuer')}, "
+        f"audiences {shown([*sequence(each, 'audiences')] or 'of any kind')}, "
+        f"keys of {text(each, 'remoteJWKS', 'uri') or 'the policy'}"
+        for each in objects(value, "providers")
+    )
 
 
 def _admits_more(method: str, had: Json, has: Json) -> bool:
@@ -185,8 +207,7 @@ def _change(
         stack=stack,
         logical_id=logical_id,
         type=f"Kubernetes::{applied.kind}",
-        # Many namespaces have an object of one name.
-        name="/".join(filter(None, (applied.namespace, applied.name))),
+        name=applied.whole_name,
         action="deleted" if goes else "updated" if is_there else "added",
         opens=tuple(settings),
     )

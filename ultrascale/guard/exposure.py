@@ -35,7 +35,7 @@ _PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "f
 _GROUP = "AWS::EC2::SecurityGroup"
 _FLOW_LOG = "AWS::EC2::FlowLog"
 _INGRESS = "AWS::EC2::SecurityGroupIngress"
-_SOURCES = ("CidrIp", "CidrIpv6", "SourcePrefixListId")
+_SOURCES = ("CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupId")
 _LAST_PORT = 65535
 _ANY_PROTOCOL = "-1"
 # A principal of this product: a reference to a role of the stacks.
@@ -345,7 +345,7 @@ def _balanced(world: World) -> Mapping[str, set[str]]:
 
 
 def _ingress(world: World) -> Mapping[str, Sequence[_Rule]]:
-    """Return the rules of each security group; those between groups let nobody in from outside."""
+    """Return the rules of each security group; those between groups of the stacks are left out."""
     rules: dict[str, list[_Rule]] = {}
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
@@ -371,7 +371,8 @@ def _rules(stated: JsonObject, holder: Key) -> Iterator[_Rule]:
     if protocol == _ANY_PROTOCOL or first is None or last is None:
         first, last = 0, _LAST_PORT
     for path in _SOURCES:
-        if path in stated:
+        # A group of the stacks lets nobody in from outside.
+        if path in stated and not any(True for _ in references(stated[path])):
             yield _Rule(holder, protocol, first, last, text_of(stated[path]))
 
 

@@ -48,7 +48,7 @@ def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                 stack=stack,
                 logical_id=logical_id,
                 type=f"Kubernetes::{after.kind}",
-                name=after.name,
+                name=after.whole_name,
                 action="updated",
                 properties=refused,
                 fails=f"Kubernetes refuses another {paths} of a {after.kind} that is there",

@@ -48,6 +48,11 @@ class KubernetesObject:
         return self.kind, self.namespace, self.name
 
     @property
+    def whole_name(self) -> str:
+        """Namespace and name: many namespaces have an object of one name."""
+        return "/".join(filter(None, (self.namespace, self.name)))
+
+    @property
     def spec(self) -> JsonObject:
         """Its ``spec``."""
         return mapping(self.body, "spec")

@@ -81,7 +81,7 @@ def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
                 stack=stack,
                 logical_id=logical_id,
                 type=f"Kubernetes::{after.kind}",
-                name=after.name,
+                name=after.whole_name,
                 action="added" if before is None else "updated",
             ).harmed(_refused(", ".join(gated)))
 

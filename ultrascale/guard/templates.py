@@ -291,7 +291,7 @@ def _part(words: str, first: int, after: int, most: int) -> str:
 
 
 def _words(value: Json) -> str:
-    return "nothing" if value is None else " ".join(_spoken(value).split())
+    return " ".join(_spoken(value).split())
 
 
 def text_of(value: Json) -> str:
@@ -314,6 +314,8 @@ def path_name(logical_id: str, body: Resource) -> str:
 
 
 def _spoken(value: Json) -> str:
+    if value is None:
+        return "nothing"
     if isinstance(value, list):
         return f"[{', '.join(map(_spoken, value))}]"
     if isinstance(value, Mapping) and not is_atom(value):
