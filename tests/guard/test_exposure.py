@@ -633,14 +633,21 @@ def peers(*several: Body) -> list[Body]:
     return [{"from": [*several]}]
 
 
-def block(cidr: str) -> Body:
-    return {"ipBlock": {"cidr": cidr}}
+def block(cidr: str, *left_out: str) -> Body:
+    return {"ipBlock": {"cidr": cidr} | ({"except": [*left_out]} if left_out else {})}
+
+
+def at_port(number: int) -> list[Body]:
+    return [{**peers(block("10.0.0.0/8"))[0], "ports": [{"port": number}]}]
 
 
 NAMESPACE = thing("Namespace", name="n")
 DENIED = network(name="deny")
 SAME = peers({"podSelector": {}})
 ETCD = {"matchLabels": {"app": "etcd"}}
+ALL = block("0.0.0.0/0")
+PODS = {"metadata": {"labels": {"app": "etcd", "tier": "x"}}}
+WORKLOAD = thing("Deployment", {"template": PODS}, name="w", namespace="n")
 NETWORKS: dict[str, tuple[list[Body], list[Body], bool]] = {
     "no default any more": (
         [DENIED],
@@ -670,6 +677,61 @@ NETWORKS: dict[str, tuple[list[Body], list[Body], bool]] = {
         [DENIED, network([{"ports": [{"port": 1}]}], name="allow")],
         False,
     ),
+    "a selector that grows": (
+        [DENIED, network(peers(ALL), name="allow", selector=ETCD)],
+        [DENIED, network(peers(ALL), name="allow")],
+        True,
+    ),
+    "a selector of other pods": (
+        [DENIED, network(peers(ALL), name="allow", selector=ETCD)],
+        [DENIED, network(peers(ALL), name="allow", selector={"matchLabels": {"app": "b"}})],
+        True,
+    ),
+    "a selector without an exception": (
+        [DENIED, network(SAME, name="allow", selector=ETCD)],
+        [DENIED, network(SAME, name="allow")],
+        False,
+    ),
+    "a selector that shrinks": (
+        [DENIED, network(peers(ALL), name="allow")],
+        [DENIED, network(peers(ALL), name="allow", selector=ETCD)],
+        False,
+    ),
+    "a new way to pods that a policy isolated": (
+        [network(name="a", selector=ETCD)],
+        [network(name="a", selector=ETCD), network([{}], name="b", selector=ETCD)],
+        True,
+    ),
+    "a new way to pods that were there": (
+        [DENIED, WORKLOAD],
+        [DENIED, WORKLOAD, network([{}], name="b", selector=ETCD)],
+        True,
+    ),
+    "an exception less": (
+        [DENIED, network(peers(block("10.0.0.0/8", "10.1.0.0/16")), name="a")],
+        [DENIED, network(peers(block("10.0.0.0/8")), name="a")],
+        True,
+    ),
+    "a part without the exception": (
+        [DENIED, network(peers(block("10.0.0.0/8", "10.1.0.0/16")), name="a")],
+        [DENIED, network(peers(block("10.2.0.0/16")), name="a")],
+        False,
+    ),
+    "what was the exception": (
+        [DENIED, network(peers(block("10.0.0.0/8", "10.1.0.0/16")), name="a")],
+        [DENIED, network(peers(block("10.1.0.0/17")), name="a")],
+        True,
+    ),
+    "another port in place of one": (
+        [DENIED, network(at_port(80), name="a")],
+        [DENIED, network(at_port(443), name="a")],
+        False,
+    ),
+    "another port beside one": (
+        [DENIED, network(at_port(80), name="a")],
+        [DENIED, network([*at_port(80), *at_port(443)], name="a")],
+        True,
+    ),
     "a policy beside another": (
         [DENIED, network(SAME, name="b")],
         [network(SAME, name="b")],
@@ -685,6 +747,31 @@ def test_network_policies_are_judged_by_all_of_a_namespace(
     changes = between(applied(NAMESPACE, *old), applied(NAMESPACE, *new))
 
     assert (EXPOSES in changes.verdicts) == opens
+
+
+def test_ports_of_a_network_policy_are_told() -> None:
+    old, new = ([*at_port(80)], [*at_port(80), *at_port(443)])
+    changes = between(*(applied(NAMESPACE, DENIED, network(each, name="a")) for each in (old, new)))
+
+    assert [each.opens for each in changes.resources if each.opens] == [
+        (
+            "who reaches its pods: [10.0.0.0/8 at TCP 80] -> "
+            "[10.0.0.0/8 at TCP 80, 10.0.0.0/8 at TCP 443]",
+        )
+    ]
+
+
+def test_pods_that_a_network_policy_selects_as_well_are_told() -> None:
+    changes = between(
+        *(
+            applied(NAMESPACE, DENIED, network(peers(ALL), name="a", selector=each))
+            for each in (ETCD, None)
+        )
+    )
+
+    assert [each.opens for each in changes.resources if each.opens] == [
+        ("pods that 0.0.0.0/0 may reach: {matchLabels: {app: etcd}} -> all of the namespace",)
+    ]
 
 
 def test_a_policy_that_goes_opens_the_pods_that_it_alone_selected() -> None:

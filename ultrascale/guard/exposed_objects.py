@@ -287,10 +287,15 @@ def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
             [each for each in side.of_kind(NETWORK_POLICY) if each.namespace == namespace]
             for side in (old, new)
         )
+        pods = [
+            mapping(each.spec, "template", "metadata", "labels")
+            for each in old.by_id.values()
+            if each.namespace == namespace
+        ]
         kept = [each for each in before if each.id not in gone and each.id not in new.by_id]
         for policy, setting in (
             *unisolated(before, [*after, *kept]),
-            *widened(before, after),
+            *widened(before, after, pods),
         ):
             yield policy.id, setting
 

@@ -7,11 +7,11 @@ Source: https://kubernetes.io/docs/concepts/services-networking/network-policies
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ultrascale.documents import Json, JsonObject, objects, sequence, text
+from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import outside
 from ultrascale.guard.objects import KubernetesObject
 from ultrascale.guard.openings import told_change
-from ultrascale.guard.templates import text_of
+from ultrascale.guard.templates import shown, text_of
 
 KIND = "NetworkPolicy"
 
@@ -37,39 +37,63 @@ def unisolated(
 
 
 def widened(
-    old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
+    old: Sequence[KubernetesObject], new: Sequence[KubernetesObject], pods: Sequence[JsonObject]
 ) -> Iterator[tuple[KubernetesObject, str]]:
     """Yield the policies of a namespace by which more peers reach pods that were isolated.
 
     Args:
         old: The policies of a namespace before.
         new: Those after.
+        pods: Labels of the pods that the charts' workloads had there before.
     """
     isolating = [_selector(policy) for policy in old if _isolates(policy)]
     for policy in new:
         if not any(_selects(other, policy) for other in isolating):
             continue
         same = [other for other in old if other.id == policy.id]
-        known = [
-            way
-            for other in old
-            if other in same or _selector(other) == _selector(policy)
-            for way in _ways(other)
+        # Pods that a selector has from now on are told where addresses reach them, as those of a
+        # program that leaves the file lose their exception from what their namespace may do.
+        of_same_pods = any(_selects(_selector(other), policy) for other in same)
+        were_there = _were_there(policy, isolating, pods)
+        known = [way for other in old if _selects(_selector(other), policy) for way in _ways(other)]
+        # What moves to another port is closed at the one before.
+        ports = [
+            port
+            for other in new
+            if _selects(_selector(policy), other) or _selects(_selector(other), policy)
+            for _, port in _ways(other)
         ]
+        closed = [peer for peer, port in known if not any(_has(each, port) for each in ports)]
         gained = [
             way
             for way in _ways(policy)
-            if (same or _is_open(policy, way)) and not any(_covers(each, way) for each in known)
+            if (of_same_pods or (_is_of_addresses(way) and (same or were_there)))
+            and not any(_covers(each, way) for each in (*known, *((peer, "") for peer in closed)))
         ]
-        if gained:
+        if gained and same and not of_same_pods:
+            reached = f"pods that {', '.join(_told(policy))} may reach"
+            after = _selector(policy) or "all of the namespace"
+            yield policy, told_change(reached, _selector(same[0]), after)
+        elif gained:
             before = [told for other in same for told in _told(other)]
             yield policy, told_change("who reaches its pods", before or None, [*_told(policy)])
 
 
-def _is_open(policy: KubernetesObject, way: "_Way") -> bool:
-    """Return whether a new policy opens all pods to addresses, and not to a new program."""
+def _is_of_addresses(way: "_Way") -> bool:
     peer, _ = way
-    return not _selector(policy) and (peer is None or "ipBlock" in peer)
+    return peer is None or "ipBlock" in peer
+
+
+def _were_there(
+    policy: KubernetesObject, isolating: Sequence[Json], pods: Sequence[JsonObject]
+) -> bool:
+    """Return whether pods of a new policy were there, and are not those of a new program."""
+    labels = mapping(_selector(policy), "matchLabels").items()
+    return (
+        not _selector(policy)
+        or any(each and _selects(each, policy) for each in isolating)
+        or any(labels <= each.items() for each in pods)
+    )
 
 
 def lets_in(policy: KubernetesObject) -> bool:
@@ -87,8 +111,11 @@ def _selector(policy: KubernetesObject) -> Json:
 
 
 def _selects(selector: Json, policy: KubernetesObject) -> bool:
-    """Return whether a selector has all pods of a policy: it is empty, or the same."""
-    return not selector or selector == _selector(policy)
+    """Return whether a selector has all pods of a policy, as it asks for the same or for less."""
+    other = _selector(policy)
+    labels, others = (mapping(each, "matchLabels").items() for each in (selector, other))
+    wanted, there = (sequence(each, "matchExpressions") for each in (selector, other))
+    return labels <= others and all(each in there for each in wanted)
 
 
 _Way = tuple[JsonObject | None, str]
@@ -97,24 +124,51 @@ _Way = tuple[JsonObject | None, str]
 
 def _ways(policy: KubernetesObject) -> Iterator[_Way]:
     for rule in objects(policy.spec, "ingress"):
-        ports = [text_of(port) for port in objects(rule, "ports")] or [""]
+        ports = [*map(_port, objects(rule, "ports"))] or [""]
         peers: Sequence[JsonObject | None] = [*objects(rule, "from")] or [None]
         yield from ((peer, port) for peer in peers for port in ports)
 
 
+def _port(stated: JsonObject) -> str:
+    last = f" to {stated['endPort']}" if "endPort" in stated else ""
+    return f"{stated.get('protocol', 'TCP')} {stated.get('port', '')}{last}".strip()
+
+
+def _has(ports: str, wanted: str) -> bool:
+    """Return whether some ports are all, all of a protocol, or the same."""
+    return ports in ("", wanted, wanted.partition(" ")[0])
+
+
 def _covers(way: _Way, wanted: _Way) -> bool:
-    (peer, port), (other, other_port) = way, wanted
-    if port not in ("", other_port):
+    (peer, ports), (other, other_ports) = way, wanted
+    if not _has(ports, other_ports):
         return False
     if peer is None or peer == other:
         return True
-    blocks = [text(each, "ipBlock", "cidr") for each in (peer, other) if each is not None]
-    return len(blocks) > 1 and all(blocks) and not outside(blocks[1:], blocks[:1])
+    if other is None or not ("ipBlock" in peer and "ipBlock" in other):
+        return False
+    block, inside = text(peer, "ipBlock", "cidr"), text(other, "ipBlock", "cidr")
+    left_out = [text_of(each) for each in sequence(other, "ipBlock", "except")]
+    return not outside([inside], [block]) and all(
+        not outside([each], left_out) or _are_apart(each, inside)
+        for each in map(text_of, sequence(peer, "ipBlock", "except"))
+    )
+
+
+def _are_apart(block: str, other: str) -> bool:
+    return bool(outside([block], [other]) and outside([other], [block]))
 
 
 def _told(policy: KubernetesObject) -> Iterator[str]:
     told: Mapping[str, None] = dict.fromkeys(
-        "anybody" if peer is None else text(peer, "ipBlock", "cidr") or text_of(peer)
-        for peer, _ in _ways(policy)
+        f"{_peer(peer)}{f' at {ports}' if ports else ''}" for peer, ports in _ways(policy)
     )
     yield from told
+
+
+def _peer(peer: JsonObject | None) -> str:
+    if peer is None:
+        return "anybody"
+    block = text(peer, "ipBlock", "cidr")
+    left_out = sequence(peer, "ipBlock", "except")
+    return f"{block}{f' but {shown([*left_out])}' if left_out else ''}" or text_of(peer)
