@@ -93,11 +93,15 @@ def _who(method: str, value: Json) -> str:
     if method != "jwt":
         return shown(value)
     return " or ".join(
-        f"issuer {text(each, 'issuer')}, "
-        f"audiences {shown([*sequence(each, 'audiences')] or 'of any kind')}, "
+        f"issuer {text(each, 'issuer')}, {_audiences(each)}, "
         f"keys of {text(each, 'remoteJWKS', 'uri') or 'the policy'}"
         for each in objects(value, "providers")
     )
+
+
+def _audiences(provider: JsonObject) -> str:
+    audiences = [*map(text_of, sequence(provider, "audiences"))]
+    return f"audiences [{', '.join(audiences)}]" if audiences else "any audience"
 
 
 def _admits_more(method: str, had: Json, has: Json) -> bool:
