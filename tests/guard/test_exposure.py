@@ -831,6 +831,9 @@ def test_a_binding_that_some_leave_and_others_join_is_permitted_by_one_name() ->
     assert change.ids[-1] == f"{STACK}/t/b"
     assert changes.verdicts == {EXPOSES, "people lose access"}
     assert changes.permit(f"{STACK}/t/b").is_safe
+    # As before objects had their namespace in their name; pipelines may state it.
+    assert changes.permit("b").is_safe
+    assert changes.permit(f"{STACK}/b").is_safe
 
 
 def test_objects_of_one_name_in_two_namespaces_are_permitted_one_by_one() -> None:

@@ -117,9 +117,12 @@ class Change:
     @property
     def ids(self) -> tuple[str, ...]:
         """Names by which the user may permit it; nothing else has the last one."""
-        # One resource of a stack applies many objects.
-        own = self.name if self.type.startswith("Kubernetes::") else self.logical_id
-        return (self.name, self.logical_id, f"{self.stack}/{own}")
+        if not self.type.startswith("Kubernetes::"):
+            return (self.name, self.logical_id, f"{self.stack}/{self.logical_id}")
+        # One resource of a stack applies many objects, of which each namespace may have one.
+        bare = self.name.rpartition("/")[2]
+        names = (self.name, self.logical_id, bare, f"{self.stack}/{bare}")
+        return (*names, f"{self.stack}/{self.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
