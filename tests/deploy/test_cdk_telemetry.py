@@ -16,9 +16,7 @@ from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES
 from ultrascale.cdk_cli import CdkCli, find_cdk_cli
 from ultrascale.init.repository import CDK_SETTINGS
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / "node_modules" / "aws-cdk").exists(), reason="`make setup` installs the CDK CLI"
-)
+pytestmark = pytest.mark.setup
 _SETTINGS = {
     "init": CDK_SETTINGS,
     **{
