@@ -438,14 +438,19 @@ def test_rights_in_a_namespace_that_the_change_makes_open_nothing() -> None:
         }
         return {"A": body("AWS::EKS::AccessEntry", entry)}
 
-    def made(*namespaces: str) -> Body:
+    def entry_of(*namespaces: str) -> Body:
         return manifest(*(thing("Namespace", name=each) for each in namespaces))
 
     old, new = world("a"), world("a", "b")
 
-    assert between({**old, "N": made("a")}, {**new, "N": made("a", "b")}).is_safe
-    assert EXPOSES in between({**old, "N": made("a", "b")}, {**new, "N": made("a", "b")}).verdicts
-    assert EXPOSES in between({"N": made("a")}, {**world("b"), "N": made("a", "b")}).verdicts
+    assert between({**old, "N": entry_of("a")}, {**new, "N": entry_of("a", "b")}).is_safe
+    assert (
+        EXPOSES
+        in between({**old, "N": entry_of("a", "b")}, {**new, "N": entry_of("a", "b")}).verdicts
+    )
+    assert (
+        EXPOSES in between({"N": entry_of("a")}, {**world("b"), "N": entry_of("a", "b")}).verdicts
+    )
 
 
 def test_people_who_get_the_first_entries_of_a_cluster_are_told() -> None:
@@ -809,15 +814,17 @@ def test_keys_that_tokens_replace_are_told_with_the_tokens_and_the_reverse() -> 
     ]
     specs = [keys("a"), jwt("models")]
 
-    def told(old: Body, new: Body) -> tuple[str, ...]:
+    def settings(old: Body, new: Body) -> tuple[str, ...]:
         changes = between(*(applied(thing("SecurityPolicy", each)) for each in (old, new)))
         (change,) = (each for each in changes.resources if each.opens)
         return change.opens
 
     for had, has in ((0, 1), (1, 0)):
-        assert told(specs[had], specs[has]) == (f"spec/{said[had]} -> spec/{said[has]}",)
-    assert told(specs[0], {"x": 1}) == ("spec/apiKeyAuth: Secret a -> nothing",)
-    assert told(specs[0], keys("a", "b")) == ("spec/apiKeyAuth: Secret a -> Secret a, Secret b",)
+        assert settings(specs[had], specs[has]) == (f"spec/{said[had]} -> spec/{said[has]}",)
+    assert settings(specs[0], {"x": 1}) == ("spec/apiKeyAuth: Secret a -> nothing",)
+    assert settings(specs[0], keys("a", "b")) == (
+        "spec/apiKeyAuth: Secret a -> Secret a, Secret b",
+    )
 
 
 def test_a_binding_that_some_leave_and_others_join_is_permitted_by_one_name() -> None:

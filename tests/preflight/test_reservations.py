@@ -74,7 +74,7 @@ def plan_of(
 
 
 def account_with(*reservations: dict[str, Any]) -> Callable[[dict[str, Any]], Answer]:
-    """Return EC2's answers in an account with ``reservations``, all of which have each tag."""
+    """Return EC2's answers in an account whose ``reservations`` have all tags."""
     fields = {
         "state": "State",
         "instance-match-criteria": "InstanceMatchCriteria",
@@ -462,7 +462,7 @@ def test_a_block_that_may_not_be_described_is_unknown_beside_its_reservation() -
 
 
 def unnamed(id: str = "cr-0fedcba9876543210", **changes: Any) -> dict[str, Any]:
-    """Return what EC2 says of an open reservation of four instances, one of which runs."""
+    """Return EC2's description of an open reservation: four instances, of which one runs."""
     return odcr(
         id,
         **{

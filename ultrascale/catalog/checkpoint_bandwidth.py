@@ -30,7 +30,7 @@ LUSTRE_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/performance.
 """Page that states the throughput of a file system by its size, and of a client over TCP."""
 
 HELD_SECONDS_PER_GB = 0.8
-"""Seconds for which a save of our programs holds training up, a GB of a process's own share.
+"""Seconds that training waits for a save of our programs, for each GB of a process's share.
 
 The process copies its share into the memory of its node, and writes the copy while training goes
 on. Measured on a CPU, which docs/training.md#speed describes; a GPU, unmeasured, copies into pinned

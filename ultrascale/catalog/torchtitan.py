@@ -20,7 +20,7 @@ FOLDER = "FOLDER"
 """Kind of an option that names a folder of a mounted file system, no URI."""
 
 NO_EFFECT = "-"
-"""Kind of an option in whose place the program has something of its own."""
+"""Kind of an option that the program replaces by something of its own."""
 
 SUBCOMMAND = "activation-checkpoint:"
 """Beginning of the words after which TorchTitan takes other options."""

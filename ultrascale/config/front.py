@@ -55,7 +55,7 @@ class FrontJwt(Section):
     """Issuer, as tokens have it in `iss`."""
 
     audiences: Annotated[Distinct[Audience], in_schema(minItems=1)] = ()
-    """Audiences (`aud`), of which a token must have one: the applications that it was made for.
+    """Audiences (`aud`) of the models: a token must have one of them.
 
     Default: required.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ultrascale.documents import Json, JsonObject, look_up, objects, sequence, text
 from ultrascale.guard.access import widened_entries
-from ultrascale.guard.iam import ANYONE, Permission, beyond, is_same, permissions
+from ultrascale.guard.iam import ANYONE, Permission, is_same, permissions, permissions_beyond
 from ultrascale.guard.in_use import public_ranges
 from ultrascale.guard.judging import outside
 from ultrascale.guard.model import Change, PropertyChange
@@ -82,17 +82,17 @@ def _policy(path: str, *, of_services: bool = False) -> Opening:
         known = {each.principal for each in before}
         gained = [
             each
-            for each in beyond(after, before)
+            for each in permissions_beyond(after, before)
             if each.effect == "Allow"
             and _is_of_others(each, known)
             and not (of_services and each.principal.startswith(_SERVICE))
         ]
-        free = [each for each in beyond(before, after) if each.effect == "Deny"]
+        free = [each for each in permissions_beyond(before, after) if each.effect == "Deny"]
         # In words, as no two policies that let somebody in are one decision.
         if gained:
-            yield f"let in by {path}: nothing -> {_told(gained)}"
+            yield f"let in by {path}: nothing -> {_principals_with_actions(gained)}"
         if free:
-            yield f"denied by {path}: {_told(free)} -> nothing"
+            yield f"denied by {path}: {_principals_with_actions(free)} -> nothing"
 
     return opening
 
@@ -116,7 +116,7 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
     return not principal.startswith(_SERVICE) or principal not in known
 
 
-def _told(several: Iterable[Permission]) -> str:
+def _principals_with_actions(several: Iterable[Permission]) -> str:
     """Return the principals, anyone first and all of them, and what they may do."""
     actions: dict[str, dict[str, None]] = {}
     for each in several:

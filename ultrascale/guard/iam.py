@@ -108,7 +108,9 @@ def _tests(condition: Json) -> Iterator[Test]:
             yield Test(operator.lower(), key.lower(), frozenset(_texts(values)))
 
 
-def beyond(wanted: Iterable[Permission], held: Iterable[Permission]) -> Iterator[Permission]:
+def permissions_beyond(
+    wanted: Iterable[Permission], held: Iterable[Permission]
+) -> Iterator[Permission]:
     """Yield the permissions of ``wanted`` that none of ``held`` includes."""
     there = list(dict.fromkeys(held))
     exact = frozenset(there)

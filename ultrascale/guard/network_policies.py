@@ -33,7 +33,10 @@ def unisolated(
     ]
     # One for all pods of the namespace says it of the others.
     for policy in [each for each in free if not _selector(each)][:1] or free:
-        yield policy, told_change("who reaches its pods", [*_told(policy)] or None, "anybody")
+        yield (
+            policy,
+            told_change("who reaches its pods", [*_peers_with_ports(policy)] or None, "anybody"),
+        )
 
 
 def widened(
@@ -71,12 +74,15 @@ def widened(
             and not any(_covers(each, way) for each in (*known, *((peer, "") for peer in closed)))
         ]
         if gained and same and not of_same_pods:
-            reached = f"pods that {', '.join(_told(policy))} may reach"
+            reached = f"pods that {', '.join(_peers_with_ports(policy))} may reach"
             after = _selector(policy) or "all of the namespace"
             yield policy, told_change(reached, _selector(same[0]), after)
         elif gained:
-            before = [told for other in same for told in _told(other)]
-            yield policy, told_change("who reaches its pods", before or None, [*_told(policy)])
+            before = [peer for other in same for peer in _peers_with_ports(other)]
+            yield (
+                policy,
+                told_change("who reaches its pods", before or None, [*_peers_with_ports(policy)]),
+            )
 
 
 def _is_of_addresses(way: "_Way") -> bool:
@@ -159,7 +165,7 @@ def _are_apart(block: str, other: str) -> bool:
     return bool(outside([block], [other]) and outside([other], [block]))
 
 
-def _told(policy: KubernetesObject) -> Iterator[str]:
+def _peers_with_ports(policy: KubernetesObject) -> Iterator[str]:
     told: Mapping[str, None] = dict.fromkeys(
         f"{_peer(peer)}{f' at {ports}' if ports else ''}" for peer, ports in _ways(policy)
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale.documents import objects, sequence
-from ultrascale.guard.iam import Permission, beyond, permissions
+from ultrascale.guard.iam import Permission, permissions, permissions_beyond
 from ultrascale.guard.judging import trusted_services
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.replacement import Worlds, change_of
@@ -70,8 +70,8 @@ def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
             continue
         had, has = before.get(key, ()), (*after.get(key, ()), *left.get(key, ()))
         lost = [
-            *(each for each in beyond(had, has) if each.effect == "Allow"),
-            *(each for each in beyond(has, had) if each.effect == "Deny"),
+            *(each for each in permissions_beyond(had, has) if each.effect == "Allow"),
+            *(each for each in permissions_beyond(has, had) if each.effect == "Deny"),
         ]
         lost = [each for each in lost if not any(mark in each.resource for mark in gone)]
         if lost:

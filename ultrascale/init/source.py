@@ -73,12 +73,12 @@ def given_source(given: str, folder: Path) -> Source:
     except ValueError as error:
         raise _refused(str(error), given, f"write {PLACES}") from None
     if found.source == "address":
-        return Source(requirement=_named(given))
+        return Source(requirement=_requirement(given))
     if found.source == "bucket":
         if not digest:
             todo = f"write {_HASH}DIGEST after it, as sha256sum prints it"
             raise _refused("an object, which may be another wheel tomorrow", given, todo)
-        return _beside(place.rsplit("/", 1)[-1], digest, bucket_object=place)
+        return _local_source(place.rsplit("/", 1)[-1], digest, bucket_object=place)
     if found.source != "wheel":
         raise _refused("no place of a wheel", given, f"write {PLACES}")
     content = local.read_bytes()
@@ -97,7 +97,7 @@ def _commit(given: str) -> Source:
         todo = "leave it out, and let git ask its credential helper"
         shown = _SECRET.sub("git+…@", given)
         raise _refused("a login, which the repository would hold", shown, todo)
-    return Source(requirement=_named(given))
+    return Source(requirement=_requirement(given))
 
 
 def recorded_source(folder: Path) -> Source | None:
@@ -152,10 +152,10 @@ def _origin() -> Mapping[str, object]:
 
 def _of_wheel(name: str, content: bytes, *, is_there: bool) -> Source:
     digest = sha256(content).hexdigest()
-    return _beside(name, digest, content=None if is_there else content)
+    return _local_source(name, digest, content=None if is_there else content)
 
 
-def _beside(
+def _local_source(
     name: str, digest: str, *, bucket_object: str = "", content: bytes | None = None
 ) -> Source:
     return Source(
@@ -167,7 +167,7 @@ def _beside(
     )
 
 
-def _named(address: str) -> str:
+def _requirement(address: str) -> str:
     return f"{release.PRODUCT}[tested] @ {address}"
 
 

@@ -12,7 +12,7 @@ from ultrascale_training.titan import arguments, recipes
 
 RATE = "--optimizer.param_groups.0.optimizer_kwargs.lr"
 NO_OPTION = "not an option of TorchTitan 0.3.0 or of the program that starts it"
-SUBCOMMAND = "a subcommand of TorchTitan in whose place the program has a flag"
+SUBCOMMAND = "a subcommand of TorchTitan that the program replaces by a flag"
 
 
 def kind_of(action: argparse.Action) -> str:
@@ -143,7 +143,7 @@ REFUSED = {
     ),
     "--checkpoint.folder=/data": (
         0,
-        "an option of TorchTitan in whose place the program has a flag",
+        "an option of TorchTitan that the program replaces by a flag",
         "use --output-dir",
     ),
     "--training.steps=5 activation-checkpoint:full": (1, SUBCOMMAND, f"use {RECOMPUTATION}=full"),

@@ -160,7 +160,7 @@ class TokenWriter:
         self._begin()
 
     def add(self, tokens: Sequence[int], learned: Sequence[bool] | None = None) -> None:
-        """Append a document, to which an end token is added.
+        """Append a document and an end token.
 
         Args:
             tokens: Its tokens; the end token may be among them.

@@ -127,7 +127,7 @@ def mistaken_words(args: Sequence[str]) -> Iterator[config.Mistake]:
         kind = _kind(_key(name))
         if word.startswith(torchtitan.SUBCOMMAND):
             taken = 0
-            wrong = "a subcommand of TorchTitan in whose place the program has a flag"
+            wrong = "a subcommand of TorchTitan that the program replaces by a flag"
             kinds = _kind(RECOMPUTATION).split("|")
             stated = word.removeprefix(torchtitan.SUBCOMMAND)
             known = [stated] if stated in kinds else kinds
@@ -156,7 +156,7 @@ def _mistaken_switch(
     place: str, name: str, kind: str, *, has_value: bool
 ) -> Iterator[config.Mistake]:
     if kind.startswith("--"):
-        wrong = "an option of TorchTitan in whose place the program has a flag"
+        wrong = "an option of TorchTitan that the program replaces by a flag"
         yield config.refuse(place, wrong, f"use {kind}")
     elif kind == torchtitan.NO_EFFECT:
         wrong = "an option without effect: the program has checkpoints and metrics of its own"
