@@ -1,20 +1,34 @@
-"""Each resource and object that the cluster files become, as text.
+"""Each resource and object that the cluster files and their jobs become, as text.
 
 `python -m tests.support.rendered FOLDER` writes them into FOLDER without what follows from the
 bytes of our own sources, and the order of the stacks, so that `diff -r` compares two commits.
+Without a folder it compares their hashes with those of `tests/data/rendered.txt`, which
+`--record` writes anew.
 """
 
+import argparse
+import contextlib
+import hashlib
+import io
 import json
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest import mock
+
+import yaml
 
 from tests.support.assembly import Assembly, synthesize
-from tests.support.folders import ROOT
+from tests.support.command_line import NOW
+from tests.support.folders import DATA, ROOT
+from ultrascale.cli import clock
+from ultrascale.cli import main as ultrascale
 from ultrascale.deploy.assembly import read_assembly
 
+HASHES = DATA / "rendered.txt"
 FILES = (
     "auto-mode",
     "existing-estate",
@@ -69,9 +83,49 @@ def dependencies(assembly: Assembly) -> Iterator[str]:
         yield " ".join([f"stack {number:2} {stack.name} after:", *sorted(stack.needs)])
 
 
-def main() -> None:
+def jobs(cluster: Path) -> Iterator[str]:
+    """Yield the jobs that a cluster file names, and the files of ``jobs/``."""
+    yield from yaml.safe_load(cluster.read_text()).get("jobs", {})
+    yield from (f"jobs/{file.name}" for file in sorted((ROOT / "jobs").glob("*.yaml")))
+
+
+# Jobs of a cluster file may leave the image and the script to whoever sends them.
+_ADDED = (
+    (),
+    ("--image=example.com/trainer:1",),
+    ("--image=example.com/trainer:1", "--set=script=t"),
+)
+
+
+def submitted(cluster: Path, job: str) -> str:
+    """Return the objects of a job, with as few options as it takes, or else all mistakes."""
+    answers = [dry_run(cluster, job, *options) for options in _ADDED]
+    return next((text for text in answers if text.endswith("status 0\n")), "".join(answers))
+
+
+def dry_run(cluster: Path, job: str, *options: str) -> str:
+    """Return what `submit --dry-run` prints of a job, and its exit status."""
+    arguments = ["submit", f"clusters/{cluster.name}", job, "--dry-run", "--account=111122223333"]
+    arguments += options
+    printed = io.StringIO()
+    try:
+        with (
+            mock.patch.dict(os.environ, {"COLUMNS": "1000"}),
+            mock.patch.object(clock, "now", return_value=NOW),
+            mock.patch.object(sys, "argv", ["ultrascale", *arguments]),
+            contextlib.chdir(ROOT),
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+        ):
+            ultrascale()
+        status: object = 0
+    except SystemExit as end:
+        status = end.code or 0
+    return masked(f"{printed.getvalue()}exit status {status}\n")
+
+
+def write(folder: Path) -> None:
     """Write the documents of each cluster file into a folder of its name."""
-    folder = Path(sys.argv[1])
     for name in FILES:
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)
@@ -80,6 +134,39 @@ def main() -> None:
             (target / "order").write_text("\n".join(dependencies(assembly)) + "\n")
         for place, text in documents(assembly).items():
             (target / re.sub(r"[^\w.-]+", "_", place)[:180]).write_text(f"{place}\n{text}\n")
+        for job in jobs(ROOT / "clusters" / f"{name}.yaml"):
+            text = submitted(ROOT / "clusters" / f"{name}.yaml", job)
+            (target / f"job_{Path(job).stem}").write_text(text)
+
+
+def hashes(folder: Path) -> Iterator[str]:
+    """Yield a line for each stack, chart and job that `write` left: its file, name and hash."""
+    for name in FILES:
+        groups: dict[str, list[bytes]] = {}
+        for file in sorted((folder / name).iterdir()):
+            group = file.name if file.name.startswith("job_") else file.name.split("_")[0]
+            groups.setdefault(group, []).append(file.read_bytes())
+        for group, texts in groups.items():
+            yield f"{name} {group} {hashlib.sha256(b''.join(texts)).hexdigest()[:16]}"
+
+
+def main() -> None:
+    """Write the documents, and with ``--hashes`` compare or record what they hash to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, help="where the documents are written")
+    parser.add_argument("--record", action="store_true", help=f"write {HASHES.name} anew")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder or Path(temporary)
+        write(folder)
+        lines = list(hashes(folder))
+    if arguments.record:
+        HASHES.write_text("\n".join(lines) + "\n")
+    elif not arguments.folder:
+        changed = sorted(set(lines) ^ set(HASHES.read_text().splitlines()))
+        if changed:
+            changes = "\n".join(sorted({line.rsplit(" ", 1)[0] for line in changed}))
+            sys.exit(f"changed since {HASHES.relative_to(ROOT)} was recorded:\n{changes}")
 
 
 if __name__ == "__main__":
