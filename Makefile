@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house docs lock picture docs-site chart clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house house-check docs lock picture docs-site chart clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,8 +57,11 @@ posture: .venv/.dev .make/checkov/.installed ## scan what every file of clusters
 bench: .venv/.dev node_modules/.installed ## measure the command line and synthesis against the least of their kind
 	@python tools/bench.py
 
-house: .venv/bin/python ## print measures of the code base beside the wanted ones
+house: .venv/.dev ## print measures of the code base beside the wanted ones
 	@python tools/house.py
+
+house-check: .venv/.dev ## hold the ceilings of tools/house.toml
+	@python tools/house.py --check
 
 picture: .venv/.runtime ## draw the picture of the README anew, from clusters/trainium-bert.yaml
 	@python tools/picture.py

@@ -1,54 +1,73 @@
-"""Measures of the code base beside the wanted ones: `make house`.
+"""Measures of the code base beside the wanted ones: `make house`, and `make house-check`.
 
-It informs and never fails. Each figure is a measure of an idea, not the idea itself.
+A measure marked * has a ceiling in `tools/house.toml`, which `--check` holds. Each figure is a
+measure of an idea, not the idea itself. `python tools/walks.py` counts the stays of a job, a
+service and a pool, `make bench` the speed.
+
+Outside tests is all Python but that of `tests/`, `tools/` and `examples/`. Data in tests is every
+file of `tests/` that is no Python. Data outside tests is CSV, JSON, JSON lines, YAML and plain text
+outside `tests/` and `docs/`, written or generated: tables, upstream's manifests, schemas, charts,
+cluster and job files. Locks are not (`requirements*.txt`, `constraints.txt`, `package-lock.json`).
+
+A module has one importer when one other module outside tests imports it; packages are not asked. A
+package is `ultrascale/X`, `ultrascale/parts/X` or a source root. It names a subject when one of its
+identifiers or imports has the name in it; comments and strings do not count. Complexity is
+McCabe's, with one more for each `and`, `or`, conditional expression and loop or condition of a
+comprehension. A function takes a whole cluster when `ClusterPlan` stands in the annotation of a
+parameter. Lines of a function begin at its `def`.
 """
 
 import argparse
 import ast
 import re
-import statistics
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+import grimp
+
 ROOT = Path(__file__).parent.parent
-_CODE = ("app.py", "ultrascale", "constructs", "stacks", "k8s", "backend", "training", "lib")
-_PROVISIONERS = frozenset(
-    {"managed-node-group", "self-managed", "karpenter", "auto-mode", "hyperpod"}
+CEILINGS = Path(__file__).with_suffix(".toml")
+_NO_PRODUCT = frozenset({"tests", "tools", "examples"})
+_DATA = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml", ".txt"})
+_LOCK = re.compile(r"(^|/)([\w-]*requirements[\w-]*\.txt|constraints\.txt|package-lock\.json)$")
+# When these measures began. Data outside tests may grow, by code that becomes data.
+_DATA_LINES = 13_925
+# The most packages that may name each.
+_SUBJECTS = {"hyperpod": 6, "kueue": 4, "mirror": 4, "volcano": 4, "jobset": 3, "keda": 3}
+_IMPORTED = (
+    "ultrascale",
+    "ultrascale_backend",
+    "ultrascale_constructs",
+    "ultrascale_k8s",
+    "ultrascale_stacks",
+    "ultrascale_training",
 )
-# Names of layers that nothing else is called by.
-_LAYERS = frozenset(
-    {
-        "node-addons",
-        "addons",
-        "access",
-        "platform",
-        "registry",
-        "image-cache",
-        "node-pools",
-        "system-node-pools",
-        "hyperpod-chart",
-        "hyperpod-groups",
-        "hyperpod-metrics",
-    }
-)
-_MANY_LAYERS = 3
-# Stand for what a feature of the same kind would touch.
-_LATEST_TYPE = "p6-b300"
-_POOL_KEY = "fallback_max"
-_ADDON = "aws-fsx-csi-driver"
 _QUESTION = re.compile(r'"""(What|How|Which|Whose|Whom|Who|Where|When|Why|Of)\b')
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One measure: today's figure, the wanted one, and the files behind it."""
+class Measure:
+    """A figure of today, the wanted one, and the files behind it.
+
+    Attributes:
+        subject: Noun of the figure.
+        today: The figure.
+        wanted: The most that is wanted; None where no more than today is.
+        key: Name of its ceiling in `tools/house.toml`; empty without one.
+        files: Files behind the figure, each with what stands there.
+    """
 
     subject: str
-    today: str
-    wanted: str
+    today: int
+    wanted: int | None
+    key: str = ""
     files: tuple[str, ...] = ()
 
 
@@ -61,15 +80,22 @@ def tracked() -> tuple[PurePosixPath, ...]:
     return tuple(sorted(path for path in paths if (ROOT / path).is_file()))
 
 
-def modules() -> Iterator[PurePosixPath]:
-    """Yield each Python file outside tests and tools."""
-    return (path for path in tracked() if path.suffix == ".py" and path.parts[0] in _CODE)
-
-
 @cache
+def modules() -> tuple[PurePosixPath, ...]:
+    """Return each Python file outside tests, tools and examples."""
+    python = (path for path in tracked() if path.suffix == ".py")
+    return tuple(path for path in python if path.parts[0] not in _NO_PRODUCT)
+
+
 def text(path: PurePosixPath) -> str:
     """Return the content of a tracked file."""
     return (ROOT / path).read_text(encoding="utf-8", errors="replace")
+
+
+@cache
+def lines(path: PurePosixPath) -> int:
+    """Return the number of lines of a tracked file."""
+    return text(path).count("\n")
 
 
 @cache
@@ -78,204 +104,231 @@ def tree(path: PurePosixPath) -> ast.Module:
     return ast.parse(text(path))
 
 
-def strings(path: PurePosixPath) -> frozenset[str]:
-    """Return every string constant of a module."""
-    nodes = ast.walk(tree(path))
-    return frozenset(
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
-
-
-def names(path: PurePosixPath) -> list[str]:
-    """Return each use of a name in a module, as a name or as an attribute; imports left out."""
-    found: list[str] = []
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Name):
-            found.append(node.id)
-        elif isinstance(node, ast.Attribute):
-            found.append(node.attr)
-    return found
-
-
-def provisioner_groups() -> frozenset[str]:
-    """Return the constants that are groups of provisioners."""
-    return frozenset(
-        target.id
+@cache
+def functions() -> tuple[tuple[str, Function], ...]:
+    """Return each function of the product, with its file and name."""
+    return tuple(
+        (f"{path}: {node.name}", node)
         for path in modules()
-        for statement in tree(path).body
-        for target in _targets(statement)
-        if _is_group(statement)
+        for node in ast.walk(tree(path))
+        if isinstance(node, Function)
     )
 
 
-def _targets(statement: ast.stmt) -> list[ast.Name]:
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign):
-        targets = [statement.target]
-    return [target for target in targets if isinstance(target, ast.Name)]
+def sizes() -> Iterator[Measure]:
+    """Yield the lines of code, tests and data."""
+    tests = [path for path in tracked() if path.parts[0] == "tests"]
+    python = [path for path in tests if path.suffix == ".py"]
+    data = [path for path in tests if path.suffix != ".py"]
+    own = [path for path in tracked() if _is_data(path)]
+    yield _lines("lines of Python outside tests", modules(), 120_000, "python")
+    yield _lines("lines of Python in tests", python, 75_000, "tests")
+    yield _lines("lines of data in tests", data, 10_000, "test_data")
+    yield _lines("lines of data outside tests", own, _DATA_LINES + 15_000, "data")
 
 
-def _is_group(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
-    constants = (
-        [node.value for node in ast.walk(value) if isinstance(node, ast.Constant)] if value else []
-    )
-    return len(constants) > 1 and all(constant in _PROVISIONERS for constant in constants)
+def _is_data(path: PurePosixPath) -> bool:
+    outside = path.parts[0] not in {"tests", "docs"} and path.suffix in _DATA
+    return outside and not _LOCK.search(str(path))
 
 
-def size() -> Row:
-    """Return how many modules there are, their median and all lines."""
-    lines = [text(path).count("\n") for path in modules()]
-    median = statistics.median(lines)
-    return Row(
-        "modules; median lines; lines",
-        f"{len(lines)}; {median:.0f}; {sum(lines):,}",
-        "about 450, 170, 72,000 as a consequence",
-    )
+def _lines(subject: str, paths: Iterable[PurePosixPath], wanted: int, key: str) -> Measure:
+    counts = sorted(((lines(path), str(path)) for path in paths), reverse=True)
+    files = tuple(f"{path}: {count}" for count, path in counts)
+    return Measure(subject, sum(count for count, _ in counts), wanted, key, files)
 
 
-def rooms_of_plan() -> Row:
-    """Return what a newcomer scans in `plan/`."""
-    plan = PurePosixPath("ultrascale/plan")
-    inside = [path.relative_to(plan) for path in modules() if path.is_relative_to(plan)]
-    files = [path for path in inside if len(path.parts) == 1]
-    folders = {path.parts[0] for path in inside if len(path.parts) > 1}
-    today = f"{len(files)} files, {len(folders)} folders"
-    return Row("plan/: files and folders to scan", today, "about 12 files, 8 folders")
+def rooms() -> Iterator[Measure]:
+    """Yield the number of modules, of those with one importer, and of small ones."""
+    graph = grimp.build_graph(*_IMPORTED, cache_dir=None)
+    leaves = sorted(module for module in graph.modules if not graph.find_children(module))
+    importers = {module: graph.find_modules_that_directly_import(module) for module in leaves}
+    once = [f"{module}: {min(by)}" for module, by in importers.items() if len(by) == 1]
+    small = [f"{path}: {lines(path)}" for path in modules() if lines(path) < 60]
+    yield _listed("modules outside tests", [str(path) for path in modules()], 650)
+    yield _listed("modules with one importer", once, 180)
+    yield _listed("modules below 60 lines", small, 90)
 
 
-def files_that(subject: str, wanted: str, matches: Callable[[PurePosixPath], bool]) -> Row:
-    """Return the modules for which ``matches`` holds."""
-    return _row(subject, wanted, (path for path in modules() if matches(path)))
+def _listed(subject: str, files: Sequence[str], wanted: int | None, key: str = "") -> Measure:
+    return Measure(subject, len(files), wanted, key, tuple(files))
 
 
-def files_with(subject: str, wanted: str, word: str, *, without: tuple[str, ...] = ()) -> Row:
-    """Return the files outside tests that hold ``word``; those below ``without`` left out."""
-    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w])")
-    return _row(
-        subject,
-        wanted,
-        (
-            path
-            for path in tracked()
-            if path.parts[0] in (*_CODE, "docs", "pyproject.toml")
-            and not any(path.is_relative_to(folder) for folder in without)
-            and pattern.search(text(path))
-        ),
-    )
+def subjects() -> Iterator[Measure]:
+    """Yield how many packages name each of the subjects that a cluster may have."""
+    names = {path: " ".join(_identifiers(tree(path))).lower() for path in modules()}
+    for subject, wanted in _SUBJECTS.items():
+        packages = {_package(path) for path in modules() if subject in names[path]}
+        yield _listed(f"packages that name {subject}", sorted(packages), wanted, subject)
 
 
-def _row(subject: str, wanted: str, paths: Iterable[PurePosixPath]) -> Row:
-    files = tuple(str(path) for path in paths)
-    return Row(subject, str(len(files)), wanted, files)
+def _package(path: PurePosixPath) -> str:
+    if path.parts[0] != "ultrascale":
+        return path.parts[0]
+    depth = 3 if path.parts[1] == "parts" else 2
+    return str(PurePosixPath(*path.parts[:depth]).with_suffix(""))
 
 
-def uses(subject: str, wanted: str, count: Callable[[PurePosixPath], int]) -> Row:
-    """Return the sum of ``count`` over all modules, with those that have any."""
-    counts = {path: count(path) for path in modules()}
-    files = tuple(f"{path}: {number}" for path, number in counts.items() if number)
-    return Row(subject, str(sum(counts.values())), wanted, files)
+def _identifiers(module: ast.Module) -> Iterator[str]:
+    """Yield each name that a module binds, reads or imports, without underscores."""
+    for node in ast.walk(module):
+        words: tuple[str | None, ...] = ()
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
+                words = (word,)
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word):
+                words = (word,)
+            case ast.ClassDef(name=word) | ast.keyword(arg=word) | ast.ImportFrom(module=word):
+                words = (word,)
+            case ast.alias(name=word, asname=other):
+                words = (word, other)
+            case ast.MatchAs(name=word) | ast.MatchStar(name=word):
+                words = (word,)
+            case _:
+                continue
+        yield from (word.replace("_", "") for word in words if word)
 
 
-def casts(path: PurePosixPath) -> int:
-    """Return how often a module calls `cast`."""
-    calls = (node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
-    return sum(
-        (isinstance(called, ast.Name) and called.id == "cast")
-        or (isinstance(called, ast.Attribute) and called.attr == "cast")
-        for called in calls
-    )
+def plan_of_clusters() -> Iterator[Measure]:
+    """Yield the fields of `ClusterPlan`, and the functions that take a whole one."""
+    fields = [
+        f"{path}: {statement.target.id}"
+        for path in modules()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef) and node.name == "ClusterPlan"
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    ]
+    whole = [name for name, node in functions() if _takes(node, "ClusterPlan")]
+    yield _listed("fields of ClusterPlan", fields, 22)
+    yield _listed("functions that take a whole ClusterPlan", whole, 90)
 
 
-def helpers() -> Row:
-    """Return the modules among the tests that are neither tests nor in `tests/support`."""
-    support = PurePosixPath("tests/support")
-    return _row(
-        "helpers among the tests, outside tests/support/",
-        "0",
-        (
-            path
-            for path in tracked()
-            if path.parts[0] == "tests"
-            and path.suffix == ".py"
-            and not path.is_relative_to(support)
-            and not path.name.startswith(("test_", "conftest", "__init__"))
-        ),
-    )
+def _takes(function: Function, type_name: str) -> bool:
+    parameters = function.args
+    arguments = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs]
+    annotations = [ast.unparse(a.annotation) for a in arguments if a.annotation]
+    return any(re.search(rf"\b{type_name}\b", annotation) for annotation in annotations)
 
 
-def questions() -> Row:
+def long_functions() -> Iterator[Measure]:
+    """Yield the longest function and the most complex one, and how many are above the bounds."""
+    length = {node: (node.end_lineno or node.lineno) - node.lineno + 1 for _, node in functions()}
+    paths = {node: complexity(node) for _, node in functions()}
+    for noun, figures, most, bound, many in (
+        ("lines of the longest function", length, 80, 60, ("functions above 60 lines", 15)),
+        ("complexity of the most complex one", paths, 18, 20, ("functions above CC 20", 0)),
+    ):
+        above = [f"{name}: {figures[node]}" for name, node in functions() if figures[node] > bound]
+        yield Measure(noun, max(figures.values()), most)
+        yield _listed(many[0], above, many[1])
+
+
+def complexity(function: Function) -> int:
+    """Return the number of ways through ``function``, as the module says."""
+    ways = 1
+    for node in ast.walk(function):
+        match node:
+            case ast.BoolOp(values=values):
+                ways += len(values) - 1
+            case ast.comprehension(ifs=conditions):
+                ways += 1 + len(conditions)
+            case ast.match_case(pattern=ast.MatchAs(pattern=None), guard=None):
+                pass  # It catches what is left, like `else`.
+            case (
+                ast.If() | ast.For() | ast.AsyncFor() | ast.While() | ast.IfExp()
+                | ast.ExceptHandler() | ast.match_case()
+            ):  # fmt: skip
+                ways += 1
+            case _:
+                pass
+    return ways
+
+
+def habits() -> Iterator[Measure]:
+    """Yield how often types are left out, and the docstrings that begin with a question word."""
+    for name, wanted in (("Any", 60), ("cast", 80)):
+        yield _listed(name, [str(path) for path in modules() for _ in _uses(path, name)], wanted)
+    ignored = [str(path) for path in modules() for _ in text(path).split("type: ignore")[1:]]
+    yield _listed("type: ignore", ignored, None)
+    yield questions()
+
+
+def _uses(path: PurePosixPath, name: str) -> Iterator[ast.AST]:
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) if word == name:
+                yield node
+            case _:
+                pass
+
+
+def questions() -> Measure:
     """Return the docstrings that begin with a question word, tests and tools included."""
-    asking = tuple(
+    asking = [
         f"{path}: {match.string[match.start() :].splitlines()[0]}"
         for path in tracked()
         if path.suffix == ".py"
         for match in _QUESTION.finditer(text(path))
-    )
-    subject = "docstrings that begin What, How, Which, Who, Where, Whose, When, Of, Why"
-    return Row(subject, str(len(asking)), "0", asking)
-
-
-def rows() -> list[Row]:
-    """Return every measure."""
-    groups = provisioner_groups()
-    return [
-        size(),
-        rooms_of_plan(),
-        files_that(
-            f"files that quote {_MANY_LAYERS} or more names of layers: stacks and their order",
-            "1, and the table of builders",
-            lambda path: len(strings(path) & _LAYERS) >= _MANY_LAYERS,
-        ),
-        files_that(
-            "files that name a provisioner, or a group of them",
-            "at most 30",
-            lambda path: bool(strings(path) & _PROVISIONERS or groups & set(names(path))),
-        ),
-        files_with(
-            f"an instance type: files beside the catalog's tables that name {_LATEST_TYPE}",
-            "0",
-            _LATEST_TYPE,
-            without=tuple(str(path) for path in tracked() if path.suffix == ".csv"),
-        ),
-        files_with(f"a pool key that ends in the NodePool: files with {_POOL_KEY}", "5", _POOL_KEY),
-        files_that(
-            f"an EKS add-on: files that decide by the name {_ADDON}",
-            "2",
-            lambda path: _ADDON in strings(path),
-        ),
-        uses("Any", "at most 60", lambda path: names(path).count("Any")),
-        uses("cast(", "at most 80", casts),
-        uses("type: ignore", "no more", lambda path: text(path).count("type: ignore")),
-        uses(
-            "dict[str, object] and Mapping[str, object]",
-            "no more",
-            lambda path: len(re.findall(r"\b(?:dict|Mapping)\[str, object\]", text(path))),
-        ),
-        helpers(),
-        questions(),
     ]
+    return _listed("docstrings that begin with a question word", asking, 0)
 
 
-def main() -> None:
-    """Print the table, and with ``--files`` the files behind each figure."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def measures() -> list[Measure]:
+    """Return every measure, in the order in which they are printed."""
+    kinds = (sizes, rooms, subjects, plan_of_clusters, long_functions, habits)
+    return [measure for kind in kinds for measure in kind()]
+
+
+def exceeded(measured: Iterable[Measure], ceilings: Mapping[str, int]) -> list[str]:
+    """Return a sentence on each measure above its ceiling, and on each without one.
+
+    Args:
+        measured: Every measure.
+        ceilings: The most that each measure with a key may be.
+    """
+    sentences: list[str] = []
+    for measure in (measure for measure in measured if measure.key):
+        ceiling = ceilings.get(measure.key)
+        if ceiling is None:
+            sentences.append(f"{measure.subject}: no ceiling {measure.key} in tools/house.toml")
+        elif measure.today > ceiling:
+            sentences.append(
+                f"{measure.subject}: {measure.today:,}, and the ceiling {measure.key} in "
+                f"tools/house.toml is {ceiling:,}; remove what the change replaces, or raise it "
+                "by a commit of its own that names the capability and the lines"
+            )
+    return sentences
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table, or with ``--check`` what is above its ceiling.
+
+    Args:
+        words: The command line; None for that of the process.
+
+    Returns:
+        The exit status: 1 where a ceiling is exceeded.
+    """
+    parser = argparse.ArgumentParser(prog="python tools/house.py", description=__doc__)
     parser.add_argument("--files", action="store_true", help="list the files behind each figure")
-    arguments = parser.parse_args()
-    measured = rows()
-    width = max(len(row.subject) for row in measured)
-    today = max(len(row.today) for row in measured)
-    print(f"{'':{width}}  {'today':{today}}  wanted")
-    for row in measured:
-        print(f"{row.subject:{width}}  {row.today:{today}}  {row.wanted}")
-        if arguments.files:
-            for file in row.files:
-                print(f"    {file}")
+    parser.add_argument("--check", action="store_true", help="hold the ceilings of house.toml")
+    options = parser.parse_args(words)
+    measured = measures()
+    if options.check:
+        sentences = exceeded(measured, tomllib.loads(CEILINGS.read_text(encoding="utf-8")))
+        print("\n".join(sentences) or "house: no ceiling is exceeded")
+        return 1 if sentences else 0
+    width = max(len(measure.subject) for measure in measured) + 2
+    print(f"{'':{width}}{'today':>9}{'wanted':>9}")
+    for measure in measured:
+        subject = f"{measure.subject} *" if measure.key else measure.subject
+        wanted = "no more" if measure.wanted is None else f"{measure.wanted:,}"
+        print(f"{subject:{width}}{measure.today:9,}{wanted:>9}")
+        if options.files:
+            print("".join(f"    {file}\n" for file in measure.files), end="")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
