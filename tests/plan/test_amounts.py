@@ -15,9 +15,8 @@ from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import Figure
 from ultrascale.plan.needs.pools import total
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.report.calendar import draw_calendar
-from ultrascale.report.markup import Shown
-from ultrascale.report.table import daily_total, figure
+from ultrascale.report.calendar import calendar_drawing
+from ultrascale.report.figures import Datum, daily_total, figure_at, plain
 
 PARTS = st.dictionaries(
     st.sampled_from(["system", "train", "burst", "EKS cluster"]),
@@ -48,8 +47,8 @@ def test_only_a_sum_of_known_prices_stands_alone(parts: dict[str, float | None])
     whole = total("money.usd_per_hour", figures)
 
     lacking = {name for name, value in parts.items() if value is None}
-    shown = figure("at", whole, usd=True)
-    assert isinstance(shown, Shown)
+    shown = figure_at("at", whole)
+    assert isinstance(shown, Datum)
     for words in (cell(whole, places=2), shown.text):
         assert words.startswith("at least ") == (0 < len(lacking) < len(parts))
         assert (words == "unknown") == (len(lacking) == len(parts))
@@ -66,15 +65,13 @@ def test_the_drawing_of_a_day_says_what_it_lacks(cluster: str) -> None:
 
 def test_the_legend_of_what_stands_beside_nodes_says_what_it_lacks() -> None:
     """The catalog has a price of public addresses in us-west-2, and none of EKS there."""
-    drawn = {
-        cluster: draw_calendar(plan_needs(load(ROOT / "clusters" / f"{cluster}.yaml")), "c", 900)
-        for cluster in ("trainium-bert", "serving")
-    }
+    texts: dict[str, str] = {}
+    for cluster in ("trainium-bert", "serving"):
+        drawing = calendar_drawing(plan_needs(load(ROOT / "clusters" / f"{cluster}.yaml")))
+        assert drawing is not None
+        lines = [plain(line) for box in drawing.boxes for _, _, line in box.lines]
+        texts[cluster] = "\n".join(lines)
 
-    texts = {
-        name: re.sub(r"<[^>]*>|\s+", " ", str(drawing)).replace("  ", " ")
-        for name, drawing in drawn.items()
-    }
     assert re.search(r"beside nodes +at least \$[\d.,]+ +a day", texts["trainium-bert"])
     assert re.search(r"beside nodes +\$[\d.,]+ +a day", texts["serving"])
 

@@ -9,7 +9,7 @@ from tests.support.needs import needs
 from tests.support.pages import at_path
 from ultrascale.plan.model import AgreedLimit, ClusterNeeds
 from ultrascale.report import render_markdown
-from ultrascale.report.markdown import LIMIT
+from ultrascale.report.render import LIMIT
 
 
 def render(found: ClusterNeeds) -> str:

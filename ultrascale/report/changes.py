@@ -1,12 +1,11 @@
-"""Verdict of the change guard, as a part of the report."""
+"""Verdict of the change guard, as a section of the report."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ultrascale.guard import Change, Changes, RolledPool
-from ultrascale.report.markup import Content, shown, shown_usd
-from ultrascale.report.table import Cell, Column, Row, Table
+from ultrascale.report.figures import dollars_at, number_at
+from ultrascale.report.rows import Block, Row, Section, Table, columns, row
 from ultrascale.report.words import listed
 
 _MOST_PROPERTIES = 3
@@ -25,49 +24,51 @@ class Comparison:
     changes: Changes
 
 
-def tone(comparison: Comparison) -> str:
-    """Return the tone of the verdict: `good` or `bad`."""
-    return "good" if comparison.changes.is_safe else "bad"
-
-
-def verdict(comparison: Comparison) -> str:
-    """Return the verdict as a sentence."""
+def changes_section(comparison: Comparison) -> Section:
+    """Return the verdict, how many changes of each kind there are, and those that matter."""
     changes = comparison.changes
-    if changes.is_safe:
-        return "Safe: nothing protected goes"
-    return f"Refused: {', '.join(sorted(changes.verdicts))}"
+    verdict = "Safe: nothing protected goes"
+    if not changes.is_safe:
+        verdict = f"Refused: {', '.join(sorted(changes.verdicts))}"
+    tables = (_changes_table(changes), _nodes_table(changes))
+    return Section(
+        "changes",
+        "Changes",
+        (
+            Block(note=f"Against {comparison.against}: {_summary(changes)}."),
+            *(Block(table) for table in tables if table.rows),
+        ),
+        "good" if changes.is_safe else "bad",
+        verdict,
+    )
 
 
-def summary(comparison: Comparison) -> Sequence[Content]:
-    """Return how many changes of each kind there are."""
-    changes = comparison.changes
+def _summary(changes: Changes) -> str:
     counts = Counter(change.action for change in changes.resources)
-    told = [f"{count:,} {action}" for action, count in sorted(counts.items())]
+    parts = [f"{count:,} {action}" for action, count in sorted(counts.items())]
     if changes.new_stacks:
-        told.append(f"{len(changes.new_stacks):,} new stacks")
+        parts.append(f"{len(changes.new_stacks):,} new stacks")
     if changes.left_stacks:
-        told.append(f"stacks left behind: {listed(changes.left_stacks)}")
+        parts.append(f"stacks left behind: {listed(changes.left_stacks)}")
     if changes.unread:
-        told.append(f"not known: {listed(changes.unread)}")
-    return ["; ".join(told) or "no resource changes"]
+        parts.append(f"not known: {listed(changes.unread)}")
+    return "; ".join(parts) or "no resource changes"
 
 
-def changes_table(comparison: Comparison) -> Table:
+def _changes_table(changes: Changes) -> Table:
     """Return the changes that a reviewer has to see: losses, openings, failures, replacements."""
-    loud = [
-        change
-        for change in comparison.changes.resources
-        if _is_stopped(change) or change.action not in ("added", "updated")
-    ]
     return Table(
         caption="Changes that lose or open something, fail, or replace or remove a resource.",
         columns=(
-            Column(title="resource", is_wide=True),
-            Column(title="", is_state=True),
-            Column(title="because of", is_wide=True),
-            Column(title="what is lost or opened, and what to do instead", is_wide=True),
+            *columns("sentences", "resource"),
+            *columns("state", ""),
+            *columns("sentences", "because of", "what is lost or opened, and what to do instead"),
         ),
-        rows=tuple(_change(change) for change in loud),
+        rows=tuple(
+            _change_row(change)
+            for change in changes.resources
+            if _is_stopped(change) or change.action not in ("added", "updated")
+        ),
     )
 
 
@@ -75,51 +76,47 @@ def _is_stopped(change: Change) -> bool:
     return bool(change.lost or change.fails or change.opens)
 
 
-def _change(change: Change) -> Row:
-    stopped = _is_stopped(change) and not change.named
+def _change_row(change: Change) -> Row:
     properties = [
         f"{part.path}: {part.old} to {part.new}" for part in change.properties if part.effect
     ]
-    told = [
+    effects = [
         f"{change.verdict}: {change.lost}" if change.lost else "",
         *(f"exposes: {setting}" for setting in change.opens),
         f"fails: {change.fails}" if change.fails else "",
         f"instead: {change.instead}" if change.instead else "",
         "permitted by name" if change.named else "",
     ]
-    cells: tuple[Cell, ...] = (
-        (f"{change.type} {change.name} ({change.stack}/{change.logical_id})",),
-        (change.action,),
-        (listed(properties, _MOST_PROPERTIES),),
-        ("; ".join(each for each in told if each),),
+    return row(
+        f"{change.type} {change.name} ({change.stack}/{change.logical_id})",
+        change.action,
+        listed(properties, _MOST_PROPERTIES),
+        "; ".join(filter(None, effects)),
+        tone="bad" if _is_stopped(change) and not change.named else "warn",
     )
-    return Row(cells=cells, tone="bad" if stopped else "warn")
 
 
-def nodes_table(comparison: Comparison) -> Table:
-    """Return the running nodes that a deployment concerns."""
+def _nodes_table(changes: Changes) -> Table:
     return Table(
         caption="Running nodes that the deployment concerns.",
         columns=(
-            Column(title="pool"),
-            Column(title="", is_state=True),
-            Column(title="nodes at most", is_number=True),
-            Column(title="USD/hour On-Demand", is_number=True),
-            Column(title="at a time", is_wide=True),
-            Column(title="because of", is_wide=True),
+            *columns("words", "pool"),
+            *columns("state", ""),
+            *columns("number", "nodes at most", "USD/hour On-Demand"),
+            *columns("sentences", "at a time", "because of"),
         ),
-        rows=tuple(_pool(index, pool) for index, pool in enumerate(comparison.changes.pools)),
+        rows=tuple(_pool_row(index, pool) for index, pool in enumerate(changes.pools)),
     )
 
 
-def _pool(index: int, pool: RolledPool) -> Row:
+def _pool_row(index: int, pool: RolledPool) -> Row:
     at = f"diff.pools.{index}"
-    cells: tuple[Cell, ...] = (
-        (f"{pool.pool} ({pool.stack})",),
-        (pool.rolling,),
-        (shown(f"{at}.nodes", pool.nodes),),
-        (shown_usd(f"{at}.usd_per_hour", pool.usd_per_hour),),
-        (pool.at_once,),
-        (listed(pool.why, _MOST_PROPERTIES) + (f"; lost: {pool.lost}" if pool.lost else ""),),
+    return row(
+        f"{pool.pool} ({pool.stack})",
+        pool.rolling,
+        number_at(f"{at}.nodes", pool.nodes),
+        dollars_at(f"{at}.usd_per_hour", pool.usd_per_hour),
+        pool.at_once,
+        listed(pool.why, _MOST_PROPERTIES) + (f"; lost: {pool.lost}" if pool.lost else ""),
+        tone="bad" if pool.protected else "warn",
     )
-    return Row(cells=cells, tone="bad" if pool.protected else "warn")

@@ -5,13 +5,10 @@ from typing import NamedTuple
 
 from ultrascale.plan.amounts import SPOT, UNKNOWN
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.report.markup import Content, Shown, shown, shown_time
-from ultrascale.report.table import figure
-from ultrascale.report.words import listed
+from ultrascale.report.figures import Content, Datum, Line, figure_at, number_at, time_at
+from ultrascale.report.words import Tone, listed
 
-Line = tuple[Content, ...]
-
-_TONES: Mapping[str, str] = {"fits": "good", "raise": "warn", "beyond": "bad", "over": "bad"}
+_TONES: Mapping[str, Tone] = {"fits": "good", "raise": "warn", "beyond": "bad", "over": "bad"}
 
 
 class Tile(NamedTuple):
@@ -21,8 +18,8 @@ class Tile(NamedTuple):
     value: Content
 
 
-def tone(needs: ClusterNeeds) -> str:
-    """Return the tone of the verdict: `good`, `warn` or `bad`."""
+def tone(needs: ClusterNeeds) -> Tone:
+    """Return the tone of the verdict."""
     return _TONES[needs.answer.verdict]
 
 
@@ -41,15 +38,15 @@ def verdict(needs: ClusterNeeds) -> Line:
     if not answer.quota_count:
         return (f"Fits{tier}",)
     are = " quota is raised" if answer.quota_count == 1 else " quotas are raised"
-    return (f"Fits{tier}, once ", shown("answer.quota_count", answer.quota_count), are)
+    return (f"Fits{tier}, once ", number_at("answer.quota_count", answer.quota_count), are)
 
 
 def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
     """Yield the figures that a reader looks for first."""
     answer = needs.answer
-    yield Tile("nodes at full size", figure("totals.nodes", needs.totals["nodes"]))
+    yield Tile("nodes at full size", figure_at("totals.nodes", needs.totals["nodes"]))
     accelerators = needs.totals["accelerators"]
-    yield Tile("accelerators", figure("totals.accelerators", accelerators))
+    yield Tile("accelerators", figure_at("totals.accelerators", accelerators))
     hourly, monthly = answer.money.usd_per_hour, answer.money.usd_per_month
     money = answer.money
     of_nodes = ""
@@ -62,11 +59,11 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
         ("USD a month", "usd_per_month", monthly),
     ):
         # A sum without any node is no price of the cluster.
-        cell = figure(f"answer.money.{key}", own, usd=True)
+        cell = figure_at(f"answer.money.{key}", own)
         if money.nodes and not money.nodes_priced:
-            cell = Shown(f"answer.money.{key}.value", own.value, UNKNOWN)
+            cell = Datum(f"answer.money.{key}.value", own.value, UNKNOWN)
         yield Tile(f"{name}{of_nodes}", cell)
-    yield Tile("quotas to raise", shown("answer.quota_count", answer.quota_count))
+    yield Tile("quotas to raise", number_at("answer.quota_count", answer.quota_count))
     tier: Content = needs.control_plane.tier
     yield Tile("control-plane tier", tier)
 
@@ -92,7 +89,7 @@ def _quotas(needs: ClusterNeeds) -> Line:
         line += [
             ", " if index else "",
             f"{quota.name} to ",
-            shown(f"answer.quotas.{index}.needed", quota.needed),
+            number_at(f"answer.quotas.{index}.needed", quota.needed),
         ]
     return tuple(line)
 
@@ -100,11 +97,11 @@ def _quotas(needs: ClusterNeeds) -> Line:
 def _money(needs: ClusterNeeds) -> Line:
     money = needs.answer.money
     line: list[Content] = [
-        shown("answer.money.nodes", money.nodes),
+        number_at("answer.money.nodes", money.nodes),
         " nodes at most, ",
-        shown("answer.money.nodes_at_first", money.nodes_at_first),
+        number_at("answer.money.nodes_at_first", money.nodes_at_first),
         " at first, ",
-        shown("answer.money.nodes_priced", money.nodes_priced),
+        number_at("answer.money.nodes_priced", money.nodes_priced),
         " with a price; ",
     ]
     if money.usd_per_hour.value is None:
@@ -129,12 +126,14 @@ def _window(needs: ClusterNeeds) -> Line:
     if window is None:
         return ("none",)
     at = "answer.window"
-    drain: Shown = shown(f"{at}.figures.drain_minutes.value", window.figures["drain_minutes"].value)
+    drain: Datum = number_at(
+        f"{at}.figures.drain_minutes.value", window.figures["drain_minutes"].value
+    )
     return (
         f"{window.pool}: ",
-        shown_time(f"{at}.starts", window.starts),
+        time_at(f"{at}.starts", window.starts),
         " to ",
-        shown_time(f"{at}.ends", window.ends),
+        time_at(f"{at}.ends", window.ends),
         " UTC, with a drain of ",
         drain,
         " minutes",

@@ -1,101 +1,96 @@
-"""Tables of the report, the same for the page and for Markdown."""
+"""Tables of the report: pools, subnets, calendar, cost, load, quotas, services and decisions."""
 
-from ultrascale.plan.model import ClusterNeeds
-from ultrascale.report.markup import shown, shown_time, shown_usd
-from ultrascale.report.table import (
-    Cell,
-    Column,
-    Row,
-    Table,
+from collections.abc import Iterator
+
+from ultrascale.plan.model import ClusterNeeds, LoadNeed, QuotaNeed
+from ultrascale.report.figures import (
+    Content,
+    Datum,
     daily_total,
-    figure,
-    number_column,
-    short_column,
-    text_column,
+    dollars_at,
+    figure_at,
+    figures_at,
+    number_at,
+    time_at,
     total_label,
 )
-from ultrascale.report.words import PURCHASES, SUBNETS, purchase_of
+from ultrascale.report.rows import Row, Table, columns, row
+from ultrascale.report.words import LOAD_STATES, PURCHASES, QUOTA_STATES, SUBNETS, purchase_of
+
+_QUIET = ("within", "agreed")
 
 
 def pools_table(needs: ClusterNeeds) -> Table:
     """Return the pools, with what they need at full size."""
     keys = ("nodes", "vcpus", "accelerators", "efa_interfaces", "usd_per_hour")
-    rows: list[Row] = []
-    for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True)):
-        at = f"pools.{index}.figures"
-        figures = tuple(
-            (figure(f"{at}.{key}", pool.figures[key], usd=key == "usd_per_hour"),) for key in keys
+    rows = [
+        row(
+            pool.pool,
+            purchase_of(part),
+            part.provisioner,
+            ", ".join(part.instance_types),
+            ", ".join(part.zones),
+            *figures_at(f"pools.{index}.figures", pool.figures, *keys),
         )
-        words = (
-            (pool.pool,),
-            (purchase_of(part),),
-            (part.provisioner,),
-            (", ".join(part.instance_types),),
-            (", ".join(part.zones),),
-        )
-        rows.append(Row(cells=(*words, *figures)))
-    totals = tuple(
-        (figure(f"totals.{key}", needs.totals[key], usd=key == "usd_per_hour"),) for key in keys
-    )
-    blank: Cell = ("",)
-    rows.append(Row(cells=((total_label(needs),), blank, blank, blank, blank, *totals)))
+        for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True))
+    ]
+    total = row(total_label(needs), "", "", "", "", *figures_at("totals", needs.totals, *keys))
     return Table(
         caption="Pools at their full size; money is of nodes alone, as the file buys them.",
         columns=(
-            *map(text_column, ("pool", "bought as", "launched by")),
-            *(Column(title=title, is_list=True) for title in ("instance types", "zones")),
-            *map(number_column, ("nodes", "vCPUs", "accelerators", "EFA", "USD/hour")),
+            *columns("words", "pool", "bought as", "launched by"),
+            *columns("names", "instance types", "zones"),
+            *columns("number", "nodes", "vCPUs", "accelerators", "EFA", "USD/hour"),
         ),
-        rows=tuple(rows),
+        rows=(*rows, total),
         last_is_total=True,
     )
 
 
 def subnets_table(needs: ClusterNeeds) -> Table:
     """Return the subnets, with what is free in them."""
-    rows: list[Row] = []
-    for index, subnets in enumerate(needs.subnets):
-        at, own = f"subnets.{index}.figures", subnets.figures
-        used, whole = own["addresses_needed"].value or 0, own["addresses"].value or 1
-        keys = ("addresses", "addresses_needed", "addresses_free", "nodes", "nodes_most")
-        figures = tuple((figure(f"{at}.{key}", own.get(key)),) for key in keys)
-        names = ((SUBNETS[subnets.kind],), (subnets.zone,), (", ".join(subnets.cidrs),))
-        rows.append(Row(cells=(*names, *figures), share=used / whole))
+    keys = ("addresses", "addresses_needed", "addresses_free", "nodes", "nodes_most")
     return Table(
         caption="Subnets of each kind and zone, held against all nodes at full size.",
         columns=(
-            *map(short_column, ("subnets", "zone")),
-            Column(title="ranges", is_wide=True),
-            *map(number_column, ("addresses", "needed", "free", "nodes", "nodes at most")),
+            *columns("short", "subnets", "zone"),
+            *columns("sentences", "ranges"),
+            *columns("number", "addresses", "needed", "free", "nodes", "nodes at most"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            row(
+                SUBNETS[subnets.kind],
+                subnets.zone,
+                ", ".join(subnets.cidrs),
+                *figures_at(f"subnets.{index}.figures", subnets.figures, *keys),
+            )
+            for index, subnets in enumerate(needs.subnets)
+        ),
     )
 
 
 def calendar_table(needs: ClusterNeeds) -> Table:
     """Return the windows of reserved capacity."""
-    rows: list[Row] = []
-    for index, window in enumerate(needs.calendar):
-        at = f"calendar.{index}"
-        cells: tuple[Cell, ...] = (
-            (window.pool,),
-            (PURCHASES.get(window.purchase, window.purchase),),
-            (shown_time(f"{at}.starts", window.starts),),
-            (shown_time(f"{at}.usable_until", window.usable_until),),
-            (shown_time(f"{at}.ends", window.ends),),
-            (figure(f"{at}.figures.usable_hours", window.figures["usable_hours"], places=1),),
-            (figure(f"{at}.figures.drain_minutes", window.figures["drain_minutes"]),),
-            (window.note or window.state or "",),
-        )
-        rows.append(Row(cells=cells))
     return Table(
         caption="Windows of Capacity Blocks and training plans, in UTC.",
         columns=(
-            *map(short_column, ("pool", "bought as", "starts", "drained from", "ends")),
-            *map(number_column, ("usable hours", "drain minutes")),
-            Column(title="state", is_wide=True),
+            *columns("short", "pool", "bought as", "starts", "drained from", "ends"),
+            *columns("number", "usable hours", "drain minutes"),
+            *columns("sentences", "state"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            row(
+                window.pool,
+                PURCHASES.get(window.purchase, window.purchase),
+                time_at(f"calendar.{index}.starts", window.starts),
+                time_at(f"calendar.{index}.usable_until", window.usable_until),
+                time_at(f"calendar.{index}.ends", window.ends),
+                *figures_at(f"calendar.{index}.figures", window.figures, "usable_hours", places=1),
+                *figures_at(f"calendar.{index}.figures", window.figures, "drain_minutes"),
+                window.note or window.state or "",
+            )
+            for index, window in enumerate(needs.calendar)
+        ),
     )
 
 
@@ -104,16 +99,16 @@ def steps_table(needs: ClusterNeeds) -> Table:
     rows: list[Row] = []
     for index, step in enumerate(needs.spend.steps):
         at = f"spend.steps.{index}"
-        starts = "every day" if step.starts is None else shown_time(f"{at}.starts", step.starts)
-        ends = "" if step.ends is None else shown_time(f"{at}.ends", step.ends)
+        starts = "every day" if step.starts is None else time_at(f"{at}.starts", step.starts)
+        ends = "" if step.ends is None else time_at(f"{at}.ends", step.ends)
         parts = ", ".join(step.usd_per_day) or "nothing of a known price"
-        rows.append(Row(cells=((starts,), (ends,), (daily_total(needs, index),), (parts,))))
+        rows.append(row(starts, ends, daily_total(needs, index), parts))
     return Table(
         caption="Cost a day between any two changes of a window, at full size.",
         columns=(
-            *map(text_column, ("from", "to")),
-            number_column("USD a day"),
-            Column(title="of", is_wide=True),
+            *columns("words", "from", "to"),
+            *columns("number", "USD a day"),
+            *columns("sentences", "of"),
         ),
         rows=tuple(rows),
     )
@@ -121,46 +116,41 @@ def steps_table(needs: ClusterNeeds) -> Table:
 
 def parts_table(needs: ClusterNeeds) -> Table:
     """Return what each part costs a day while it is there."""
-    rows = [
-        Row(
-            cells=(
-                (part.name,),
-                (PURCHASES.get(part.purchase or "", "beside nodes"),),
-                (shown_usd(f"spend.parts.{index}.usd_per_day", part.usd_per_day),),
-            )
-        )
-        for index, part in enumerate(needs.spend.parts)
-    ]
     return Table(
         caption="What each part costs a day, while it is there.",
-        columns=(*map(short_column, ("part", "bought as")), number_column("USD a day")),
-        rows=tuple(rows),
+        columns=(*columns("short", "part", "bought as"), *columns("number", "USD a day")),
+        rows=tuple(
+            row(
+                part.name,
+                PURCHASES.get(part.purchase or "", "beside nodes"),
+                dollars_at(f"spend.parts.{index}.usd_per_day", part.usd_per_day),
+            )
+            for index, part in enumerate(needs.spend.parts)
+        ),
     )
 
 
 def items_table(needs: ClusterNeeds) -> Table:
     """Return what stands beside nodes, with the price of each thing and its sum."""
-    rows: list[Row] = []
-    for index, item in enumerate(needs.money.items):
-        at = f"money.items.{index}"
-        cells: tuple[Cell, ...] = (
-            (item.name,),
-            ("while it stands" if item.kind == "baseline" else "by use, in no sum",),
-            (figure(f"{at}.usd_per_month", item.usd_per_month, usd=True),),
-            (item.usd_per_hour.formula,),
-            ("" if item.valid_on is None else item.valid_on.isoformat(),),
-        )
-        rows.append(Row(cells=cells))
     return Table(
         caption="What is paid beside nodes, with the sum of an hour.",
         columns=(
-            text_column("of"),
-            short_column("paid"),
-            number_column("USD/month"),
-            Column(title="sum", is_wide=True),
-            short_column("price of"),
+            *columns("words", "of"),
+            *columns("short", "paid"),
+            *columns("number", "USD/month"),
+            *columns("sentences", "sum"),
+            *columns("short", "price of"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            row(
+                item.name,
+                "while it stands" if item.kind == "baseline" else "by use, in no sum",
+                figure_at(f"money.items.{index}.usd_per_month", item.usd_per_month),
+                item.usd_per_hour.formula,
+                "" if item.valid_on is None else item.valid_on.isoformat(),
+            )
+            for index, item in enumerate(needs.money.items)
+        ),
     )
 
 
@@ -176,19 +166,17 @@ def launch_table(needs: ClusterNeeds) -> Table:
     return Table(
         caption="Time in which all nodes are launched, at best.",
         columns=(
-            text_column("part"),
-            number_column("time"),
-            short_column("unit"),
-            Column(title="sum", is_wide=True),
+            *columns("words", "part"),
+            *columns("number", "time"),
+            *columns("short", "unit"),
+            *columns("sentences", "sum"),
         ),
         rows=tuple(
-            Row(
-                cells=(
-                    (words,),
-                    (figure(f"launch.{key}", needs.launch[key], places=1),),
-                    (unit,),
-                    (needs.launch[key].formula,),
-                )
+            row(
+                words,
+                figure_at(f"launch.{key}", needs.launch[key], places=1),
+                unit,
+                needs.launch[key].formula,
             )
             for words, key, unit in lines
         ),
@@ -197,53 +185,52 @@ def launch_table(needs: ClusterNeeds) -> Table:
 
 def placement_table(needs: ClusterNeeds) -> Table:
     """Return how long gangs take to be placed by network topology; no rows where they are not."""
-    gangs = needs.placement.gangs if needs.placement is not None else ()
-    rows: list[Row] = []
-    for index, gang in enumerate(gangs):
-        at = f"placement.gangs.{index}"
-        cells: tuple[Cell, ...] = (
-            (gang.gang,),
-            (shown(f"{at}.pods", gang.pods),),
-            (shown(f"{at}.groups", gang.groups),),
-            (shown(f"{at}.placements", gang.placements),),
-            (shown(f"{at}.seconds", gang.seconds, places=1),),
-            (gang.measured if gang.aware else f"{gang.measured}; placed without its topology",),
-        )
-        rows.append(Row(cells=cells))
     return Table(
         caption="Time in which the scheduler places a gang by network topology.",
         columns=(
-            text_column("gang"),
-            *map(number_column, ("pods", "groups tried", "placements", "seconds")),
-            Column(title="measured", is_wide=True),
+            *columns("words", "gang"),
+            *columns("number", "pods", "groups tried", "placements", "seconds"),
+            *columns("sentences", "measured"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            row(
+                gang.gang,
+                number_at(f"placement.gangs.{index}.pods", gang.pods),
+                number_at(f"placement.gangs.{index}.groups", gang.groups),
+                number_at(f"placement.gangs.{index}.placements", gang.placements),
+                number_at(f"placement.gangs.{index}.seconds", gang.seconds, places=1),
+                gang.measured if gang.aware else f"{gang.measured}; placed without its topology",
+            )
+            for index, gang in enumerate(needs.placement.gangs if needs.placement else ())
+        ),
     )
 
 
 def queues_table(needs: ClusterNeeds) -> Table:
     """Return who is guaranteed which nodes, and who may borrow them; no rows without Kueue."""
-    flavors = needs.queues.flavors if needs.queues is not None else ()
     rows: list[Row] = []
-    for index, flavor in enumerate(flavors):
+    for index, flavor in enumerate(needs.queues.flavors if needs.queues else ()):
         at = f"queues.flavors.{index}"
-        nodes: Cell = (f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool,)
-        for number, share in enumerate(flavor.shares):
-            own = f"{at}.shares.{number}"
-            cells = (
-                (shown(f"{own}.tried", share.tried),),
-                (shown(f"{own}.guaranteed", share.guaranteed),),
-                (shown(f"{own}.most", share.most),),
+        nodes = f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool
+        rows += [
+            row(
+                nodes,
+                share.queue,
+                number_at(f"{at}.shares.{place}.tried", share.tried),
+                number_at(f"{at}.shares.{place}.guaranteed", share.guaranteed),
+                number_at(f"{at}.shares.{place}.most", share.most),
+                "",
             )
-            rows.append(Row(cells=(nodes, (share.queue,), *cells, ("",))))
-        left, total = shown(f"{at}.shared", flavor.shared), shown(f"{at}.nodes", flavor.nodes)
-        rows.append(Row(cells=(nodes, ("shared",), ("",), (left,), ("",), (total,))))
+            for place, share in enumerate(flavor.shares)
+        ]
+        shared = number_at(f"{at}.shared", flavor.shared)
+        rows.append(row(nodes, "shared", "", shared, "", number_at(f"{at}.nodes", flavor.nodes)))
     return Table(
         caption="Nodes that queues are guaranteed, and the most that they may use with what others "
         "leave idle.",
         columns=(
-            *map(text_column, ("nodes of pool", "queue")),
-            *map(number_column, ("tried as", "guaranteed", "at most", "sum")),
+            *columns("words", "nodes of pool", "queue"),
+            *columns("number", "tried as", "guaranteed", "at most", "sum"),
         ),
         rows=tuple(rows),
     )
@@ -254,45 +241,22 @@ def services_table(needs: ClusterNeeds) -> Table:
     rows: list[Row] = []
     for index, service in enumerate(needs.services):
         at, own = f"services.{index}.figures", service.figures
-        keys = (
-            ("replicas_least", 0, False),
-            ("replicas_most", 0, False),
-            ("nodes_most", 0, False),
-            ("usd_per_hour_least", 0, True),
-            ("usd_per_hour_most", 0, True),
-            ("tokens_per_second", 1, False),
-            ("usd_per_million_tokens_least", 0, True),
-            ("usd_per_million_tokens_most", 0, True),
-        )
-        unstated = own["tokens_per_second"].value is None
-        figures = tuple(
-            ("",)
-            if unstated and "tokens" in key
-            else (figure(f"{at}.{key}", own[key], places=places, usd=usd),)
-            for key, places, usd in keys
-        )
+        nodes = ("replicas_least", "replicas_most", "nodes_most")
+        cells = figures_at(at, own, *nodes, "usd_per_hour_least", "usd_per_hour_most")
+        tokens: list[Content] = ["", "", ""]
+        if own["tokens_per_second"].value is not None:
+            keys = ("usd_per_million_tokens_least", "usd_per_million_tokens_most")
+            tokens = figures_at(at, own, "tokens_per_second", *keys, places=1)
         money = "Spot at the On-Demand price" if service.is_bound else ""
-        names = ((service.service,), (", ".join(service.pools),))
-        rows.append(Row(cells=(*names, *figures, (money,))))
+        rows.append(row(service.service, ", ".join(service.pools), *cells, *tokens, money))
     return Table(
         caption="Services with their fewest and their most replicas; money is of whole nodes, and "
         "a million tokens cost that much while all replicas are fully used.",
         columns=(
-            *map(text_column, ("service", "on")),
-            *map(
-                number_column,
-                (
-                    "fewest replicas",
-                    "most",
-                    "nodes",
-                    "USD/hour at fewest",
-                    "at most",
-                    "tokens/s a replica",
-                    "USD/1M tokens at fewest",
-                    "at most",
-                ),
-            ),
-            short_column("counts"),
+            *columns("words", "service", "on"),
+            *columns("number", "fewest replicas", "most", "nodes", "USD/hour at fewest", "at most"),
+            *columns("number", "tokens/s a replica", "USD/1M tokens at fewest", "at most"),
+            *columns("short", "counts"),
         ),
         rows=tuple(rows),
     )
@@ -302,13 +266,126 @@ def decisions_table(needs: ClusterNeeds) -> Table:
     """Return what was decided, and why."""
     return Table(
         caption="What the file leaves open, and how it was decided.",
-        columns=(
-            Column(title="of", is_wide=True),
-            Column(title="decision", is_wide=True),
-            Column(title="reason", is_wide=True),
-        ),
+        columns=tuple(columns("sentences", "of", "decision", "reason")),
         rows=tuple(
-            Row(cells=((", ".join(each.subjects),), (each.choice,), (each.reason,)))
-            for each in needs.decisions
+            row(", ".join(decision.subjects), decision.choice, decision.reason)
+            for decision in needs.decisions
         ),
     )
+
+
+def tier_table(needs: ClusterNeeds) -> Table:
+    """Return what the control plane is asked for, beside what its tier has."""
+    own = needs.control_plane
+    lines = (
+        ("pods scheduled a second, one for each node", "pods_per_second", "tier_pods_per_second"),
+        ("API seats, of writes alone", "write_seats", "tier_api_seats"),
+        ("GB stored, one pod of a job on each node", "database", "tier_database"),
+        ("GB stored, every node full of pods", "database_most", "tier_database"),
+    )
+    rows: list[Row] = []
+    for words, key, limit in lines:
+        at, needed, most = "control_plane.figures", own.figures[key], own.figures[limit]
+        has = figure_at(f"{at}.{limit}", most)
+        if most.value is None:
+            has = Datum(f"{at}.{limit}.value", None, "not fixed")
+        share = None if not most.value else (needed.value or 0) / most.value
+        tone = "plain" if share is None else "bad" if share > 1 else "good"
+        rows.append(
+            row(words, figure_at(f"{at}.{key}", needed, places=2), has, tone=tone, share=share)
+        )
+    return Table(
+        caption=f"What the tier {own.tier} is asked for, beside what it has.",
+        columns=(*columns("words", "need"), *columns("number", "needed", own.tier)),
+        rows=tuple(rows),
+    )
+
+
+def load_table(needs: ClusterNeeds, *, judged: bool) -> Table:
+    """Return what the control plane carries.
+
+    Args:
+        needs: The cluster.
+        judged: Whether it holds the rows that somebody published a limit of, or the others.
+    """
+    rows: list[Row] = []
+    for index, need in enumerate(needs.load):
+        if (need.state != "unpublished") != judged:
+            continue
+        at, (tone, words) = f"load.{index}", LOAD_STATES[need.state]
+        needed = figure_at(f"{at}.needed", need.needed, places=2 if need.needed.unit == "GB" else 1)
+        most = () if need.most is None else (number_at(f"{at}.most", need.most),)
+        limits = (most, tuple(_state(f"{at}.agreed", need, words))) if judged else ()
+        share = None if not need.most else (need.needed.value or 0) / need.most
+        cells = (need.group, need.name, needed, need.needed.unit, *limits)
+        rows.append(row(*cells, tone=tone, share=share))
+    return Table(
+        caption="Load of the control plane that somebody has published, or that a quota bounds."
+        if judged
+        else "Load of the control plane by its origin; nobody publishes a limit of these.",
+        columns=(
+            *columns("short", "group"),
+            *columns("words", "load"),
+            *columns("number", "planned"),
+            *columns("short", "unit"),
+            *((*columns("number", "published or quota"), *columns("state", "")) if judged else ()),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def quotas_table(needs: ClusterNeeds, *, to_raise: bool) -> Table:
+    """Return the quotas: needed, beside the default.
+
+    Args:
+        needs: The cluster.
+        to_raise: Whether it holds those that ask for something, or the others.
+    """
+    rows: list[Row] = []
+    for index, need in enumerate(needs.quotas):
+        if (need.state in _QUIET) == to_raise:
+            continue
+        at, (tone, words) = f"quotas.{index}", QUOTA_STATES[need.state]
+        limits = [
+            () if value is None else (number_at(f"{at}.{key}", value),)
+            for key, value in (("default", need.default), ("most", need.most))
+        ]
+        rows.append(
+            row(
+                need.name,
+                need.code or (),
+                figure_at(f"{at}.needed", need.needed, places=1),
+                *limits,
+                tuple(_state(f"{at}.agreed", need, words)),
+                *((need.advice or (),) if to_raise else ()),
+                tone=tone,
+                share=None if not need.default else (need.needed.value or 0) / need.default,
+            )
+        )
+    heads = (
+        *columns("sentences", "quota"),
+        *columns("short", "code"),
+        *columns("number", "needed", "default", "AWS grants at most"),
+        *columns("state", ""),
+        *(columns("sentences", "what to do") if to_raise else ()),
+    )
+    kept = [
+        place
+        for place, column in enumerate(heads)
+        if column.kind == "state" or any(line.cells[place] for line in rows)
+    ]
+    return Table(
+        caption="Quotas to raise, or to look up." if to_raise else "Quotas that hold the cluster.",
+        columns=tuple(heads[place] for place in kept),
+        rows=tuple(
+            line._replace(cells=tuple(line.cells[place] for place in kept)) for line in rows
+        ),
+    )
+
+
+def _state(at: str, need: QuotaNeed | LoadNeed, words: str) -> Iterator[Content]:
+    yield words
+    if need.agreed is not None:
+        yield ": "
+        yield number_at(f"{at}.value", need.agreed.value)
+        yield f", {' '.join(need.agreed.reference.split())}"

@@ -1,8 +1,11 @@
 """Words of the report: purchase options, subnets, states and lists."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from ultrascale.plan.model import LoadState, NeedState, PoolPart, SubnetKind, Topology
+
+Tone = Literal["good", "warn", "bad", "plain"]
 
 # No line ends within a count.
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -23,7 +26,7 @@ SUBNETS: Mapping[SubnetKind, str] = {
     "accelerated": "accelerated",
 }
 
-QUOTA_STATES: Mapping[NeedState, tuple[str, str]] = {
+QUOTA_STATES: Mapping[NeedState, tuple[Tone, str]] = {
     "within": ("good", "the default holds it"),
     "agreed": ("good", "agreed"),
     "ask": ("warn", "ask for more"),
@@ -32,7 +35,7 @@ QUOTA_STATES: Mapping[NeedState, tuple[str, str]] = {
 }
 """Tone and words of a quota's state."""
 
-LOAD_STATES: Mapping[LoadState, tuple[str, str]] = {
+LOAD_STATES: Mapping[LoadState, tuple[Tone, str]] = {
     "within": ("good", "published"),
     "agreed": ("good", "agreed"),
     "ask": ("warn", "ask for more"),
@@ -83,3 +86,11 @@ def purchase_of(pool: PoolPart) -> str:
     """Return how a pool is bought, with its fallback."""
     name = PURCHASES.get(pool.purchase, pool.purchase)
     return f"{name}, then On-Demand" if pool.fallback_nodes else name
+
+
+def nodes_of(pool: PoolPart) -> str:
+    """Return the fewest and most nodes of a pool, and its shards."""
+    nodes = f"{pool.nodes_max:,} nodes"
+    if pool.nodes_min != pool.nodes_max:
+        nodes = f"{pool.nodes_min:,} to {nodes}"
+    return f"{nodes} in {pool.shards:,} shards" if pool.shards > 1 else nodes

@@ -14,8 +14,7 @@ from ultrascale.plan.needs.report import plan_needs
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.stacks import planned_layers
-from ultrascale.report.mermaid import topology_diagram
-from ultrascale.report.topology import WIDTHS, draw_topology
+from ultrascale.report import render_markdown, render_picture
 
 NODES = ("subnet-0a1b2c3d4e5f60021", "subnet-0a1b2c3d4e5f60022")
 ACCELERATED = ("subnet-0a1b2c3d4e5f60031",)
@@ -87,12 +86,12 @@ def test_the_picture_says_whose_the_vpc_is() -> None:
     vpc = {"id": VPC, "cidrs": ["10.20.0.0/16", "100.64.0.0/16"], "owner": OWNER}
     document = existing_document(vpc=vpc, egress="transit-gateway")
     needs = plan_needs(plan_cluster(loads_own(as_json(document))))
-    drawn = str(draw_topology(needs, "topology", WIDTHS["wide"]))
+    drawn = render_picture(needs)
 
     assert VPC in drawn
     assert f"of account {OWNER}: nothing in it is changed" in drawn
     assert "a transit gateway that is there" in drawn
-    assert VPC in "\n".join(topology_diagram(needs))
+    assert VPC in render_markdown(needs, file="cluster.yaml", version="1.2.3")
 
 
 def test_a_policy_that_names_ranges_lets_no_neighbour_of_the_vpc_in() -> None:

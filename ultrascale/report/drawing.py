@@ -1,0 +1,123 @@
+"""Boxes of a drawing, in pixels: a template writes them as SVG.
+
+Columns have fixed widths. No text is measured: a line has as many characters as fit where all of
+them are wide, and a box shows nothing beyond its edge.
+"""
+
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import NamedTuple
+
+from ultrascale.report.figures import Content, Datum, Line
+
+WIDTH = 1160
+PAD, GAP, LINE = 12, 10, 16
+_STRIPE, _BELOW = 10, 14
+_SIZES = {"h": 15, "n": 13, "t": 12, "s": 11}
+# Widths of a character in sizes of the font: letters and digits of DejaVu Sans, a wide font.
+_CHARACTER, _BOLD = 0.62, 0.7
+
+
+class Card(NamedTuple):
+    """Contents of a box.
+
+    Attributes:
+        rows: Style and words of its lines; words are parted into lines, figures are not.
+        style: Style of its frame; empty for none.
+        fill: Purchase option, in whose colour and pattern its left edge is, or a `bar` as a whole.
+        share: Part of its room that is used, drawn below the lines; None for no such bar.
+        squares: Squares below the lines, one for each shard.
+        axis: Axis that it labels; empty for none.
+    """
+
+    rows: tuple[tuple[str, Content | Line], ...] = ()
+    style: str = ""
+    fill: str = ""
+    share: float | None = None
+    squares: int = 0
+    axis: str = ""
+
+
+class Box(NamedTuple):
+    """A card with its place.
+
+    Attributes:
+        x: Its left edge.
+        y: Its upper edge.
+        width: Its width.
+        height: Its height.
+        left: Indent of its lines.
+        lines: Base line, style and words of each line.
+        card: Its contents.
+    """
+
+    x: int
+    y: int
+    width: int
+    height: int
+    left: int
+    lines: tuple[tuple[int, str, Line], ...]
+    card: Card
+
+    @property
+    def end(self) -> int:
+        """Its lower edge, with the gap below it."""
+        return self.y + self.height + GAP
+
+    @property
+    def filled(self) -> int:
+        """Width of its colour."""
+        return self.width if self.card.style == "bar" else _STRIPE
+
+
+class Drawing(NamedTuple):
+    """A drawing; its first boxes lie behind the others."""
+
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+
+
+def box_of(card: Card, x: float, y: float, width: float, height: float | None = None) -> Box:
+    """Return ``card`` at a place; without a height it is as high as its lines are."""
+    pad = PAD if card.style else 0
+    left = _STRIPE + 8 if card.fill else pad
+    lines = [(style, line) for style, own in card.rows for line in _lines(own, style, width - left)]
+    below = (card.share is not None or card.squares > 0) * _BELOW
+    return Box(
+        round(x),
+        round(y),
+        max(round(width), 1),
+        LINE * len(lines) + below + pad + 4 if height is None else max(round(height), 1),
+        left,
+        tuple((pad // 2 + LINE * (i + 1) - 2, *line) for i, line in enumerate(lines)),
+        card,
+    )
+
+
+def _lines(words: Content | Line, style: str, width: float) -> Iterator[Line]:
+    """Yield words in lines of a column; a longer word is parted."""
+    if not isinstance(words, str):
+        yield (words,) if isinstance(words, Datum) else words
+        return
+    wide = _BOLD if "b" in style.split() else _CHARACTER
+    count = int((width - PAD) / (_SIZES[style[0]] * wide))
+    for line in wrap(" ".join(words.split()), max(count, 1), break_on_hyphens=False):
+        yield (line,)
+
+
+def legend_of(y: float, column: int, names: Mapping[str, tuple[str, Line]]) -> list[Box]:
+    """Return a legend in columns of a fixed width.
+
+    Args:
+        y: Its upper edge.
+        column: Width of a column.
+        names: Fill and words of each entry, by its name.
+    """
+    count = WIDTH // column
+    return [
+        box_of(
+            Card((("t", words),), fill=fill), PAD + i % count * column, y + i // count * 24, column
+        )
+        for i, (fill, words) in enumerate(names.values())
+    ]

@@ -1,0 +1,138 @@
+"""The report as a page, a text and a picture, written by templates."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ultrascale.plan.model import ClusterNeeds
+from ultrascale.report import figures, headline, words
+from ultrascale.report.calendar import calendar_drawing
+from ultrascale.report.changes import Comparison
+from ultrascale.report.figures import plain
+from ultrascale.report.rows import Table
+from ultrascale.report.sections import sections_of
+from ultrascale.report.topology import topology_drawing
+
+LIMIT = 60_000
+"""Most characters of the text: a comment of GitHub holds 65,536."""
+
+_LEAST_ROWS = 5
+# What XML cannot hold, whatever wrote it into a cluster file.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What Markdown, or GitHub's own syntax, would take for markup.
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~#!$]")
+# A name after it would be told of the comment; two characters of markup part them.
+_MENTION = re.compile(r"@(?=\w)")
+_LINK = re.compile(r"(?i)\b(https?|www|ftp)(?=://|\.)")
+_MERMAID = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
+
+
+def render_page(
+    needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
+) -> str:
+    """Return the page of HTML, which loads nothing from anywhere.
+
+    Args:
+        needs: What the cluster needs.
+        file: Name of the cluster file.
+        version: Version of this product.
+        comparison: Comparison with an earlier state; None without one.
+    """
+    return _written(
+        "page.html.jinja",
+        needs,
+        file=file,
+        version=version,
+        sections=[*sections_of(needs, comparison)],
+        topology=topology_drawing(needs),
+        calendar=calendar_drawing(needs),
+    )
+
+
+def render_picture(needs: ClusterNeeds) -> str:
+    """Return the topology of a cluster as a file of SVG that stands alone."""
+    return _written("topology.svg.jinja", needs, topology=topology_drawing(needs))
+
+
+def render_markdown(
+    needs: ClusterNeeds, *, file: str, version: str, comparison: Comparison | None = None
+) -> str:
+    """Return the text, of at most `LIMIT` characters: the longest tables lose their last rows.
+
+    Args:
+        needs: What the cluster needs.
+        file: Name of the cluster file.
+        version: Version of this product.
+        comparison: Comparison with an earlier state; None without one.
+    """
+    sections = [*sections_of(needs, comparison)]
+    blocks = [block for section in sections for block in section.blocks if not block.page_only]
+    tables = [block.table for block in blocks if block.table is not None]
+    dropped = Counter[str]()
+
+    def left(table: Table) -> int:
+        return len(table.rows) - dropped[table.caption]
+
+    while True:
+        own = {"file": file, "version": version, "sections": sections, "dropped": dropped}
+        text = _written("report.md.jinja", needs, **own)
+        if len(text) <= LIMIT:
+            return text
+        long = [table for table in tables if left(table) > _LEAST_ROWS]
+        if not long:
+            return text[: LIMIT - 1].rsplit("\n", 1)[0] + "\n"
+        longest = max(long, key=lambda table: _length(table, left(table)))
+        dropped[longest.caption] += max(1, (left(longest) - _LEAST_ROWS) // 4)
+
+
+def _length(table: Table, rows: int) -> int:
+    """Return the characters of the first ``rows`` of a table."""
+    return sum(len(plain(cell)) for row in table.rows[:rows] for cell in row.cells)
+
+
+def _written(name: str, needs: ClusterNeeds, **own: object) -> str:
+    """Return what the template ``name`` writes of a cluster."""
+    template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
+    return template.render(needs=needs, headline=headline, words=words, figures=figures, **own)
+
+
+@cache
+def _templates(*, is_markup: bool) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ultrascale.report"),
+        autoescape=is_markup,
+        undefined=StrictUndefined,
+        finalize=_clean,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"md": _escaped, "label": _label, "task": _task}
+    return environment
+
+
+def _clean(value: object) -> object:
+    """Return what a template writes without the characters that no page may hold."""
+    # What a macro wrote is a subclass, and clean already.
+    return _FORBIDDEN.sub("\ufffd", value) if type(value) is str else value
+
+
+def _escaped(text: str) -> str:
+    """Return one line of text that Markdown shows as it is: no markup, no mention, no link."""
+    line = _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
+    line = _MENTION.sub("@<!-- -->", line)
+    return _LINK.sub(r"\g<0><!-- -->", line)
+
+
+def _label(lines: Sequence[str]) -> str:
+    """Return lines as the quoted text of a node of Mermaid."""
+    texts = (" ".join(line.split()) for line in lines if line)
+    escaped = ("".join(_MERMAID.get(letter, letter) for letter in text) for text in texts)
+    return f'"{"<br/>".join(escaped)}"'
+
+
+def _task(name: str) -> str:
+    """Return ``name`` without the letters that part the fields of a task of Mermaid."""
+    return "".join(letter if letter.isalnum() or letter in "-_. " else " " for letter in name)
