@@ -135,7 +135,7 @@ def test_every_runtime_is_listed(assembly: Assembly) -> None:
 def test_every_reference_is_to_a_component_of_the_bill(assembly: Assembly) -> None:
     document = bill(assembly)
     refs = [each["bom-ref"] for each in document["components"]]
-    linked = {to for entry in document["dependencies"] for to in entry["dependsOn"]}
+    linked = {to for entry in document["dependencies"] for to in entry.get("dependsOn", ())}
     (composition,) = document["compositions"]
 
     assert len({*refs}) == len(refs)
@@ -214,14 +214,14 @@ def test_an_engine_is_listed_once(hybrid: Assembly) -> None:
         ("quay.io:443/a/b:1", "pkg:docker/a/b@1?repository_url=quay.io:443"),
         (
             f"nvcr.io/nvidia/plugin:v1@sha256:{'a' * 64}",
-            f"pkg:oci/plugin@sha256%3A{'a' * 64}?repository_url=nvcr.io/nvidia/plugin&tag=v1",
+            f"pkg:oci/plugin@sha256:{'a' * 64}?repository_url=nvcr.io/nvidia/plugin&tag=v1",
         ),
     ],
 )
 def test_an_image_is_named_as_scanners_look_for_it(
     trainium: Assembly, reference: str, purl: str
 ) -> None:
-    assert pulled_image(reference, trainium.plan, used_by="test").purl == purl
+    assert str(pulled_image(reference, trainium.plan, used_by="test").purl) == purl
 
 
 def test_the_same_files_give_the_same_bytes(mixed: Assembly) -> None:
@@ -300,7 +300,7 @@ def test_an_image_of_ours_is_not_taken_for_one_of_docker_hub(trainium: Assembly)
 
     assert {each.purl for each in own_images(replace(here, account=None))} == {None}
     for image in own_images(here):
-        assert (image.purl or "").endswith(f"&repository_url={host}")
+        assert str(image.purl).endswith(f"&repository_url={host}")
 
 
 def test_a_layer_that_says_nothing_of_its_content_is_listed(trainium: Assembly) -> None:

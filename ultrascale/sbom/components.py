@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import yaml
+from packageurl import PackageURL
 
 from ultrascale.assembly import read_json, read_stacks, read_stacks_of
 from ultrascale.catalog import versions
@@ -160,12 +161,12 @@ def _charts_of_hyperpod(plan: ClusterPlan) -> Iterator[Component]:
     if chart is None:
         return
     repository = chart.repository.removesuffix(".git")
-    path = repository.removeprefix("https://github.com/")
+    owner, _, project = repository.removeprefix("https://github.com/").partition("/")
     yield Component(
         kind="Helm chart",
         name=chart.folder.rpartition("/")[2],
         version=chart.commit,
-        purl=f"pkg:github/{path}@{chart.commit}#{chart.folder}",
+        purl=PackageURL("github", owner, project, chart.commit, subpath=chart.folder),
         source=f"{repository}/tree/{chart.commit}/{chart.folder}",
         sha256=() if chart.folder_sha256 is None else (chart.folder_sha256,),
         used_by=(f"release {chart.release}",),

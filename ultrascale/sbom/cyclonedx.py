@@ -1,33 +1,43 @@
-"""A bill of materials in the CycloneDX format.
+"""A bill of materials in the CycloneDX format, by the library of its makers.
 
-It is written by hand: cyclonedx-python-lib 11 has no compositions, which say that AWS's own images
-hold more than is listed. A test holds each bill against that library's schema.
+cyclonedx-python-lib 11 has no compositions, which say that AWS's own images hold more than is
+listed: they are added to what it writes.
 
 Source: https://cyclonedx.org/docs/1.6/json/
 """
+
+# py-serializable's decorators hide the types of the library's classes.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
-from ultrascale.documents import Json, JsonObject
+from cyclonedx.model import ExternalReference, ExternalReferenceType, HashType, Property, XsUri
+from cyclonedx.model import HashAlgorithm as Algorithm
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component as Entry
+from cyclonedx.model.component import ComponentType as Type
+from cyclonedx.model.tool import ToolRepository
+from cyclonedx.output.json import JsonV1Dot6
+
+from ultrascale.documents import JsonObject, mapping
 from ultrascale.release import PRODUCT, VERSION
 from ultrascale.sbom.model import Component, Kind, merged
 
-SPEC_VERSION = "1.6"
-_TYPES: Mapping[Kind, str] = MappingProxyType(
+_TYPES: Mapping[Kind, Type] = MappingProxyType(
     {
-        "container image": "container",
-        "own image": "container",
-        "Python package": "library",
-        "Helm chart": "application",
-        "EKS add-on": "application",
-        "machine image": "operating-system",
-        "Lambda runtime": "platform",
-        "Lambda layer": "application",
-        "service": "platform",
-        "CDK library": "library",
+        "container image": Type.CONTAINER,
+        "own image": Type.CONTAINER,
+        "Python package": Type.LIBRARY,
+        "Helm chart": Type.APPLICATION,
+        "EKS add-on": Type.APPLICATION,
+        "machine image": Type.OPERATING_SYSTEM,
+        "Lambda runtime": Type.PLATFORM,
+        "Lambda layer": Type.APPLICATION,
+        "service": Type.PLATFORM,
+        "CDK library": Type.LIBRARY,
     }
 )
 # Kinds without hidden contents; an image or a chart holds what its publisher put into it.
@@ -45,39 +55,26 @@ def bill_of_materials(cluster: str, components: Sequence[Component]) -> JsonObje
         components: Its components.
     """
     everything = merged(_with_parts(components))
-    root = f"cluster:{cluster}"
-    body: JsonObject = {
-        "version": 1,
-        "metadata": {
-            "tools": {"components": [{"type": "application", "name": PRODUCT, "version": VERSION}]},
-            "component": {"type": "platform", "bom-ref": root, "name": cluster},
-        },
-        "components": [_component(component) for component in everything],
-        "dependencies": [
-            {"ref": root, "dependsOn": sorted({component.ref for component in components})},
-            *(
-                {"ref": component.ref, "dependsOn": sorted({part.ref for part in component.parts})}
-                for component in everything
-                if component.parts
-            ),
-        ],
-        "compositions": [
-            {
-                "aggregate": "incomplete",
-                "assemblies": sorted(
-                    component.ref for component in everything if component.kind not in _WHOLE
-                ),
-            }
-        ],
-    }
+    entries = {component.ref: _entry(component) for component in everything}
+    root = Entry(type=Type.PLATFORM, name=cluster, bom_ref=f"cluster:{cluster}")
+    tool = Entry(type=Type.APPLICATION, name=PRODUCT, version=VERSION)
+    bom = Bom(
+        components=entries.values(),
+        metadata=BomMetaData(component=root, tools=ToolRepository(components=[tool])),
+    )
+    bom.register_dependency(root, [entries[component.ref] for component in components])
+    for component in everything:
+        parts = [entries[part.ref] for part in component.parts]
+        bom.register_dependency(entries[component.ref], parts)
+    document: JsonObject = json.loads(JsonV1Dot6(bom).output_as_string())
+    own = sorted(component.ref for component in everything if component.kind not in _WHOLE)
+    # Both differ from run to run.
+    metadata = {k: v for k, v in mapping(document["metadata"]).items() if k != "timestamp"}
+    composition = {"aggregate": "incomplete", "assemblies": own}
+    body = {k: v for k, v in document.items() if k != "serialNumber"}
+    body |= {"metadata": metadata, "compositions": [composition]}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return {
-        "$schema": f"http://cyclonedx.org/schema/bom-{SPEC_VERSION}.schema.json",
-        "bomFormat": "CycloneDX",
-        "specVersion": SPEC_VERSION,
-        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, text)}",
-        **body,
-    }
+    return {**body, "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, text)}"}
 
 
 def _with_parts(components: Sequence[Component]) -> Iterator[Component]:
@@ -86,26 +83,27 @@ def _with_parts(components: Sequence[Component]) -> Iterator[Component]:
         yield from _with_parts(component.parts)
 
 
-def _component(component: Component) -> JsonObject:
-    entry: dict[str, Json] = {
-        "type": _TYPES[component.kind],
-        "bom-ref": component.ref,
-        "name": component.name,
-    }
-    if component.version is not None:
-        entry["version"] = component.version
-    if component.purl is not None:
-        entry["purl"] = component.purl
-    hashes = [{"alg": "SHA-256", "content": digest} for digest in component.sha256]
+def _entry(component: Component) -> Entry:
+    hashes = [HashType(alg=Algorithm.SHA_256, content=digest) for digest in component.sha256]
+    # A Python package has one wheel for each platform: the digests belong to the wheels.
+    is_package = component.kind == "Python package"
+    kind = ExternalReferenceType.DISTRIBUTION if is_package else ExternalReferenceType.WEBSITE
+    references: list[ExternalReference] = []
     if component.source is not None:
-        # A Python package has one wheel for each platform: the digests belong to the wheels.
-        files = {"hashes": hashes} if hashes and component.kind == "Python package" else {}
-        kind = "distribution" if component.kind == "Python package" else "website"
-        entry["externalReferences"] = [{"type": kind, "url": component.source, **files}]
-    if hashes and component.kind != "Python package":
-        entry["hashes"] = hashes
-    entry["properties"] = [
-        {"name": "ultrascale:kind", "value": component.kind},
-        *({"name": "ultrascale:used-by", "value": user} for user in component.used_by),
-    ]
-    return entry
+        uri = XsUri(component.source)
+        references.append(
+            ExternalReference(type=kind, url=uri, hashes=hashes if is_package else [])
+        )
+    return Entry(
+        type=_TYPES[component.kind],
+        bom_ref=component.ref,
+        name=component.name,
+        version=component.version,
+        purl=component.purl,
+        hashes=[] if is_package else hashes,
+        external_references=references,
+        properties=[
+            Property(name="ultrascale:kind", value=component.kind),
+            *(Property(name="ultrascale:used-by", value=user) for user in component.used_by),
+        ],
+    )

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import quote
+
+from packageurl import PackageURL
+from packaging.utils import canonicalize_name
 
 from ultrascale.catalog import registries, versions
 from ultrascale.documents import Json, sequence, text
@@ -121,7 +123,7 @@ def _text(file: Path) -> str:
         raise UltrascaleError(f"{file}: cannot be read: {error}") from None
 
 
-def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> str | None:
+def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> PackageURL | None:
     """Return the package URL of an image of ours: without a registry it would be Docker Hub's.
 
     None where the file names no account, and so no registry.
@@ -129,7 +131,9 @@ def _own_purl(name: str, build: ImageBuildPlan, plan: ClusterPlan) -> str | None
     if plan.account is None:
         return None
     host = registries.ecr_registry(plan.account, plan.region)
-    return f"pkg:docker/{name}@{build.tag}?arch={build.architecture}&repository_url={host}"
+    folder, _, last = name.rpartition("/")
+    registry = {"arch": build.architecture, "repository_url": host}
+    return PackageURL("docker", folder, last, build.tag, registry)
 
 
 def _packages(requirements: str, *, used_by: str) -> Iterator[Component]:
@@ -145,12 +149,9 @@ def _packages(requirements: str, *, used_by: str) -> Iterator[Component]:
         )
 
 
-def python_package(name: str, version: str) -> str:
-    """Return the package URL of a Python package, with its name as the index normalizes it.
-
-    Source: https://packaging.python.org/en/latest/specifications/name-normalization/
-    """
-    return f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{version}"
+def python_package(name: str, version: str) -> PackageURL:
+    """Return the package URL of a Python package, with its name as the index normalizes it."""
+    return PackageURL("pypi", None, canonicalize_name(name), version)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -171,22 +172,21 @@ def _published(reference: str, plan: ClusterPlan) -> str:
     return reference
 
 
-def _purl(repository: str, tag: str, digest: str) -> str:
+def _purl(repository: str, tag: str, digest: str) -> PackageURL:
     """Return the package URL of an image: by its digest where one is pinned, or else by its tag.
 
     Source: https://github.com/package-url/purl-spec/tree/main/types-doc
     """
+    folder, _, last = repository.rpartition("/")
     if digest:
-        last = repository.rpartition("/")[2]
-        tagged = f"&tag={quote(tag)}" if tag else ""
-        return f"pkg:oci/{last}@{quote(digest)}?repository_url={repository}{tagged}"
-    host, _, path = repository.partition("/")
+        registry = {"repository_url": repository} | ({"tag": tag} if tag else {})
+        return PackageURL("oci", None, last, digest, registry)
+    host, _, path = folder.partition("/")
     if not {".", ":"} & {*host}:
         # A name without a registry is Docker Hub's, and one without a folder in its `library`.
-        host, path = _DOCKER_HUB, repository if path else f"library/{repository}"
-    if host == _DOCKER_HUB:
-        return f"pkg:docker/{path}@{quote(tag)}"
-    return f"pkg:docker/{path}@{quote(tag)}?repository_url={host}"
+        host, path = _DOCKER_HUB, folder or "library"
+    registry = {} if host == _DOCKER_HUB else {"repository_url": host}
+    return PackageURL("docker", path, last, tag, registry)
 
 
 def _source(reference: str, plan: ClusterPlan) -> str | None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from packageurl import PackageURL
+
 Kind = Literal[
     "container image",
     "own image",
@@ -36,7 +38,7 @@ class Component:
     kind: Kind
     name: str
     version: str | None
-    purl: str | None = None
+    purl: PackageURL | None = None
     source: str | None = None
     sha256: tuple[str, ...] = ()
     used_by: tuple[str, ...] = ()
@@ -46,7 +48,7 @@ class Component:
     def ref(self) -> str:
         """Its reference, the same in every bill of materials."""
         if self.purl is not None:
-            return self.purl
+            return str(self.purl)
         name = f"{self.kind}:{self.name}".replace(" ", "-")
         return name if self.version is None else f"{name}@{self.version}"
 
