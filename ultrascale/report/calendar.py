@@ -13,7 +13,7 @@ from ultrascale.report.figures import (
     Line,
     daily_total,
     dollars_at,
-    number_at,
+    figure_at,
     short_dollars,
     time_at,
 )
@@ -22,10 +22,9 @@ from ultrascale.report.words import PURCHASES
 _DAY = timedelta(days=1)
 _STEPS_OF_DAYS = (1, 2, 7, 14, 28, 56, 91, 182, 364)
 _TOP, _LEFT, _RIGHT = 24, 230, WIDTH - PAD
-_LABEL = 90
+_LABEL, _LEGEND = 90, 560
 _BAR, _CHART, _TICKS = 16, 220, 4
 _LEAST = 3
-_LEGEND = 560
 _CHARACTER = 10
 
 
@@ -49,14 +48,42 @@ class _Band(NamedTuple):
         return sum(usd for name, usd in step.usd_per_day.items() if name in self.parts)
 
 
+class _Axis(NamedTuple):
+    """The axis of time."""
+
+    first: datetime
+    last: datetime
+
+    def place(self, moment: datetime) -> float:
+        """Return where ``moment`` lies on it."""
+        return _LEFT + (moment - self.first) / (self.last - self.first) * (_RIGHT - _LEFT)
+
+    def days(self) -> Iterator[datetime]:
+        """Yield the days that it names."""
+        whole = (self.last - self.first) // _DAY
+        most = (_RIGHT - _LEFT) / _LABEL
+        step = next((days for days in _STEPS_OF_DAYS if whole / days <= most), whole)
+        return (self.first + _DAY * day for day in range(0, whole, max(step, 1)))
+
+
 def calendar_drawing(needs: ClusterNeeds) -> Drawing | None:
-    """Return the drawing of windows and cost; None where the file has neither."""
+    """Return the drawing of windows and cost over time; None where the file has neither."""
     if not needs.calendar and not needs.spend.parts:
         return None
+    # Without a window all days are alike.
+    steps = needs.spend.steps
+    first, last = steps[0].starts, steps[-1].ends
+    axis = None if first is None or last is None else _Axis(first, last)
+    boxes = [] if axis is None else [*_reservations(needs, axis)]
     bands = [*_bands(needs)]
-    boxes = [*(_windows(needs, bands) if needs.calendar else _every_day(needs, bands))]
+    if bands:
+        boxes += _cost(needs, bands, axis, boxes[-1].end if boxes else 2)
+    bottom = boxes[-1].y + boxes[-1].height
+    shapes, texts = ([box for box in boxes if bool(box.lines) == is_text] for is_text in (0, 1))
+    if axis is not None:
+        shapes = [*_days(axis, bottom), *shapes, *_now(needs.at, axis, bottom)]
     names = {band.name: (band.fill, band.words) for band in bands}
-    boxes += legend_of(max(box.y + box.height for box in boxes) + PAD, _LEGEND, names)
+    boxes = [*shapes, *texts, *legend_of(bottom + 2 * PAD, _LEGEND, names)]
     return Drawing(WIDTH, max(box.y + box.height for box in boxes) + 2, tuple(boxes))
 
 
@@ -80,69 +107,25 @@ def _text(style: str, words: Content | Line, x: float, y: float, width: float) -
     return box_of(Card(((style, words),)), x, y, width)
 
 
-def _bars(
-    fill: str, x: float, y: float, width: float, height: float, name: str = ""
-) -> Iterator[Box]:
-    """Yield a bar, with its name where there is room for one."""
-    yield box_of(Card(style="bar", fill=fill), x, y, width, height)
-    if name and height >= LINE and width >= _CHARACTER * len(name) + PAD:
-        yield _text("t b halo", name, x + PAD // 2, y + (height - LINE) / 2, width - PAD)
+def _shape(style: str, fill: str, x: float, y: float, width: float, height: float) -> Box:
+    return box_of(Card(style=style, fill=fill), x, y, width, height)
 
 
-def _every_day(needs: ClusterNeeds, bands: Sequence[_Band]) -> Iterator[Box]:
-    """Yield one bar, as all days are alike."""
-    (step,) = needs.spend.steps
-    words = ("every day ", daily_total(needs, 0), ", at full size")
-    yield _text("n b", words, 2, 0, WIDTH - 4)
-    x, scale = 2.0, (WIDTH - 4) / (step.total_usd_per_day or 1)
-    for band in bands:
-        width = band.cost_in(step) * scale
-        yield from _bars(band.fill, x, 2 * LINE, width, 36, band.name)
-        x += width
-
-
-class _Axis(NamedTuple):
-    """The axis of time."""
-
-    first: datetime
-    last: datetime
-
-    def place(self, moment: datetime) -> float:
-        """Return where ``moment`` lies on it."""
-        return _LEFT + (moment - self.first) / (self.last - self.first) * (_RIGHT - _LEFT)
-
-    def days(self) -> Iterator[datetime]:
-        """Yield the days that it names."""
-        whole = (self.last - self.first) // _DAY
-        most = (_RIGHT - _LEFT) / _LABEL
-        step = next((days for days in _STEPS_OF_DAYS if whole / days <= most), whole)
-        return (self.first + _DAY * day for day in range(0, whole, max(step, 1)))
-
-
-def _windows(needs: ClusterNeeds, bands: Sequence[_Band]) -> Iterator[Box]:
-    """Yield windows and the cost over one axis of time."""
-    first, last = needs.spend.steps[0].starts, needs.spend.steps[-1].ends
-    assert first is not None
-    assert last is not None
-    axis = _Axis(first, last)
-    boxes = [*_reservations(needs, axis)]
-    if needs.spend.parts:
-        boxes += _cost(needs, bands, axis, boxes[-1].end)
-    height = boxes[-1].y + boxes[-1].height - _TOP
+def _days(axis: _Axis, bottom: int) -> Iterator[Box]:
     year = None
     for day in axis.days():
         x = axis.place(day)
-        yield box_of(Card(style="line", fill="grid"), x, _TOP, 1, height)
+        yield _shape("line", "grid", x, _TOP, 1, bottom - _TOP)
         if x + _LABEL <= WIDTH:
             words = f"{day.day} {day:%b}" + (f" {day.year}" if day.year != year else "")
             yield box_of(Card((("s m", words),), axis="time"), x, 0, _LABEL)
         year = day.year
-    yield from (box for box in boxes if not box.lines)
-    if needs.at is not None and first <= needs.at <= last:
-        x = axis.place(needs.at)
-        yield box_of(Card(style="line", fill="now"), x, _TOP, 2, height)
-        yield _text("s b", time_at("at", needs.at), min(x, _RIGHT - 130), _TOP + height, 130)
-    yield from (box for box in boxes if box.lines)
+
+
+def _now(at: datetime | None, axis: _Axis, bottom: int) -> Iterator[Box]:
+    if at is not None and axis.first <= at <= axis.last:
+        yield _shape("line", "now", axis.place(at), _TOP, 2, bottom - _TOP)
+        yield _text("s b", time_at("at", at), min(axis.place(at), _RIGHT - 130), bottom, 130)
 
 
 def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
@@ -155,59 +138,64 @@ def _reservations(needs: ClusterNeeds, axis: _Axis) -> Iterator[Box]:
             " to ",
             time_at(f"{at}.ends", window.ends),
             ", drain ",
-            number_at(f"{at}.figures.drain_minutes.value", drain.value),
+            figure_at(f"{at}.figures.drain_minutes", drain),
             " min",
         )
         starts, drained, ends = map(axis.place, (window.starts, window.usable_until, window.ends))
         # A drain of an hour in a month would be too small to be seen.
         drained = min(drained, ends - _LEAST)
-        bars = ((window.purchase, starts, drained), ("drain", drained, ends))
-        yield from (rows := _row(y, window.pool, window.purchase, words, bars))
-        y = rows[-1].end
+        yield _shape("bar", window.purchase, starts, y + 22, drained - starts, _BAR)
+        yield _shape("bar", "drain", drained, y + 22, ends - drained, _BAR)
+        yield from (row := _row(window.pool, window.purchase, words, y))
+        y = row[-1].end
     for pool in needs.topology.pools:
         if pool.purchase == "odcr":
-            bars = ((pool.purchase, _LEFT, _RIGHT),)
+            yield _shape("bar", pool.purchase, _LEFT, y + 22, _RIGHT - _LEFT, _BAR)
             words = ("reserved; the file states no end",)
-            yield from (rows := _row(y, pool.pool, pool.purchase, words, bars))
-            y = rows[-1].end
+            yield from (row := _row(pool.pool, pool.purchase, words, y))
+            y = row[-1].end
 
 
-def _row(
-    y: int, name: str, purchase: str, words: Line, bars: Sequence[tuple[str, float, float]]
-) -> Sequence[Box]:
-    """Return a row of the calendar; its last box is the one that ends it."""
+def _row(name: str, purchase: str, words: Line, y: int) -> Sequence[Box]:
+    """Return the texts of a row; the last is as high as the row is."""
     label = Card((("n b", name), ("s m", PURCHASES.get(purchase, purchase))))
     head = box_of(label, 2, y, _LEFT - PAD)
-    return (
-        _text("s halo", words, _LEFT, y, _RIGHT - _LEFT),
-        *(box for fill, x1, x2 in bars for box in _bars(fill, x1, y + 22, x2 - x1, _BAR)),
-        head._replace(height=max(head.height, 22 + _BAR)),
-    )
+    line = _text("s halo", words, _LEFT, y, _RIGHT - _LEFT)
+    return (line, head._replace(height=max(head.height, 22 + _BAR)))
 
 
-def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis, y: int) -> Iterator[Box]:
+def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: int) -> Iterator[Box]:
     """Yield the cost a day over time, as a stack of bands for each step."""
     spend = needs.spend
     lacking = len(spend.without)
-    bound = f"at least, {lacking} parts without a price" if lacking else "at full size"
-    yield _text("n b halo", f"USD a day, {bound}", 2, y, WIDTH - 4)
+    words: Line = ("every day ", daily_total(needs, 0), ", at full size")
+    if axis is not None:
+        bound = f"at least; parts without a price: {lacking}" if lacking else "at full size"
+        words = (f"USD a day, {bound}",)
+    yield _text("n b halo", words, 2, y, WIDTH - 4)
     y += 2 * LINE
     ticks = _ticks(max(step.total_usd_per_day for step in spend.steps))
     bottom, scale = y + _CHART, _CHART / ticks[-1]
     for tick in ticks:
         level = bottom - tick * scale
-        yield box_of(Card(style="line", fill="grid"), _LEFT, level, _RIGHT - _LEFT, 1)
+        yield _shape("line", "grid", _LEFT, level, _RIGHT - _LEFT, 1)
         card = Card((("s m", short_dollars(tick)),), axis="usd")
         yield box_of(card, _LEFT - 50, level - 10, 46)
     for step in spend.steps:
-        x1, x2 = axis.place(step.starts or axis.first), axis.place(step.ends or axis.last)
-        level = float(bottom)
+        starts, ends = _LEFT, _RIGHT
+        if axis is not None:
+            starts, ends = axis.place(step.starts or axis.first), axis.place(step.ends or axis.last)
+        level, width = float(bottom), ends - starts
         for band in bands:
             height = band.cost_in(step) * scale
+            level -= height
             if height:
-                level -= height
-                yield from _bars(band.fill, x1, level, x2 - x1, height, band.name)
-    yield box_of(Card(style="line", fill="axis"), _LEFT, bottom, _RIGHT - _LEFT, 1)
+                yield _shape("bar", band.fill, starts, level, width, height)
+            # Its name, where there is room for one.
+            if height >= LINE and width >= _CHARACTER * len(band.name):
+                middle = level + (height - LINE) / 2
+                yield _text("t b halo", band.name, starts + PAD // 2, middle, width - PAD)
+    yield _shape("line", "axis", _LEFT, bottom, _RIGHT - _LEFT, 1)
 
 
 def _ticks(most: float) -> Sequence[float]:

@@ -26,7 +26,6 @@ class Card(NamedTuple):
         style: Style of its frame; empty for none.
         fill: Purchase option, in whose colour and pattern its left edge is, or a `bar` as a whole.
         share: Part of its room that is used, drawn below the lines; None for no such bar.
-        squares: Squares below the lines, one for each shard.
         axis: Axis that it labels; empty for none.
     """
 
@@ -34,7 +33,6 @@ class Card(NamedTuple):
     style: str = ""
     fill: str = ""
     share: float | None = None
-    squares: int = 0
     axis: str = ""
 
 
@@ -83,7 +81,7 @@ def box_of(card: Card, x: float, y: float, width: float, height: float | None = 
     pad = PAD if card.style else 0
     left = _STRIPE + 8 if card.fill else pad
     lines = [(style, line) for style, own in card.rows for line in _lines(own, style, width - left)]
-    below = (card.share is not None or card.squares > 0) * _BELOW
+    below = 0 if card.share is None else _BELOW
     return Box(
         round(x),
         round(y),

@@ -45,9 +45,7 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
     """Yield the figures that a reader looks for first."""
     answer = needs.answer
     yield Tile("nodes at full size", figure_at("totals.nodes", needs.totals["nodes"]))
-    accelerators = needs.totals["accelerators"]
-    yield Tile("accelerators", figure_at("totals.accelerators", accelerators))
-    hourly, monthly = answer.money.usd_per_hour, answer.money.usd_per_month
+    yield Tile("accelerators", figure_at("totals.accelerators", needs.totals["accelerators"]))
     money = answer.money
     of_nodes = ""
     if money.nodes_priced < money.nodes:
@@ -55,8 +53,8 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
     if money.spot_at_on_demand:
         of_nodes = f"{of_nodes}, {SPOT}"
     for name, key, own in (
-        ("USD an hour", "usd_per_hour", hourly),
-        ("USD a month", "usd_per_month", monthly),
+        ("USD an hour", "usd_per_hour", money.usd_per_hour),
+        ("USD a month", "usd_per_month", money.usd_per_month),
     ):
         # A sum without any node is no price of the cluster.
         cell = figure_at(f"answer.money.{key}", own)
@@ -64,8 +62,7 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
             cell = Datum(f"answer.money.{key}.value", own.value, UNKNOWN)
         yield Tile(f"{name}{of_nodes}", cell)
     yield Tile("quotas to raise", number_at("answer.quota_count", answer.quota_count))
-    tier: Content = needs.control_plane.tier
-    yield Tile("control-plane tier", tier)
+    yield Tile("control-plane tier", needs.control_plane.tier)
 
 
 def facts(needs: ClusterNeeds) -> Iterator[tuple[str, Line]]:
@@ -84,14 +81,14 @@ def facts(needs: ClusterNeeds) -> Iterator[tuple[str, Line]]:
 
 
 def _quotas(needs: ClusterNeeds) -> Line:
-    line: list[Content] = []
-    for index, quota in enumerate(needs.answer.quotas):
-        line += [
-            ", " if index else "",
-            f"{quota.name} to ",
+    return tuple(
+        part
+        for index, quota in enumerate(needs.answer.quotas)
+        for part in (
+            f"{', ' if index else ''}{quota.name} to ",
             number_at(f"answer.quotas.{index}.needed", quota.needed),
-        ]
-    return tuple(line)
+        )
+    )
 
 
 def _money(needs: ClusterNeeds) -> Line:
@@ -126,9 +123,7 @@ def _window(needs: ClusterNeeds) -> Line:
     if window is None:
         return ("none",)
     at = "answer.window"
-    drain: Datum = number_at(
-        f"{at}.figures.drain_minutes.value", window.figures["drain_minutes"].value
-    )
+    drain = figure_at(f"{at}.figures.drain_minutes", window.figures["drain_minutes"])
     return (
         f"{window.pool}: ",
         time_at(f"{at}.starts", window.starts),

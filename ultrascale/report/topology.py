@@ -164,8 +164,7 @@ def _pools(needs: ClusterNeeds, kind: SubnetKind) -> _Placed:
             places = [zones.index(zone) for zone in pool.zones]
             if len(places) <= max(places) - min(places):
                 rows.append(("t m", f"not in all of these zones: in {', '.join(pool.zones)}"))
-            squares = pool.shards if pool.shards > 1 else 0
-            yield pool.zones, Card(tuple(rows), "card", fill=pool.purchase, squares=squares)
+            yield pool.zones, Card(tuple(rows), "card", fill=pool.purchase)
 
 
 def _counts(at: str, pool: PoolPart) -> Line:
