@@ -71,7 +71,8 @@ class Block(NamedTuple):
     Attributes:
         table: Its table; None without one.
         note: Its sentence.
-        items: Its list.
+        items: Its list of sentences.
+        commands: Its list of commands.
         heading: Heading above it.
         summary: Title of a part that a reader opens; empty for an open one.
         page_only: Whether Markdown leaves it out.
@@ -81,6 +82,7 @@ class Block(NamedTuple):
     table: Table | None = None
     note: str = ""
     items: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     heading: str = ""
     summary: str = ""
     page_only: bool = False

@@ -70,6 +70,6 @@ def _quotas(needs: ClusterNeeds) -> Iterator[Block]:
         yield Block(note="No quota has to be raised: the defaults hold the cluster.")
     commands = tuple(quota.command for quota in needs.answer.quotas if quota.command is not None)
     if commands:
-        yield Block(items=commands, summary="Commands that ask for them", page_only=True)
+        yield Block(commands=commands, summary="Commands that ask for them", page_only=True)
     if (table := tables.quotas_table(needs, to_raise=False)).rows:
         yield Block(table, summary="Quotas that hold the cluster")
