@@ -27,12 +27,9 @@ pytest.importorskip("vllm", reason="no vLLM here: `make serving` runs these test
 from tests.serving.toys import write_toy
 from tests.support.jobs import SERVICE, job_cluster, objects, prepared
 from tests.support.pools import pool_document
-from ultrascale import config
 from ultrascale.catalog import vllm
+from ultrascale.catalog.transformers import transformer_of
 from ultrascale.jobs import JobManifests
-from ultrascale.models.figures import figures_of
-from ultrascale.plan.models.memory import whole_token_bytes
-from ultrascale.plan.models.shape import of_stated
 
 GPUS = pool_document(name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter")
 PLACES = 4
@@ -200,14 +197,11 @@ def test_a_started_server_is_ready_and_answers_by_its_name(server: Server) -> No
 
 def test_the_kv_cache_holds_the_tokens_that_the_formula_says(server: Server, model: Path) -> None:
     """The server has 1 GiB for it, and keeps one block for itself."""
-    figures = figures_of(json.loads((model / "config.json").read_text()))
-    keys = {key: getattr(figures, key) for key in ("layers", "heads", "kv_heads", "head_width")}
-    shape = of_stated(config.ServedModel(weights_gb=1, **keys))
-    assert shape is not None
+    shape = transformer_of(json.loads((model / "config.json").read_text()))
 
     (told,) = re.findall(r"KV cache size: ([\d,]+) tokens", server.log.read_text())
 
-    assert int(told.replace(",", "")) == pytest.approx(2**30 / whole_token_bytes(shape), rel=0.01)
+    assert int(told.replace(",", "")) == pytest.approx(2**30 / shape.token_bytes, rel=0.01)
 
 
 def test_the_metrics_that_scale_a_service_count_its_requests(server: Server) -> None:

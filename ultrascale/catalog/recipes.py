@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from ultrascale.catalog import language_models as models
-from ultrascale.catalog.language_models import LanguageModel
+from ultrascale.catalog.language_models import known_models
+from ultrascale.catalog.transformers import Transformer
 
 Purpose = Literal["pre-train", "fine-tune", "lora", "evaluate"]
 Recomputation = Literal["none", "selective", "full"]
@@ -54,6 +54,14 @@ PEAK_TERAFLOPS: Mapping[str, float] = MappingProxyType(
 # and https://github.com/pytorch/torchtitan/blob/4d88a8a44fe439f73f564b83d60b29a906ef3507/docs/performance.md
 UTILIZATION = 0.35
 _UTILIZATION: Mapping[str, float] = MappingProxyType({"NVIDIA A100": 0.55})
+
+
+# Modules of TorchTitan by the architecture of a `config.json`.
+# Source: https://github.com/pytorch/torchtitan/tree/v0.3.0/torchtitan/models
+_MODULES: Mapping[str, str] = MappingProxyType(
+    {"llama": "llama3", "qwen3": "qwen3", "qwen3_moe": "qwen3"}
+)
+_MODELS = known_models()
 
 
 def utilization_of(accelerator: str) -> float:
@@ -132,7 +140,7 @@ class Recipe:
 
     name: str
     purpose: Purpose
-    model: LanguageModel
+    model: Transformer
     sequence: int
     global_batch: int
     steps: int
@@ -140,6 +148,11 @@ class Recipe:
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
     source: str = ""
     schedule: Schedule | None = None
+
+    @property
+    def family(self) -> str:
+        """TorchTitan's module of the model."""
+        return _MODULES[self.model.model_type]
 
     @property
     def tokens_per_step(self) -> int:
@@ -176,7 +189,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="llama3-8b",
         purpose="pre-train",
-        model=models.LLAMA3_8B,
+        model=_MODELS["Llama-3.1-8B"],
         sequence=8192,
         global_batch=512,
         steps=100_000,
@@ -195,7 +208,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="llama3-70b",
         purpose="pre-train",
-        model=models.LLAMA3_70B,
+        model=_MODELS["Llama-3.1-70B"],
         sequence=8192,
         global_batch=512,
         steps=100_000,
@@ -216,7 +229,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="llama3-405b",
         purpose="pre-train",
-        model=models.LLAMA3_405B,
+        model=_MODELS["Llama-3.1-405B"],
         sequence=8192,
         global_batch=2048,
         steps=100_000,
@@ -235,7 +248,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="qwen3-8b",
         purpose="fine-tune",
-        model=models.QWEN3_8B,
+        model=_MODELS["Qwen3-8B"],
         sequence=4096,
         global_batch=64,
         steps=1_000,
@@ -262,7 +275,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="qwen3-32b",
         purpose="pre-train",
-        model=models.QWEN3_32B,
+        model=_MODELS["Qwen3-32B"],
         sequence=4096,
         global_batch=512,
         steps=100_000,
@@ -281,7 +294,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="qwen3-30b-a3b",
         purpose="pre-train",
-        model=models.QWEN3_30B_A3B,
+        model=_MODELS["Qwen3-30B-A3B"],
         sequence=4096,
         global_batch=1024,
         steps=100_000,
@@ -300,7 +313,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="llama3-8b-lora",
         purpose="lora",
-        model=models.LLAMA3_8B,
+        model=_MODELS["Llama-3.1-8B"],
         sequence=8192,
         global_batch=64,
         steps=1_000,
@@ -318,7 +331,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="qwen3-8b-lora",
         purpose="lora",
-        model=models.QWEN3_8B,
+        model=_MODELS["Qwen3-8B"],
         sequence=4096,
         global_batch=64,
         steps=1_000,
@@ -336,7 +349,7 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe(
         name="llama3-8b-evaluate",
         purpose="evaluate",
-        model=models.LLAMA3_8B,
+        model=_MODELS["Llama-3.1-8B"],
         sequence=8192,
         global_batch=64,
         steps=100,

@@ -14,10 +14,10 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 
 if TYPE_CHECKING:
+    from ultrascale.catalog.transformers import Transformer
     from ultrascale.models.bucket import FoundModel
     from ultrascale.models.places import Place
     from ultrascale.plan.model import ClusterPlan
-    from ultrascale.plan.model.models import ModelShape
     from ultrascale.plan.models.fits import PoolFit
 
 NOTHING_FOUND = 3
@@ -92,14 +92,13 @@ def models_command(
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _shape(found: "FoundModel") -> "ModelShape | None":
+def _shape(found: "FoundModel") -> "Transformer | None":
     from ultrascale import config
     from ultrascale.models.bucket import figures_as_keys
-    from ultrascale.plan.models.shape import of_stated
 
     if found.figures is None or found.problem:
         return None
-    return of_stated(config.ServedModel.model_validate(figures_as_keys(found)))
+    return config.transformer_of(config.ServedModel.model_validate(figures_as_keys(found)))
 
 
 def _fits(plan: "ClusterPlan", found: "FoundModel", context: int | None) -> "tuple[PoolFit, ...]":
@@ -141,10 +140,8 @@ def _print(rows: Sequence[_Row], context: int | None) -> None:
 
 
 def _of_token(row: _Row) -> str:
-    from ultrascale.plan.models.memory import whole_token_bytes
-
     shape = _shape(row.found)
-    return "" if shape is None else f"{whole_token_bytes(shape) / 1000:,.1f} KB"
+    return "" if shape is None else f"{shape.token_bytes / 1000:,.1f} KB"
 
 
 def _lines(row: _Row, context: int | None) -> Iterator[str]:
@@ -231,12 +228,16 @@ def _verdict(fit: "PoolFit") -> str:
 
 
 def _document(row: _Row) -> dict[str, object]:
+    from ultrascale import config
     from ultrascale.models.bucket import figures_as_keys
 
+    shape = row.found.figures
+    figures = None if shape is None else {key: getattr(shape, key) for key in config.FIGURES}
     return {
         "bucket": row.place.bucket,
         "s3_name": row.place.s3_name,
         **asdict(row.found),
+        "figures": figures,
         "path": row.path,
         "model": dict(figures_as_keys(row.found)),
         "fits": [asdict(fit) for fit in row.fits],

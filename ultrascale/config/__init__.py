@@ -73,7 +73,7 @@ from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.keys import KeyArn, Keys, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.label_rules import others_domain
-from ultrascale.config.models import ServedModel, served_model
+from ultrascale.config.models import FIGURES, ServedModel, served_model, transformer_of
 from ultrascale.config.network import (
     AgreedLimits,
     Network,
@@ -153,6 +153,7 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 }
 
 __all__ = [
+    "FIGURES",
     "LONGEST_JOB_NAME",
     "MODEL_NAME_PATTERN",
     "PLACES",
@@ -294,6 +295,7 @@ __all__ = [
     "server_of",
     "subnets_are_sound",
     "text_of",
+    "transformer_of",
     "warning_mistakes",
     "warnings",
     "with_changes",

@@ -1,16 +1,19 @@
 """`jobs.NAME.model`: the language model of a service, and the figures of its memory."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from ultrascale.catalog import integer_bounds, language_models
+from ultrascale.catalog import integer_bounds
+from ultrascale.catalog.language_models import known_models
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.config._base import Model, told_apart_by_form
 from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import known_in_schema
 
-ModelName = Annotated[str, known_in_schema(lambda: language_models.MODELS)]
+ModelName = Annotated[str, known_in_schema(known_models)]
 WeightsType = Literal[
     "float32", "bfloat16", "float16", "fp8", "int8", "mxfp8", "int4", "mxfp4", "nvfp4"
 ]
@@ -78,6 +81,21 @@ StatedModel = Annotated[
     told_apart_by_form(ServedModel),
 ]
 
+FIGURES = (
+    "dtype",
+    "layers",
+    "heads",
+    "kv_heads",
+    "head_width",
+    "latent_width",
+    "attention_layers",
+    "windowed_layers",
+    "window",
+    "longest_context",
+)
+"""Keys that are figures of `config.json`, named as those of `Transformer`."""
+_UNKNOWN = Transformer(dtype="bfloat16", layers=1, heads=1, kv_heads=1, head_width=1)
+_GB = 10**9
 _SHAPE = ("weights_gb", "layers", "heads", "kv_heads", "head_width")
 
 
@@ -86,10 +104,25 @@ def served_model(stated: str | ServedModel) -> ServedModel:
     return ServedModel(name=stated) if isinstance(stated, str) else stated
 
 
+def transformer_of(stated: str | ServedModel) -> Transformer | None:
+    """Return the shape of a model; None where it has a mistake.
+
+    Figures that are stated win over those of a known model.
+    """
+    model = served_model(stated)
+    known = known_models().get(model.name or "")
+    if known is None and any(getattr(model, key) is None for key in _SHAPE):
+        return None
+    keys = {key: value for key in FIGURES if (value := getattr(model, key)) is not None}
+    if model.weights_gb is not None:
+        keys["weights_bytes"] = int(model.weights_gb * _GB)
+    return replace(known or _UNKNOWN, **keys)
+
+
 def unknown_model(name: str, key: str) -> Mistakes:
     """Yield a model at ``key`` whose figures nobody knows."""
-    if name not in language_models.MODELS:
-        todo = near(name, language_models.MODELS)
+    if name not in known_models():
+        todo = near(name, known_models())
         todo += "; of others `ultrascale models FILE BUCKET/PREFIX` prints the figures"
         yield refuse(key, "not a model whose figures are known", todo)
 

@@ -7,7 +7,7 @@ Sources:
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from json import JSONDecodeError
@@ -17,9 +17,9 @@ import pydantic
 
 from ultrascale import config
 from ultrascale.account import Account
+from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
 from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError
-from ultrascale.models.figures import Figures, UnreadableFiguresError, figures_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectTypeDef
@@ -48,7 +48,7 @@ class FoundModel:
     path: str
     weights_bytes: int
     files: int
-    figures: Figures | None
+    figures: Transformer | None
     problem: str
 
 
@@ -106,7 +106,7 @@ def _model(account: Account, bucket: str, folder: str, files: Mapping[str, int])
 
     figures, problems = None, list[str]()
     try:
-        figures = figures_of(read(_CONFIG))
+        figures = transformer_of(read(_CONFIG))
     except UnansweredError as error:
         problems.append(f"{_CONFIG} cannot be read: {error.reason}")
     except UnreadableFiguresError as error:
@@ -166,18 +166,6 @@ def figures_as_keys(found: FoundModel) -> Mapping[str, object]:
     """Return the keys of `jobs.NAME.model` for a model, in their order."""
     if found.figures is None:
         return {}
-    figures = found.figures
-    keys: Sequence[tuple[str, object]] = (
-        ("weights_gb", math.ceil(found.weights_bytes / 1e6) / 1000),
-        ("dtype", figures.dtype),
-        ("layers", figures.layers),
-        ("heads", figures.heads),
-        ("kv_heads", figures.kv_heads),
-        ("head_width", figures.head_width),
-        ("latent_width", figures.latent_width),
-        ("attention_layers", figures.attention_layers),
-        ("windowed_layers", figures.windowed_layers),
-        ("window", figures.window),
-        ("longest_context", figures.longest_context),
-    )
-    return {key: value for key, value in keys if value is not None}
+    figures = {key: getattr(found.figures, key) for key in config.FIGURES}
+    keys = {"weights_gb": math.ceil(found.weights_bytes / 1e6) / 1000, **figures}
+    return {key: value for key, value in keys.items() if value is not None}

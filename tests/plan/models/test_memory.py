@@ -4,21 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from ultrascale.catalog.language_models import LLAMA3_8B, LLAMA3_405B, LanguageModel
-from ultrascale.plan.model.models import ModelShape, ServingDevice, ServingDivision
+from ultrascale.catalog.language_models import known_models
+from ultrascale.catalog.transformers import Transformer
+from ultrascale.plan.model.models import ServingDevice, ServingDivision
 from ultrascale.plan.models.memory import kv_bytes, memory_of
-from ultrascale.plan.models.shape import of_known
 
 GIB = 2**30
+LLAMA3_8B, LLAMA3_405B = (known_models()[f"Llama-3.1-{size}B"] for size in (8, 405))
 H100 = ServingDevice(name="NVIDIA H100", count=8, memory_bytes=int(79.22 * GIB))
 TRN2 = ServingDevice(name="AWS Trainium2", count=64, memory_bytes=24 * GIB, kv_share=0.3)
 ONE = ServingDivision(tensor=1, pipeline=1, context=8192, tokens=8192, utilization=0.9)
 # deepseek-ai/DeepSeek-V3, config.json: 512 values of the latent vector, 64 of the rotated part.
-DEEPSEEK_V3 = ModelShape(
+DEEPSEEK_V3 = Transformer(
     weights_bytes=688_586_727_753,
     dtype="fp8",
     layers=61,
-    attention_layers=61,
     heads=128,
     kv_heads=128,
     head_width=128,
@@ -26,11 +26,10 @@ DEEPSEEK_V3 = ModelShape(
     longest_context=163_840,
 )
 # openai/gpt-oss-120b, config.json: every second layer sees 128 tokens.
-GPT_OSS = ModelShape(
+GPT_OSS = Transformer(
     weights_bytes=65_000_000_000,
     dtype="mxfp4",
     layers=36,
-    attention_layers=36,
     heads=64,
     kv_heads=8,
     head_width=64,
@@ -42,7 +41,7 @@ GPT_OSS = ModelShape(
 
 def test_room_for_the_kv_cache_is_within_a_twentieth_of_what_vllm_logged() -> None:
     """Source: https://github.com/vllm-project/vllm/pull/10511."""
-    memory = memory_of(of_known(LLAMA3_8B), ONE, H100)
+    memory = memory_of(LLAMA3_8B, ONE, H100)
 
     assert memory.weights / GIB == pytest.approx(14.96, rel=0.01)
     assert memory.room / GIB == pytest.approx(53.29, rel=0.05)
@@ -52,11 +51,11 @@ def test_room_for_the_kv_cache_is_within_a_twentieth_of_what_vllm_logged() -> No
     ("shape", "kilobytes"),
     [
         pytest.param(DEEPSEEK_V3, 70.272, id="DeepSeek-V3, multi-head latent attention"),
-        pytest.param(of_known(LLAMA3_405B), 516.096, id="Llama 3.1 405B, grouped queries"),
+        pytest.param(LLAMA3_405B, 516.096, id="Llama 3.1 405B, grouped queries"),
     ],
 )
 def test_kv_cache_of_a_token_is_what_deepseek_published(
-    shape: ModelShape, kilobytes: float
+    shape: Transformer, kilobytes: float
 ) -> None:
     """Source: https://arxiv.org/abs/2505.09343 (table 1)."""
     assert memory_of(shape, ONE, H100).token == kilobytes * 1000
@@ -67,11 +66,11 @@ def test_kv_cache_of_a_token_is_what_deepseek_published(
     [(LLAMA3_8B, 8, 8), (LLAMA3_8B, 16, 8), (LLAMA3_8B, 2, 2)],
 )
 def test_each_device_keeps_at_least_one_head_of_keys_and_values(
-    model: LanguageModel, tensor: int, of_one: int
+    model: Transformer, tensor: int, of_one: int
 ) -> None:
-    alone = memory_of(of_known(model), ONE, H100).token
+    alone = memory_of(model, ONE, H100).token
 
-    shared = memory_of(of_known(model), replace(ONE, tensor=tensor), H100).token
+    shared = memory_of(model, replace(ONE, tensor=tensor), H100).token
 
     assert shared == alone / of_one
 
@@ -105,7 +104,7 @@ def test_layers_with_a_window_keep_the_window_and_a_step() -> None:
         pytest.param(replace(DEEPSEEK_V3, attention_layers=1), 150_994_944, id="latent"),
     ],
 )
-def test_a_layer_takes_what_vllms_own_classes_answer(shape: ModelShape, of_vllm: int) -> None:
+def test_a_layer_takes_what_vllms_own_classes_answer(shape: Transformer, of_vllm: int) -> None:
     """Recorded of vLLM 0.32.0: `max_memory_usage_bytes` of 131,072 tokens, 2,048 of a step."""
     division = replace(ONE, context=131_072, tokens=2048)
 
@@ -128,7 +127,7 @@ def test_a_model_is_too_large_where_weights_and_one_sequence_leave_no_room(
 
 
 def test_a_model_that_fits_only_without_activations_is_tight() -> None:
-    shape = of_known(LLAMA3_8B)
+    shape = LLAMA3_8B
     free = memory_of(shape, ONE, H100)
 
     most = replace(ONE, context=free.longest)
@@ -139,13 +138,13 @@ def test_a_model_that_fits_only_without_activations_is_tight() -> None:
 
 
 def test_the_longest_sequence_that_fits_is_the_models_own_where_there_is_room() -> None:
-    assert memory_of(of_known(LLAMA3_8B), ONE, H100).longest == LLAMA3_8B.longest_sequence
+    assert memory_of(LLAMA3_8B, ONE, H100).longest == LLAMA3_8B.longest_context
     assert memory_of(DEEPSEEK_V3, replace(ONE, tensor=8), H100).longest == 0
 
 
 def test_on_neuron_the_kv_cache_gets_three_tenths_of_the_memory_at_most() -> None:
     """Source: AWS Neuron 2.33.0, determine_available_memory design."""
-    small = replace(of_known(LLAMA3_8B), weights_bytes=GIB)
+    small = replace(LLAMA3_8B, weights_bytes=GIB)
 
     memory = memory_of(small, replace(ONE, tensor=4), TRN2)
 
@@ -153,7 +152,7 @@ def test_on_neuron_the_kv_cache_gets_three_tenths_of_the_memory_at_most() -> Non
 
 
 def test_weights_that_shrink_as_they_load_count_as_they_are_in_memory() -> None:
-    shape = of_known(LLAMA3_8B)
+    shape = LLAMA3_8B
 
     assert memory_of(shape, replace(ONE, loaded_share=0.5), H100).weights == (
         memory_of(shape, ONE, H100).weights // 2

@@ -6,19 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tests.support.folders import ROOT
-from ultrascale.catalog.language_models import (
-    LLAMA3_8B,
-    LLAMA3_70B,
-    LLAMA3_405B,
-    QWEN3_8B,
-    QWEN3_30B_A3B,
-    QWEN3_32B,
-    LanguageModel,
-)
+from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.recipes import Purpose
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.recipes.memory import Division, checkpoint_bytes, memory_of
 
 GIB = 2**30
+LLAMA3_8B, LLAMA3_70B, LLAMA3_405B, QWEN3_8B, QWEN3_32B, QWEN3_30B_A3B = known_models().values()
 # TorchTitan of December 2024 computed the scores of a whole batch at once.
 PLAIN = Division(
     purpose="pre-train",
@@ -42,7 +36,7 @@ QWEN = replace(PLAIN, tensor=8, shard=4, sequence=4096)
 CHUNKED = replace(PLAIN, shard=4, sequence=2048, recomputation="selective", loss_chunks=8)
 
 
-Runs = Mapping[str, tuple[LanguageModel, Division, float]]
+Runs = Mapping[str, tuple[Transformer, Division, float]]
 FITTED: Runs = {
     "8b": (LLAMA3_8B, SELECTIVE, 82.4),
     "8b-128": (LLAMA3_8B, replace(SELECTIVE, shard=128), 67.0),
@@ -69,13 +63,13 @@ COMPILED: Runs = {
 }
 
 
-def gib(model: LanguageModel, division: Division) -> float:
+def gib(model: Transformer, division: Division) -> float:
     return memory_of(model, division, device_bytes=96 * GIB).total / GIB
 
 
 @pytest.mark.parametrize(("model", "division", "measured"), FITTED.values(), ids=FITTED)
 def test_the_formula_is_within_a_tenth_of_what_torchtitan_measured(
-    model: LanguageModel, division: Division, measured: float
+    model: Transformer, division: Division, measured: float
 ) -> None:
     """Source: pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md at 31a17bf."""
     assert gib(model, division) == pytest.approx(measured, rel=0.1)
@@ -83,7 +77,7 @@ def test_the_formula_is_within_a_tenth_of_what_torchtitan_measured(
 
 @pytest.mark.parametrize(("model", "division", "measured"), HELD_OUT.values(), ids=HELD_OUT)
 def test_runs_that_the_formula_was_not_fitted_to_are_within_an_eighth(
-    model: LanguageModel, division: Division, measured: float
+    model: Transformer, division: Division, measured: float
 ) -> None:
     """Sources: https://github.com/pytorch/torchtitan/pull/1690 and .../pull/1884."""
     assert gib(model, division) == pytest.approx(measured, rel=0.125)
@@ -98,7 +92,7 @@ def test_a_run_that_ran_out_of_memory_is_one_that_is_refused() -> None:
 
 @pytest.mark.parametrize(("model", "division", "measured"), COMPILED.values(), ids=COMPILED)
 def test_compiled_runs_take_up_to_an_eighth_less_than_the_formula_says(
-    model: LanguageModel, division: Division, measured: float
+    model: Transformer, division: Division, measured: float
 ) -> None:
     """Sources: that of the eager runs; https://github.com/pytorch/torchtitan/pull/1690; its commit
     af35cfb (a mixture of experts) and its components/quantization/nvfp4.md at 73aed7f (the last).

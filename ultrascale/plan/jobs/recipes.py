@@ -223,7 +223,7 @@ def _places(request: JobRequest, recipe: Recipe, device: Device) -> Mapping[str,
     if not request.mounts:
         return {}
     volume = request.mounts[0].mount_path.rstrip("/")
-    places = {options.DATA: f"{volume}/tokens/{recipe.model.family}"}
+    places = {options.DATA: f"{volume}/tokens/{recipe.family}"}
     if recipe.purpose in _LEARNS_FROM_WEIGHTS:
-        places[options.WEIGHTS] = f"{volume}/models/{recipe.model.weights}"
+        places[options.WEIGHTS] = f"{volume}/models/{recipe.model.folder}"
     return places

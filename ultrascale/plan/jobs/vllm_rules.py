@@ -10,7 +10,6 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import vllm
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.vllm import VllmOptions
-from ultrascale.plan.models.shape import of_stated
 
 Mistakes = Iterator[config.Mistake]
 _BLOCKS = "--num-gpu-blocks-override"
@@ -205,7 +204,7 @@ def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistak
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
     """
-    shape = None if job.model is None else of_stated(job.model)
+    shape = None if job.model is None else config.transformer_of(job.model)
     if shape is None or shape.longest_context is None or options.max_model_len is None:
         return
     words = (*job.command, *job.args)

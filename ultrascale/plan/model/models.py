@@ -3,40 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ultrascale.catalog.transformers import Transformer
+
 Fit = Literal["fits", "tight", "too-large", "unknown"]
 """`tight`: it starts only where activations take less than is estimated."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelShape:
-    """The figures of a model that its memory follows from.
-
-    Attributes:
-        weights_bytes: Size of its weight files.
-        dtype: Data type of most weights in the files.
-        layers: Layers.
-        attention_layers: Layers that keep keys and values; the others keep a state of fixed size.
-        heads: Heads of queries.
-        kv_heads: Heads of keys and values.
-        head_width: Width of a head.
-        latent_width: Values that a token has in a layer with multi-head latent attention; 0: keys
-            and values of each head.
-        windowed_layers: Attention layers that keep the last `window` tokens alone.
-        window: Tokens of that window; 0 without any.
-        longest_context: Most tokens of a sequence; None: not stated.
-    """
-
-    weights_bytes: int
-    dtype: str
-    layers: int
-    attention_layers: int
-    heads: int
-    kv_heads: int
-    head_width: int
-    latent_width: int = 0
-    windowed_layers: int = 0
-    window: int = 0
-    longest_context: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +130,7 @@ class ServedModelPlan:
     """
 
     name: str
-    shape: ModelShape
+    shape: Transformer
     device: ServingDevice | None
     division: ServingDivision
     memory: ServingMemory | None

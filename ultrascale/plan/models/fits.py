@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from ultrascale import catalog
 from ultrascale.catalog import prices, serving_memory, vllm
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
-    ModelShape,
     ServingDevice,
     ServingDivision,
     ServingMemory,
@@ -38,10 +38,10 @@ class PoolFit:
 
     pool: str
     instance_type: str
-    device: ServingDevice | None
-    nodes: int
-    division: ServingDivision | None
-    memory: ServingMemory | None
+    device: ServingDevice | None = None
+    nodes: int = 0
+    division: ServingDivision | None = None
+    memory: ServingMemory | None = None
     reason: str = ""
     usd_per_hour: float | None = None
     price_region: str = ""
@@ -62,7 +62,7 @@ def _rank(fit: PoolFit) -> tuple[bool, float]:
 
 
 def fits_of(
-    shape: ModelShape, pools: Sequence[PoolPlan], *, context: int | None, region: str
+    shape: Transformer, pools: Sequence[PoolPlan], *, context: int | None, region: str
 ) -> tuple[PoolFit, ...]:
     """Return how few devices of each pool with accelerators a model needs.
 
@@ -92,18 +92,11 @@ def _priced(fit: PoolFit, region: str) -> PoolFit:
     return replace(fit, usd_per_hour=usd * fit.nodes, price_region=where)
 
 
-def _fit(shape: ModelShape, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
+def _fit(shape: Transformer, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
+    whole = PoolFit(pool=pool.pool, instance_type=name)
     found = device_of_type(catalog.lookup(name))
     if found is None:
-        return PoolFit(
-            pool=pool.pool,
-            instance_type=name,
-            device=None,
-            nodes=0,
-            division=None,
-            memory=None,
-            reason="no source states the memory of its accelerators",
-        )
+        return replace(whole, reason="no source states the memory of its accelerators")
     device = ServingDevice(
         name=found.name,
         count=found.count,
@@ -122,46 +115,37 @@ def _fit(shape: ModelShape, pool: PoolPlan, name: str, *, context: int | None) -
         tokens=serving_memory.batch_defaults(device.name, device.memory_bytes).tokens,
         utilization=vllm.GPU_MEMORY_UTILIZATION,
     )
-    tried = [
+    divisions = (
         (nodes, replace(base, tensor=tensor, pipeline=nodes))
         for nodes, tensor in _divisions(shape, device.count, most)
-    ]
-    judged = [(nodes, each, memory_of(shape, each, device)) for nodes, each in tried]
-    for wanted in ("fits", "tight"):
-        for nodes, division, memory in judged:
-            if memory.fit == wanted:
-                return PoolFit(
-                    pool=pool.pool,
-                    instance_type=name,
-                    device=device,
-                    nodes=nodes,
-                    division=division,
-                    memory=memory,
-                )
-    _, division, memory = judged[-1]
-    return PoolFit(
-        pool=pool.pool,
-        instance_type=name,
-        device=device,
-        nodes=0,
-        division=division,
-        memory=memory,
     )
+    judged = [
+        replace(
+            whole,
+            device=device,
+            nodes=nodes,
+            division=division,
+            memory=memory_of(shape, division, device),
+        )
+        for nodes, division in divisions
+    ]
+    for wanted in ("fits", "tight"):
+        for fit in judged:
+            if fit.memory is not None and fit.memory.fit == wanted:
+                return fit
+    return replace(judged[-1], nodes=0)
 
 
-def _divisions(shape: ModelShape, count: int, most: int) -> Iterator[tuple[int, int]]:
+def _divisions(shape: Transformer, count: int, most: int) -> Iterator[tuple[int, int]]:
     """Yield nodes and tensor parallelism, the fewest devices first.
 
     Tensor parallelism stays within a node; several nodes are stages one after another.
     """
-    tensors = [each for each in range(1, count + 1) if count % each == 0 and _shares(shape, each)]
-    yield from ((1, each) for each in tensors)
+    tensors = [
+        tensor
+        for tensor in range(1, count + 1)
+        if count % tensor == 0 and shape.heads % tensor == 0 and shape.shares_keys(tensor)
+    ]
+    yield from ((1, tensor) for tensor in tensors)
     for nodes in range(2, min(most, shape.layers) + 1):
         yield nodes, tensors[-1]
-
-
-def _shares(shape: ModelShape, tensor: int) -> bool:
-    """Return whether the heads of a model divide among ``tensor`` devices."""
-    if shape.heads % tensor:
-        return False
-    return bool(shape.latent_width) or not (shape.kv_heads % tensor and tensor % shape.kv_heads)

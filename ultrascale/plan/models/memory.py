@@ -11,18 +11,18 @@ Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/v1/worker/gpu_wor
 import math
 
 from ultrascale.catalog import serving_memory as facts
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.model.models import (
     Fit,
-    ModelShape,
     ServingDevice,
     ServingDivision,
     ServingMemory,
 )
 
-_HALF = 2
 
-
-def memory_of(shape: ModelShape, division: ServingDivision, device: ServingDevice) -> ServingMemory:
+def memory_of(
+    shape: Transformer, division: ServingDivision, device: ServingDevice
+) -> ServingMemory:
     """Return the memory of the device that holds most of the KV cache.
 
     Args:
@@ -54,7 +54,7 @@ def memory_of(shape: ModelShape, division: ServingDivision, device: ServingDevic
     )
 
 
-def kv_bytes(shape: ModelShape, division: ServingDivision, context: int) -> int:
+def kv_bytes(shape: Transformer, division: ServingDivision, context: int) -> int:
     """Return the KV cache of one sequence on one device.
 
     A layer with a window keeps the tokens of the window and of a step.
@@ -65,8 +65,8 @@ def kv_bytes(shape: ModelShape, division: ServingDivision, context: int) -> int:
         context: Tokens of the sequence.
     """
     full = _full_layers(shape, division)
-    windowed = _share(shape.attention_layers, division.pipeline) - full
-    kept = min(shape.window - 1 + division.tokens, context)
+    windowed = _share(shape.caching_layers, division.pipeline) - full
+    kept = min((shape.window or 0) - 1 + division.tokens, context)
     # A window may begin inside a block.
     blocks_of_window = _blocks(kept) + 1 if windowed else 0
     tokens = _blocks(context) * facts.BLOCK_TOKENS
@@ -75,31 +75,20 @@ def kv_bytes(shape: ModelShape, division: ServingDivision, context: int) -> int:
     )
 
 
-def whole_token_bytes(shape: ModelShape) -> int:
-    """Return the KV cache of a token on all devices together, in 16 bits."""
-    values = shape.latent_width or 2 * shape.kv_heads * shape.head_width
-    return _HALF * shape.attention_layers * values
-
-
-def _full_layers(shape: ModelShape, division: ServingDivision) -> int:
+def _full_layers(shape: Transformer, division: ServingDivision) -> int:
     """Return the layers of a device that keep every token."""
-    layers = _share(shape.attention_layers, division.pipeline)
+    layers = _share(shape.caching_layers, division.pipeline)
     if not (division.has_windows and shape.window):
         return layers
-    return max(0, layers - _share(shape.windowed_layers, division.pipeline))
+    return max(0, layers - _share(shape.windowed_layers or 0, division.pipeline))
 
 
-def _token_bytes(shape: ModelShape, division: ServingDivision, layers: int) -> int:
-    """Return the KV cache of a token in some layers of a device.
-
-    Each device of a group that shares matrices has some heads of keys and values, and at least
-    one; the latent vector of a token is on all of them.
-    """
-    values = shape.latent_width or 2 * max(1, shape.kv_heads // division.tensor) * shape.head_width
-    return math.ceil(layers * values * division.value_bytes)
+def _token_bytes(shape: Transformer, division: ServingDivision, layers: int) -> int:
+    """Return the KV cache of a token in some layers of a device."""
+    return math.ceil(layers * shape.kv_values(division.tensor) * division.value_bytes)
 
 
-def _longest(shape: ModelShape, division: ServingDivision, room: int) -> int:
+def _longest(shape: Transformer, division: ServingDivision, room: int) -> int:
     """Return the longest sequence that ``room`` holds, at most the model's longest."""
     low, high = 0, shape.longest_context or 2**24
     while low < high:

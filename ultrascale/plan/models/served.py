@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import serving_memory, vllm
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.recipes import smallest_device
@@ -18,7 +19,6 @@ from ultrascale.plan.jobs.vllm import (
 )
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
-    ModelShape,
     ServedModelPlan,
     ServingDevice,
     ServingDivision,
@@ -26,7 +26,6 @@ from ultrascale.plan.model.models import (
 )
 from ultrascale.plan.models.load import compile_seconds, place_of, plan_cold_start, plan_load
 from ultrascale.plan.models.memory import memory_of
-from ultrascale.plan.models.shape import of_stated
 
 Mistakes = Iterator[config.Mistake]
 
@@ -51,7 +50,7 @@ def plan_served_model(
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    shape = None if job.model is None else of_stated(job.model)
+    shape = None if job.model is None else config.transformer_of(job.model)
     if job.model is None or shape is None:
         return None
     stated, options = config.served_model(job.model), options_of(job)
@@ -221,7 +220,7 @@ def _is_capped(job: config.ServiceJob) -> bool:
 
 
 def _division(
-    job: config.ServiceJob, shape: ModelShape, options: VllmOptions, device: ServingDevice | None
+    job: config.ServiceJob, shape: Transformer, options: VllmOptions, device: ServingDevice | None
 ) -> ServingDivision:
     computed = _computed_bytes(shape, options)
     defaults = serving_memory.batch_defaults(
@@ -241,13 +240,13 @@ def _division(
     )
 
 
-def _computed_bytes(shape: ModelShape, options: VllmOptions) -> float:
+def _computed_bytes(shape: Transformer, options: VllmOptions) -> float:
     """Return the bytes of a value that the model computes with; FP32 files become 16 bits."""
     stated = serving_memory.VALUE_BYTES.get(options.dtype)
     return serving_memory.VALUE_BYTES["bfloat16"] if stated is None else stated
 
 
-def _loaded_share(shape: ModelShape, options: VllmOptions, computed: float) -> float:
+def _loaded_share(shape: Transformer, options: VllmOptions, computed: float) -> float:
     """Return the share of their size in files that weights take in memory."""
     in_files = serving_memory.VALUE_BYTES.get(shape.dtype)
     if in_files is None:
@@ -277,7 +276,7 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
     return ""
 
 
-def _indivisible(shape: ModelShape, division: ServingDivision) -> Mistakes:
+def _indivisible(shape: Transformer, division: ServingDivision) -> Mistakes:
     """Yield degrees that do not divide the model, which vLLM refuses.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
@@ -287,7 +286,7 @@ def _indivisible(shape: ModelShape, division: ServingDivision) -> Mistakes:
         wrong = f"not a divisor of the model's {shape.heads} query heads"
         todo = f"use {_divisors(shape.heads)}"
         yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
-    elif not shape.latent_width and shape.kv_heads % tensor and tensor % shape.kv_heads:
+    elif not shape.shares_keys(tensor):
         wrong = f"no divisor or multiple of the model's {shape.kv_heads} key and value heads"
         todo = f"use {_divisors(shape.kv_heads)}, or a multiple of {shape.kv_heads}"
         yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")

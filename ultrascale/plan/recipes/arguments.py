@@ -18,7 +18,7 @@ def arguments_of(chosen: Chosen, stated: Sequence[str], places: Mapping[str, str
     known = options.read(stated)
     division, neuron = chosen.division, chosen.device.is_neuron
     if neuron:
-        yield f"--module={recipes.NEURON_MODULES}.{chosen.recipe.model.family}"
+        yield f"--module={recipes.NEURON_MODULES}.{chosen.recipe.family}"
         words = {options.CONFIG: chosen.layout.config, **places}
         if options.FOLDER in places and options.SAVES not in known:
             yield f"--{options.SAVES}"

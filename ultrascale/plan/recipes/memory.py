@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ultrascale.catalog.language_models import LanguageModel
 from ultrascale.catalog.recipes import LORA_RANK, Purpose, Recomputation
+from ultrascale.catalog.transformers import Transformer
 from ultrascale.plan.model.recipes import MemoryPlan
 
 # BF16 for results and for parameters that are gathered, FP32 for what is kept.
@@ -98,7 +98,7 @@ class Division:
 _Stage = Literal["first", "middle", "last", "only"]
 
 
-def memory_of(model: LanguageModel, division: Division, *, device_bytes: int) -> MemoryPlan:
+def memory_of(model: Transformer, division: Division, *, device_bytes: int) -> MemoryPlan:
     """Return the memory of the device that holds most of ``model``.
 
     Args:
@@ -111,7 +111,7 @@ def memory_of(model: LanguageModel, division: Division, *, device_bytes: int) ->
     return replace(most, device=int(device_bytes * USABLE))
 
 
-def checkpoint_bytes(model: LanguageModel, purpose: Purpose) -> int:
+def checkpoint_bytes(model: Transformer, purpose: Purpose) -> int:
     """Return the size of a checkpoint: FP32 parameters, and the moments of those that learn."""
     match purpose:
         case "evaluate":
@@ -132,7 +132,7 @@ def _stages(pipeline: int) -> Iterator[_Stage]:
     yield "last"
 
 
-def _of_stage(model: LanguageModel, division: Division, stage: _Stage) -> MemoryPlan:
+def _of_stage(model: Transformer, division: Division, stage: _Stage) -> MemoryPlan:
     layers = _layers(model, division, stage)
     parts = (
         _states(model, division, layers, stage),
@@ -151,19 +151,19 @@ def _of_stage(model: LanguageModel, division: Division, stage: _Stage) -> Memory
     )
 
 
-def _layers(model: LanguageModel, division: Division, stage: _Stage) -> int:
+def _layers(model: Transformer, division: Division, stage: _Stage) -> int:
     if stage == "only":
         return model.layers
     most = math.ceil((model.layers + _LAYERS_OF_ENDS) / division.pipeline)
     return most if stage == "middle" else most - 1
 
 
-def _ends(model: LanguageModel, stage: _Stage) -> int:
+def _ends(model: Transformer, stage: _Stage) -> int:
     """Return the parameters of the embedding and the output that a stage has."""
     return model.embedding_parameters * {"only": 2, "first": 1, "last": 1, "middle": 0}[stage]
 
 
-def _states(model: LanguageModel, division: Division, layers: int, stage: _Stage) -> float:
+def _states(model: Transformer, division: Division, layers: int, stage: _Stage) -> float:
     shared = division.shard * division.context
     # Experts take the devices of a tensor as well; without that, each of them has whole ones.
     experts_shared = shared * (division.tensor if division.expert > 1 else 1)
@@ -176,7 +176,7 @@ def _states(model: LanguageModel, division: Division, layers: int, stage: _Stage
     return held * (FROZEN_BYTES if division.purpose == "evaluate" else TRAINED_BYTES)
 
 
-def _gathered(model: LanguageModel, division: Division, layers: int, stage: _Stage) -> float:
+def _gathered(model: Transformer, division: Division, layers: int, stage: _Stage) -> float:
     """Return what FSDP2 gathers: a layer and the one after it; in a pipeline, the whole stage.
 
     Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/distributed/fsdp.py
@@ -192,7 +192,7 @@ def _gathered(model: LanguageModel, division: Division, layers: int, stage: _Sta
     return 2 * _HALF * layer + _HALF * ends + gradients + (_FULL * ends / 2 if learns else 0)
 
 
-def _activations(model: LanguageModel, division: Division, layers: int, stage: _Stage) -> float:
+def _activations(model: Transformer, division: Division, layers: int, stage: _Stage) -> float:
     tokens, every = division.tokens, _every_width(model)
     whole = _HALF * tokens * every / division.tensor
     # Sequence parallelism keeps a part of each sequence, and gathers it for each matrix.
@@ -207,14 +207,14 @@ def _activations(model: LanguageModel, division: Division, layers: int, stage: _
     return layers * kept * passes + 2 * whole + copies
 
 
-def _logits(model: LanguageModel, division: Division, stage: _Stage) -> float:
+def _logits(model: Transformer, division: Division, stage: _Stage) -> float:
     if stage in ("first", "middle"):
         return 0.0
     tokens = division.tokens / division.loss_chunks
     return _LOGIT_BYTES * tokens * model.vocabulary / division.tensor
 
 
-def _every_width(model: LanguageModel) -> int:
+def _every_width(model: Transformer) -> int:
     """Return the width of all results of a layer: inputs of norms, matrices and attention."""
     attention = 4 * model.hidden + model.attention_width + model.query_width
     if not model.experts:
@@ -222,7 +222,7 @@ def _every_width(model: LanguageModel) -> int:
     return attention + model.active_experts * (2 * model.hidden + 4 * model.feed_forward)
 
 
-def _kept_width(model: LanguageModel) -> int:
+def _kept_width(model: Transformer) -> int:
     """Return the width of what selective recomputation keeps of a layer."""
     attention = 2 * model.hidden + model.attention_width + model.query_width
     if not model.experts:
@@ -230,7 +230,7 @@ def _kept_width(model: LanguageModel) -> int:
     return attention + model.active_experts * (model.hidden + 2 * model.feed_forward)
 
 
-def _adapters(model: LanguageModel) -> int:
+def _adapters(model: Transformer) -> int:
     """Return the parameters of low-rank adapters of the two matrices of attention."""
     ends = 2 * model.hidden + model.attention_width + model.query_width
     return model.layers * LORA_RANK * ends

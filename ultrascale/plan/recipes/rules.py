@@ -48,8 +48,8 @@ def _shape(chosen: Chosen, job: config.TrainingJob) -> Mistakes:
     if division.sequence % parts:
         wrong = f"tokens that {parts} parts of tensor and context cannot share"
         yield _at(job, options.SEQUENCE, wrong, f"write a multiple of {parts}")
-    if division.sequence > model.longest_sequence:
-        wrong = f"more tokens than the {model.longest_sequence:,} of a sequence of {model.name}"
+    if model.longest_context is not None and division.sequence > model.longest_context:
+        wrong = f"more tokens than the {model.longest_context:,} of a sequence of {model.name}"
         yield _at(job, options.SEQUENCE, wrong, "write less")
     yield from _experts(chosen, job)
     together = division.local_batch * division.shard * division.replicate

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ultrascale.models.figures import Figures, UnreadableFiguresError, figures_of
+from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -17,7 +17,9 @@ LLAMA: dict[str, Any] = {
     "max_position_embeddings": 131_072,
     "rope_scaling": {"rope_type": "llama3", "factor": 8.0},
 }
-OF_LLAMA = Figures(
+OF_LLAMA = Transformer(
+    model_type="llama",
+    hidden=8192,
     dtype="bfloat16",
     layers=80,
     heads=64,
@@ -26,7 +28,9 @@ OF_LLAMA = Figures(
     longest_context=131_072,
 )
 SHAPE = {"num_hidden_layers": 48, "num_attention_heads": 16, "hidden_size": 2048}
-OF_SHAPE = Figures(dtype="bfloat16", layers=48, heads=16, kv_heads=16, head_width=128)
+OF_SHAPE = Transformer(
+    dtype="bfloat16", layers=48, heads=16, kv_heads=16, head_width=128, hidden=2048
+)
 FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128]}
 W4A16 = {
     "quant_method": "compressed-tensors",
@@ -50,13 +54,14 @@ W4A16 = {
                 "quantization_config": FP8,
                 "torch_dtype": "bfloat16",
             },
-            Figures(
+            Transformer(
                 dtype="fp8",
                 layers=61,
                 heads=128,
                 kv_heads=128,
                 head_width=56,
                 latent_width=576,
+                hidden=7168,
                 longest_context=163_840,
             ),
             id="DeepSeek-V3",
@@ -73,12 +78,13 @@ W4A16 = {
                 "max_position_embeddings": 131_072,
                 "quantization_config": {"quant_method": "mxfp4"},
             },
-            Figures(
+            Transformer(
                 dtype="mxfp4",
                 layers=36,
                 heads=64,
                 kv_heads=8,
                 head_width=64,
+                hidden=2880,
                 windowed_layers=18,
                 window=128,
                 longest_context=131_072,
@@ -100,12 +106,13 @@ W4A16 = {
                     "sliding_window_pattern": 6,
                 },
             },
-            Figures(
+            Transformer(
                 dtype="bfloat16",
                 layers=62,
                 heads=32,
                 kv_heads=16,
                 head_width=128,
+                hidden=5376,
                 windowed_layers=52,
                 window=1024,
             ),
@@ -189,9 +196,9 @@ W4A16 = {
     ],
 )
 def test_the_figures_of_a_model_are_those_of_its_config(
-    document: dict[str, Any], expected: Figures
+    document: dict[str, Any], expected: Transformer
 ) -> None:
-    assert figures_of(document) == expected
+    assert transformer_of(document) == expected
 
 
 @pytest.mark.parametrize(
@@ -204,4 +211,4 @@ def test_the_figures_of_a_model_are_those_of_its_config(
 )
 def test_a_model_without_these_figures_says_so(document: dict[str, Any], why: str) -> None:
     with pytest.raises(UnreadableFiguresError, match=why):
-        figures_of(document)
+        transformer_of(document)

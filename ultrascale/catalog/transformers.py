@@ -1,4 +1,4 @@
-"""Figures of a model by its `config.json`, as Hugging Face's libraries write it.
+"""Shape of a language model by its `config.json`, as Hugging Face's libraries write it.
 
 Sources:
     https://huggingface.co/docs/transformers/main_classes/configuration
@@ -17,6 +17,8 @@ _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 _HIDDEN = ("hidden_size", "n_embd", "d_model", "model_dim")
+# The width of an expert stands beside that of the network of other layers.
+_FEED_FORWARD = ("moe_intermediate_size", "intermediate_size")
 _CONTEXT = (
     "max_position_embeddings",
     "n_positions",
@@ -26,6 +28,10 @@ _CONTEXT = (
 )
 _WINDOWED = ("sliding_attention", "chunked_attention", "local_attention")
 _ATTENTION = ("full_attention", "attention", "global_attention", "hybrid", *_WINDOWED)
+# Architectures that normalize queries and keys of each head.
+# Source: https://github.com/pytorch/torchtitan/blob/v0.3.0/torchtitan/models/qwen3/__init__.py
+_NORMALIZED_HEADS = frozenset({"qwen3", "qwen3_moe"})
+_HALF = 2
 # Types whose layers take turns without a list of them in older files.
 _EVERY_SECOND = frozenset({"gemma2", "cohere2"})
 _SCALED_ALREADY = frozenset(
@@ -49,22 +55,37 @@ class UnreadableFiguresError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """The keys of `jobs.NAME.model` that follow from a `config.json`.
+class Transformer:
+    """A decoder: attention, then a gated network or experts, in each layer.
+
+    Serving counts its keys and values; training also its parameters, of models with equal layers.
 
     Attributes:
-        dtype: Data type of most weights.
+        name: Name under which it is published; empty where a job or a bucket states the figures.
+        model_type: Architecture, as `config.json` names it.
+        weights_bytes: Size of its weight files; 0 where only `config.json` was read.
+        dtype: Data type of most weights in the files.
         layers: Layers.
         heads: Heads of queries.
         kv_heads: Heads of keys and values.
         head_width: Width of a head.
-        latent_width: Values of a token with multi-head latent attention; None without.
-        attention_layers: Layers that keep keys and values; None: all.
-        windowed_layers: Layers with a window; None: none.
-        window: Tokens of the window; None without.
+        latent_width: Values of a token in a layer with multi-head latent attention; None: keys and
+            values of each head.
+        attention_layers: Layers that keep keys and values, where others keep a state of fixed size;
+            None: all.
+        windowed_layers: Attention layers that keep the last `window` tokens alone; None: none.
+        window: Tokens of that window; None without.
         longest_context: Most tokens of a sequence; None: not stated.
+        hidden: Width between layers; 0 where it is not stated, as the next two.
+        feed_forward: Inner width of the gated network, or of one expert.
+        vocabulary: Tokens that it knows.
+        experts: Experts of each layer; 0 where it has one network.
+        active_experts: Experts that one token passes through.
     """
 
+    name: str = ""
+    model_type: str = ""
+    weights_bytes: int = 0
     dtype: str
     layers: int
     heads: int
@@ -75,9 +96,93 @@ class Figures:
     windowed_layers: int | None = None
     window: int | None = None
     longest_context: int | None = None
+    hidden: int = 0
+    feed_forward: int = 0
+    vocabulary: int = 0
+    experts: int = 0
+    active_experts: int = 0
+
+    @property
+    def folder(self) -> str:
+        """Folder of its published weights, without spaces."""
+        return self.name.replace(" ", "-")
+
+    @property
+    def caching_layers(self) -> int:
+        """Layers that keep keys and values."""
+        return self.attention_layers or self.layers
+
+    @property
+    def token_bytes(self) -> int:
+        """KV cache of a token on all devices together, in 16 bits."""
+        return _HALF * self.caching_layers * self.kv_values()
+
+    @property
+    def attention_width(self) -> int:
+        """Width of all queries, keys and values of a token."""
+        return (self.heads + 2 * self.kv_heads) * self.head_width
+
+    @property
+    def query_width(self) -> int:
+        """Width of the queries of a token, and of what attention makes of them."""
+        return self.heads * self.head_width
+
+    @property
+    def dense_layer_parameters(self) -> int:
+        """Parameters of a layer that every token passes through."""
+        attention = self.hidden * (self.attention_width + self.query_width)
+        norms_of_heads = 2 * self.head_width if self.model_type in _NORMALIZED_HEADS else 0
+        network = self.hidden * self.experts if self.experts else self._network
+        return attention + 2 * self.hidden + norms_of_heads + network
+
+    @property
+    def expert_layer_parameters(self) -> int:
+        """Parameters of all experts of a layer."""
+        return self.experts * self._network
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Parameters of the embedding; the output layer has as many."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        layer = self.dense_layer_parameters + self.expert_layer_parameters
+        return self.layers * layer + 2 * self.embedding_parameters + self.hidden
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token passes through."""
+        idle = (self.experts - self.active_experts) * self._network
+        return self.parameters - self.layers * idle
+
+    @property
+    def _network(self) -> int:
+        return 3 * self.hidden * self.feed_forward
+
+    def shares_keys(self, tensor: int) -> bool:
+        """Return whether vLLM divides the heads of keys and values among ``tensor`` devices.
+
+        Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
+        """
+        if self.latent_width:
+            return True
+        return self.kv_heads % tensor == 0 or tensor % self.kv_heads == 0
+
+    def kv_values(self, tensor: int = 1) -> int:
+        """Return the values of a token that one layer keeps on one device.
+
+        Each device has some heads of keys and values, and at least one; the latent vector of a
+        token is on all of them.
+
+        Args:
+            tensor: Devices that share each matrix.
+        """
+        return self.latent_width or 2 * max(1, self.kv_heads // tensor) * self.head_width
 
 
-def figures_of(document: Mapping[str, Json]) -> Figures:
+def transformer_of(document: Mapping[str, Json]) -> Transformer:
     """Return the figures of a model.
 
     Args:
@@ -93,7 +198,8 @@ def figures_of(document: Mapping[str, Json]) -> Figures:
     heads = _needed(decoder, _HEADS)
     latent = _whole(decoder, ("kv_lora_rank",))
     windowed, attention, window = _kinds(decoder, layers)
-    return Figures(
+    return Transformer(
+        model_type=str(decoder.get("model_type", "")),
         dtype=_dtype(document, decoder),
         layers=layers,
         heads=heads,
@@ -106,6 +212,11 @@ def figures_of(document: Mapping[str, Json]) -> Figures:
         windowed_layers=windowed or None,
         window=window if windowed else None,
         longest_context=_context(decoder),
+        hidden=_whole(decoder, _HIDDEN) or 0,
+        feed_forward=_whole(decoder, _FEED_FORWARD) or 0,
+        vocabulary=_whole(decoder, ("vocab_size",)) or 0,
+        experts=_whole(decoder, ("num_experts",)) or 0,
+        active_experts=_whole(decoder, ("num_experts_per_tok",)) or 0,
     )
 
 
