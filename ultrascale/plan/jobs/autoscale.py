@@ -51,10 +51,10 @@ def _of_metrics(job: config.ServiceJob, said: config.Autoscale) -> Iterator[conf
     if options.disable_log_stats:
         wrong = "a metric that vLLM does not have with --disable-log-stats"
         yield config.refuse("autoscale.metric", wrong, "leave out that option", got=said.metric)
-    if options.data_parallel > 1:
+    if options.data_parallel_size > 1:
         wrong = (
-            f"a metric of each of the {options.data_parallel} engines of a replica, of which KEDA "
-            "reads the first alone"
+            f"a metric of each of the {options.data_parallel_size} engines of a replica, of which "
+            "KEDA reads the first alone"
         )
         instead = f"leave out --data-parallel-size, for more replicas; or {todo}"
         yield config.refuse("autoscale.metric", wrong, instead, got=said.metric)

@@ -28,7 +28,7 @@ def with_start(pod: PodPlan, job: config.ServiceJob) -> PodPlan:
     if job.nodes == 1 or not is_started(job):
         return pod
     words = vllm.serve_command(job)
-    if vllm.options_of(job).executor is None:
+    if vllm.options_of(job).distributed_executor_backend is None:
         words = (*words, "--distributed-executor-backend=mp")
     start = ("python3", "-c", program("start_together"), *words)
     # vLLM would guess it by a route to the internet.

@@ -5,11 +5,14 @@ Sources:
     https://docs.vllm.ai/en/latest/cli/serve.html
 """
 
+import argparse
+import difflib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import NoReturn
 
 from ultrascale import config
 from ultrascale.catalog import image_references, vllm
@@ -18,122 +21,69 @@ from ultrascale.documents import mapping
 # The module that images started before `vllm serve`; it takes the model by `--model` alone.
 _MODULE = "vllm.entrypoints.openai.api_server"
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
-_WHOLE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
-# Decimal by a small letter, binary by a capital.
-# Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/utils/argparse_utils.py
-_STEPS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_AUTO = ("auto", "-1")
-Number = TypeVar("Number", int, float)
+_TOKENS = re.compile(r"(\d{1,15}(?:\.\d+(?=[kmgt]))?)([kKmMgGtT]?)")
+_OPTION = re.compile(r"(--?[A-Za-z][^=.]*)[^=]*(=.*)?", re.DOTALL)
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrongOption:
-    """An option whose value vLLM refuses.
-
-    Attributes:
-        place: Index of its word in the command and arguments.
-        option: Its name, such as `--tensor-parallel-size`.
-        value: The value that it is given.
-        wrong: The mistake, as the end of a sentence about the option.
-    """
-
-    place: int
-    option: str
-    value: str
-    wrong: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class VllmOptions:
-    """Options of vLLM as a service states them; vLLM's default where it states none.
+    """Options of vLLM that a plan reads, by their names in its own parser; which fills them.
 
-    Attributes:
-        model: Path or name of the model; None where the command names none.
-        served_model_names: Names by which clients ask for it; its own where none is stated.
-        adapters: Names by which clients ask for its LoRA adapters.
-        tensor_parallel: Accelerators that share each layer.
-        pipeline_parallel: Groups of layers, one after the other.
-        data_parallel: Copies of the model inside one replica.
-        prefill_context_parallel: Accelerators that share a prompt.
-        max_model_len: Most tokens of a prompt and its answer; None: the model's own.
-        auto_length: Whether vLLM takes as many tokens as its memory holds.
-        max_num_seqs: Most requests of a batch; None: by the accelerator.
-        max_num_batched_tokens: Tokens of a step; None: by the accelerator.
-        block_size: Tokens of a block of the KV cache; None: by the accelerator.
-        kv_blocks: Blocks of the KV cache; None: as many as the memory holds.
-        load_format: Way in which weights are read, or `auto`.
-        safetensors_load_strategy: Order in which files of weights are read; None: as needed.
-        dtype: Type of weights and activations, or `auto`.
-        quantization: Method of the weights' compression; None: as the model says.
-        kv_cache_dtype: Type of keys and values, or `auto`: that of the model.
-        gpu_memory_utilization: Share of the accelerators' memory that vLLM takes.
-        host: Address that it listens on; None: all of them.
-        port: TCP port; None where the command states none, then 8000.
-        nnodes: Nodes of one replica, where the command states them.
-        node_rank: The pod's number among them, where the command states it.
-        master_addr: Address of the first of them, where the command states it.
-        executor: Way in which workers are started, such as `mp` or `ray`; None: chosen by vLLM.
-        shutdown_timeout: Seconds in which requests may finish after SIGTERM; 0 aborts them.
-        config: File in the image with further options, which nobody outside can read.
-        root_path: Path in front of all paths; empty for none.
-        ssl_keyfile: Key with which it serves TLS; None: plain HTTP.
-        api_keys: Whether it asks for a key that stands in the command.
-        headless: Whether it has no HTTP server.
-        disable_log_stats: Whether it counts nothing, and so exposes no metrics of requests.
-        enable_expert_parallel: Whether copies of the model share their experts.
-        no_prefix_caching: Whether it computes prompts anew that begin alike.
-        moving: Options by which the memory of a device holds another share of the model, or more.
-        wrong: Options whose value vLLM refuses.
+    A service that does not state one has vLLM's default; None where that follows from the model or
+    the accelerator.
     """
 
     model: str | None = None
-    served_model_names: tuple[str, ...] = ()
-    adapters: tuple[str, ...] = ()
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1
-    data_parallel: int = 1
-    prefill_context_parallel: int = 1
+    served_model_name: Sequence[str] = ()
+    lora_modules: Sequence[str] = ()
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    prefill_context_parallel_size: int = 1
+    enable_expert_parallel: bool = False
     max_model_len: int | None = None
-    auto_length: bool = False
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     block_size: int | None = None
-    kv_blocks: int | None = None
+    num_gpu_blocks_override: int | None = None
+    enable_prefix_caching: bool | None = None
+    disable_hybrid_kv_cache_manager: bool | None = None
     load_format: str = "auto"
     safetensors_load_strategy: str | None = None
+    hf_overrides: str | None = None
     dtype: str = "auto"
     quantization: str | None = None
     kv_cache_dtype: str = "auto"
     gpu_memory_utilization: float = vllm.GPU_MEMORY_UTILIZATION
     host: str | None = None
     port: int | None = None
-    nnodes: int | None = None
-    node_rank: str | None = None
-    master_addr: str | None = None
-    executor: str | None = None
-    shutdown_timeout: int = 0
-    config: str | None = None
-    root_path: str = ""
     ssl_keyfile: str | None = None
-    api_keys: bool = False
+    api_key: Sequence[str] = ()
     headless: bool = False
     disable_log_stats: bool = False
-    enable_expert_parallel: bool = False
-    no_prefix_caching: bool = False
-    moving: tuple[str, ...] = ()
-    wrong: tuple[WrongOption, ...] = ()
+    nnodes: int | None = None
+    distributed_executor_backend: str | None = None
+    config: str | None = None
+
+    uncounted: tuple[str, ...] = ()
+    """Those of `vllm.UNCOUNTED` and `vllm.BESIDE_MODEL` that are stated."""
+    unknown: tuple[tuple[int, str], ...] = ()
+    """Index and text of words that are options of another release, or of none."""
+    refused: str = ""
+    """Reason that vLLM would not start with them, in argparse's words; empty for none."""
 
     @property
     def accelerators(self) -> int:
         """Accelerators, or logical NeuronCores, that one replica takes."""
-        parts = self.tensor_parallel * self.pipeline_parallel * self.prefill_context_parallel
-        return parts * self.data_parallel
+        parts = self.tensor_parallel_size * self.pipeline_parallel_size
+        return parts * self.prefill_context_parallel_size * self.data_parallel_size
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names by which clients ask for the model and its adapters."""
-        own = self.served_model_names or (() if self.model is None else (self.model,))
-        return (*own, *self.adapters)
+        own = self.served_model_name or (() if self.model is None else (self.model,))
+        return (*own, *filter(None, map(_adapter, self.lora_modules)))
 
 
 def options_of(job: config.ServiceJob) -> VllmOptions:
@@ -149,78 +99,34 @@ def read_options(words: Sequence[str]) -> VllmOptions:
 
     A shell's line is not read: its options count as not stated.
     """
-    given: dict[str, Sequence[tuple[int, str]]] = {}
-    flags: set[str] = set()
-    for place, name, values in _options(words):
-        if name in vllm.FLAGS:
-            flags.add(name)
-        else:
-            # The last of several wins.
-            given[name] = [(place, value) for value in values]
-    values = _Values(given)
-    return VllmOptions(
-        model=_first_argument(words) or values.text("model"),
-        served_model_names=values.texts("served_model_names"),
-        adapters=tuple(filter(None, map(_adapter, values.texts("lora_modules")))),
-        tensor_parallel=values.count("tensor_parallel") or 1,
-        pipeline_parallel=values.count("pipeline_parallel") or 1,
-        data_parallel=values.count("data_parallel") or 1,
-        prefill_context_parallel=values.count("prefill_context_parallel") or 1,
-        max_model_len=values.tokens("max_model_len"),
-        auto_length=values.text("max_model_len") in _AUTO,
-        max_num_seqs=values.count("max_num_seqs"),
-        max_num_batched_tokens=values.tokens("max_num_batched_tokens"),
-        block_size=values.count("block_size"),
-        kv_blocks=values.count("kv_blocks"),
-        load_format=values.text("load_format") or "auto",
-        safetensors_load_strategy=values.text("safetensors_load_strategy"),
-        dtype=values.text("dtype") or "auto",
-        quantization=values.text("quantization"),
-        kv_cache_dtype=values.text("kv_cache_dtype") or "auto",
-        gpu_memory_utilization=values.share("gpu_memory_utilization")
-        or vllm.GPU_MEMORY_UTILIZATION,
-        host=values.text("host"),
-        port=values.count("port"),
-        nnodes=values.count("nnodes"),
-        node_rank=values.text("node_rank"),
-        master_addr=values.text("master_addr"),
-        executor=values.text("executor"),
-        shutdown_timeout=values.seconds("shutdown_timeout") or 0,
-        config=values.text("config"),
-        root_path=values.text("root_path") or "",
-        ssl_keyfile=values.text("ssl_keyfile"),
-        api_keys="api_key" in given,
-        headless="headless" in flags,
-        disable_log_stats="disable_log_stats" in flags,
-        enable_expert_parallel="enable_expert_parallel" in flags,
-        no_prefix_caching="no_prefix_caching" in flags,
-        moving=tuple(each for each in _names(words) if each in _MOVING),
-        wrong=tuple(values.wrong),
+    start = _start(words)
+    end = words.index("--") if "--" in words else len(words)
+    plain = [_plain(word) for word in words[start:end]]
+    options = VllmOptions()
+    try:
+        _, rest = _parser().parse_known_args(plain, options)
+    except _RefusedError as error:
+        options.refused, rest = str(error), []
+    options.model = _first_argument(words) or options.model
+    options.uncounted = tuple(name for name in _BESIDE_PLAN if getattr(options, name, "0") != "0")
+    options.unknown = tuple(
+        (start + place, words[start + place])
+        for place, word in enumerate(plain)
+        if word in rest and word.startswith("--") and word.partition("=")[0] not in _long_names()
     )
+    return options
 
 
-def unknown_options(job: config.ServiceJob) -> Iterator[tuple[int, str]]:
-    """Yield index in command and arguments, and name, of options that vLLM does not know.
-
-    Arguments of another program than vLLM are not read.
-    """
-    words = (*job.command, *job.args)
-    if job.command and not starts_vllm(job.command):
-        return
-    for place in range(_start(words), len(words)):
-        name = _stated_name(words[place])
-        if name == "--":
-            return
-        if name.startswith("--") and _whole_name(name) is None:
-            yield place, name
+def nearest_option(option: str) -> str | None:
+    """Return the option that is spelt most alike; None where none is."""
+    return next(iter(difflib.get_close_matches(option, _long_names(), n=1)), None)
 
 
-def misread_option(job: config.ServiceJob) -> str | None:
+def misread_option(options: VllmOptions) -> str | None:
     """Return an option that is likely a misspelt one of those that a plan reads; None for none."""
-    for _, option in unknown_options(job):
-        if vllm.nearest_option(option) in _EXACT:
-            return option
-    return None
+    known = {f"--{name.replace('_', '-')}" for name in _READ}
+    words = (word.partition("=")[0] for _, word in options.unknown)
+    return next((word for word in words if nearest_option(word) in known), None)
 
 
 def serve_command(job: config.ServiceJob) -> tuple[str, ...]:
@@ -270,13 +176,12 @@ def _served(words: Sequence[str], port: int) -> tuple[str, ...]:
 
 
 def _without_model(words: Sequence[str]) -> Iterator[str]:
-    taken: set[int] = set()
-    for place, name, values in _options(words):
-        if name == "model":
-            taken.add(place)
-            if "=" not in words[place]:
-                taken.update(range(place + 1, place + 1 + len(values)))
-    return (word for place, word in enumerate(words) if place not in taken)
+    rest = iter(words)
+    for word in rest:
+        if word == "--model":
+            next(rest, None)
+        elif not word.startswith("--model="):
+            yield word
 
 
 def _start(words: Sequence[str]) -> int:
@@ -295,102 +200,54 @@ def _first_argument(words: Sequence[str]) -> str | None:
     return None if not found or found.startswith("-") else found
 
 
-def _options(words: Sequence[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """Yield index, attribute and values of each option that a plan reads."""
-    start = _start(words)
-    for place in range(start, len(words)):
-        option, equals, value = words[place].partition("=")
-        if (name := _name(option)) is None:
-            continue
-        if name in vllm.FLAGS:
-            yield place, name, ()
-        elif equals:
-            yield place, name, (value,)
-        elif name in vllm.LISTS:
-            yield place, name, tuple(_values(words[place + 1 :]))
+class _RefusedError(Exception):
+    """Why argparse ends."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _RefusedError(message)
+
+
+@cache
+def _parser() -> argparse.ArgumentParser:
+    """Return a parser that reads what a plan reads as vLLM's does.
+
+    It takes whatever value of options that another release may have changed.
+    """
+    parser = _Parser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+    for option in vllm.options():
+        if option.attribute not in _READ:
+            # A short option, too, that argparse would take for the beginning of another.
+            if option.attribute in _BESIDE_PLAN or option.is_short:
+                parser.add_argument(*option.names, nargs="?", const="stated")
+        elif option.opposites:
+            parser.add_argument(*option.names, action=argparse.BooleanOptionalAction)
+        elif option.nargs == "0":
+            parser.add_argument(*option.names, action="store_true")
         else:
-            yield place, name, tuple(words[place + 1 : place + 2])
+            reader = _READERS.get(option.type, str)
+            parser.add_argument(*option.names, nargs=option.nargs or None, type=reader)
+    return parser
 
 
-def _names(words: Sequence[str]) -> Iterator[str]:
-    """Yield the name of each option in ``words``, the long ones as vLLM spells them."""
-    for word in words[_start(words) :]:
-        name = _stated_name(word)
-        if name.startswith("--"):
-            yield _whole_name(name) or name
-        elif name.startswith("-"):
-            yield name
+@cache
+def _long_names() -> Sequence[str]:
+    names = (name for option in vllm.options() for name in (*option.names, *option.opposites))
+    return sorted(name for name in names if name.startswith("--"))
 
 
-def _stated_name(word: str) -> str:
-    """Return the option in ``word``: behind a dot follows a key of its value."""
-    return word.partition("=")[0].partition(".")[0]
-
-
-def _values(words: Sequence[str]) -> Iterator[str]:
-    for word in words:
-        if word.startswith("-"):
-            return
-        yield word
-
-
-def _name(option: str) -> str | None:
-    """Return the attribute of ``option``, which may be shortened and have underscores."""
-    name = _whole_name(option) if option.startswith("--") else option
-    return None if name is None else _EXACT.get(name)
-
-
-def _whole_name(option: str) -> str | None:
-    """Return the name of a long option; None where vLLM has none, or several, that begin so."""
-    spelt, known = option.replace("_", "-"), vllm.long_options()
-    if spelt in known:
-        return spelt
-    found = [name for name in known if name.startswith(spelt)]
-    return found[0] if len(found) == 1 else None
-
-
-_EXACT = {
-    **{option: name for name, options in vllm.OPTIONS.items() for option in options},
-    **{option: name for name, options in vllm.FLAGS.items() for option in options},
-}
-_MOVING = frozenset({*vllm.UNCOUNTED, *vllm.BESIDE_MODEL})
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """Values of options, and those of them that vLLM refuses."""
-
-    given: Mapping[str, Sequence[tuple[int, str]]]
-    wrong: list[WrongOption] = field(default_factory=list[WrongOption])
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        return tuple(value for _, value in self.given.get(name, ()))
-
-    def text(self, name: str) -> str | None:
-        return next(iter(self.texts(name)), None)
-
-    def count(self, name: str) -> int | None:
-        return self._number(name, _count, "no whole number above 0")
-
-    def seconds(self, name: str) -> int | None:
-        return self._number(name, _seconds, "no whole number of seconds")
-
-    def share(self, name: str) -> float | None:
-        return self._number(name, _share, "no share above 0 and up to 1")
-
-    def tokens(self, name: str) -> int | None:
-        """Return a number of tokens, such as `32768`, `32K` or `32k`; None for `auto` too."""
-        if self.text(name) in _AUTO:
-            return None
-        return self._number(name, _tokens, "no number of tokens, such as 32768, 32K or auto")
-
-    def _number(self, name: str, read: Callable[[str], Number | None], wrong: str) -> Number | None:
-        for place, value in self.given.get(name, ()):
-            if (found := read(value)) is not None:
-                return found
-            option = vllm.OPTIONS[name][0]
-            self.wrong.append(WrongOption(place=place, option=option, value=value, wrong=wrong))
-        return None
+def _plain(word: str) -> str:
+    """Return a word as argparse reads it: vLLM has underscores, beginnings, and keys of values."""
+    match = _OPTION.fullmatch(word)
+    if match is None:
+        return word
+    name, value = match.group(1), match.group(2) or ""
+    if not name.startswith("--"):
+        return name + value
+    name = name.replace("_", "-")
+    whole = [known for known in _long_names() if known.startswith(name)]
+    return (whole[0] if len(whole) == 1 else name) + value
 
 
 def _adapter(value: str) -> str:
@@ -407,27 +264,42 @@ def _adapter(value: str) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _seconds(value: str) -> int | None:
-    return int(value) if value.isascii() and value.isdigit() else None
+def _count(value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"{value!r} is no whole number above 0")
+    return int(value)
 
 
-def _count(value: str) -> int | None:
-    return _seconds(value) or None
-
-
-def _share(value: str) -> float | None:
+def _share(value: str) -> float:
     try:
-        found = float(value)
+        share = float(value)
     except ValueError:
-        return None
-    return found if 0 < found <= 1 else None
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{value!r} is no share above 0 and up to 1")
+    return share
 
 
-def _tokens(value: str) -> int | None:
-    if (match := _WHOLE.fullmatch(value.strip())) is None:
-        return None
-    number, unit = match.groups()
-    if unit.isupper() and "." in number:
-        return None
-    step = 1024 if unit.isupper() else 1000
-    return int(float(number) * step ** _STEPS[unit.lower()]) or None
+def _tokens(value: str) -> int:
+    """Return a number such as `32768`, `32K` (binary) or `25.6k` (decimal)."""
+    match = _TOKENS.fullmatch(value.strip())
+    number, unit = match.groups() if match else ("0", "")
+    tokens = int(float(number) * (1024 if unit.isupper() else 1000) ** _UNITS[unit.lower()])
+    if tokens < 1:
+        raise argparse.ArgumentTypeError(f"{value!r} is no number of tokens, such as 32768 or 32K")
+    return tokens
+
+
+def _tokens_or_auto(value: str) -> int:
+    return vllm.AUTO_LENGTH if value.strip().lower() in ("auto", "-1") else _tokens(value)
+
+
+_READ = frozenset(field.name for field in fields(VllmOptions))
+_BESIDE_PLAN = (*vllm.UNCOUNTED, *vllm.BESIDE_MODEL)
+# vLLM's configuration refuses numbers below 1, of which its parser knows nothing.
+_READERS: Mapping[str, Callable[[str], int | float]] = {
+    "int": _count,
+    "float": _share,
+    "human_readable_int": _tokens,
+    "human_readable_int_or_auto": _tokens_or_auto,
+}

@@ -1,6 +1,5 @@
 """Options of vLLM that contradict the service that states them, or that vLLM refuses."""
 
-import re
 from collections.abc import Iterator
 
 from ultrascale import config
@@ -13,7 +12,6 @@ from ultrascale.plan.jobs.vllm import VllmOptions
 
 Mistakes = Iterator[config.Mistake]
 _BLOCKS = "--num-gpu-blocks-override"
-_TWO_WORDS = re.compile(r"(--?[A-Za-z][\w.-]*)\s+(.*)", re.DOTALL)
 
 
 def mistakes_of(job: config.ServiceJob) -> Mistakes:
@@ -21,10 +19,10 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
     if config.server_of(job) != "vllm":
         return
     options = vllm.options_of(job)
-    for each in options.wrong:
-        words = "command" if each.place < len(job.command) else "args"
+    if options.refused:
         todo = "write it as `vllm serve --help=all` says"
-        yield config.refuse(words, f"{each.option} is {each.wrong}", todo, got=each.value)
+        yield config.refuse(_place(job), f"vLLM would not start: {options.refused}", todo, got="")
+        return
     yield from _are_words(job, options)
     yield from _is_reached(job, options)
     yield from _is_within_the_model(job, options)
@@ -36,9 +34,10 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
         wrong = "--headless: no pod of the service would answer"
         todo = "leave it out: with nodes each pod but the first of a replica is headless"
         yield config.refuse(_place(job), wrong, todo, got="")
-    if job.nodes > 1 and options.executor not in (None, "mp"):
+    if job.nodes > 1 and options.distributed_executor_backend not in (None, "mp"):
         wrong = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
-        yield config.refuse(_place(job), wrong, "leave it out", got=options.executor)
+        got = options.distributed_executor_backend
+        yield config.refuse(_place(job), wrong, "leave it out", got=got)
 
 
 def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
@@ -57,14 +56,15 @@ def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -
     if not _is_read(job, options):
         return
     wrong = "the KV cache that graphs for NxD Inference are compiled with is not stated"
-    sequences, blocks = options.max_num_seqs, options.kv_blocks
-    if options.block_size is not None and not options.no_prefix_caching:
+    sequences, blocks = options.max_num_seqs, options.num_gpu_blocks_override
+    is_uncached = options.enable_prefix_caching is False
+    if options.block_size is not None and not is_uncached:
         if blocks is None:
             yield config.refuse(_place(job), wrong, f"add {_BLOCKS}=N", got="")
         return
     count = sequences or blocks or "N"
     missing = [
-        *([] if options.no_prefix_caching else ["--no-enable-prefix-caching"]),
+        *([] if is_uncached else ["--no-enable-prefix-caching"]),
         *([] if sequences else [f"--max-num-seqs={count}"]),
         *([] if blocks else [f"{_BLOCKS}={count}"]),
     ]
@@ -78,11 +78,14 @@ def warnings_of(job: config.ServiceJob) -> Mistakes:
     """Yield options that vLLM does not know; another release may, so they are not refused."""
     if config.server_of(job) != "vllm":
         return
-    for place, option in vllm.unknown_options(job):
+    if job.command and not vllm.starts_vllm(job.command):
+        return
+    for place, word in vllm.options_of(job).unknown:
         in_args = place - len(job.command)
         at = ("command", place) if in_args < 0 else ("args", in_args)
+        option = word.partition("=")[0]
         wrong = f"not an option of vLLM {facts.VERSION}, which would not start"
-        near = facts.nearest_option(option)
+        near = vllm.nearest_option(option)
         meant = "" if near is None else f"did you mean {near}? "
         todo = f"{meant}`vllm serve --help=all` in the image says what another release has"
         yield config.Mistake(at, wrong, todo, got=option)
@@ -178,11 +181,11 @@ def _noun(share: NodeShare) -> str:
 
 def _sizes(options: VllmOptions) -> str:
     """Return the parallel sizes in words; those that few services have, where they are stated."""
-    sizes = f"tensor {options.tensor_parallel} x pipeline {options.pipeline_parallel}"
-    if options.data_parallel > 1:
-        sizes += f" x data {options.data_parallel}"
-    if options.prefill_context_parallel > 1:
-        sizes += f" x prefill context {options.prefill_context_parallel}"
+    sizes = f"tensor {options.tensor_parallel_size} x pipeline {options.pipeline_parallel_size}"
+    if options.data_parallel_size > 1:
+        sizes += f" x data {options.data_parallel_size}"
+    if options.prefill_context_parallel_size > 1:
+        sizes += f" x prefill context {options.prefill_context_parallel_size}"
     return sizes
 
 
@@ -207,8 +210,7 @@ def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistak
     shape = None if job.model is None else config.transformer_of(job.model)
     if shape is None or shape.longest_context is None or options.max_model_len is None:
         return
-    words = (*job.command, *job.args)
-    if facts.LONGER_VARIABLE in job.env or any(facts.OVERRIDES in word for word in words):
+    if facts.LONGER_VARIABLE in job.env or options.hf_overrides is not None:
         return
     if options.max_model_len > shape.longest_context:
         wrong = (
@@ -216,7 +218,7 @@ def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistak
         )
         todo = (
             "write at most that, or state model.longest_context as its config.json, or "
-            f"{facts.OVERRIDES}, has it"
+            "--hf-overrides, has it"
         )
         yield config.refuse(_place(job), wrong, todo, got=str(options.max_model_len))
 
@@ -225,11 +227,11 @@ def _are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield options with their value in one word, which vLLM does not know."""
     if not _is_read(job, options):
         return
-    for key, words in (("command", job.command), ("args", job.args)):
-        for word in words:
-            if match := _TWO_WORDS.fullmatch(word):
-                wrong = "an option and its value in one word"
-                yield config.refuse(key, wrong, "write " + "=".join(match.groups()), got=word)
+    for place, word in options.unknown:
+        if " " in word.partition("=")[0]:
+            key = "command" if place < len(job.command) else "args"
+            todo = "write " + "=".join(word.split(maxsplit=1))
+            yield config.refuse(key, "an option and its value in one word", todo, got=word)
 
 
 def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:

@@ -152,8 +152,9 @@ def notes_of(planned: ServedModelPlan | None, options: VllmOptions) -> Iterator[
         yield f"Whether {planned.name} fits is not known: {planned.unknown}."
     else:
         yield from _notes_of_memory(planned, memory)
-        for option in options.moving:
-            yield f"The memory of {vllm.BESIDE_MODEL[option]} ({option}) is not counted there."
+        for name in options.uncounted:
+            option = f"--{name.replace('_', '-')}"
+            yield f"The memory of {vllm.BESIDE_MODEL[name]} ({option}) is not counted there."
     load, cold = planned.load, planned.cold_start_seconds
     if load.seconds is None or cold is None:
         yield f"The time to load {planned.name} is not known: {load.formula}."
@@ -228,14 +229,16 @@ def _division(
     )
     static = device is not None and device.name in serving_memory.STATIC_CACHE
     return ServingDivision(
-        tensor=options.tensor_parallel,
-        pipeline=options.pipeline_parallel,
-        context=None if options.auto_length else options.max_model_len or shape.longest_context,
+        tensor=options.tensor_parallel_size,
+        pipeline=options.pipeline_parallel_size,
+        context=None
+        if options.max_model_len == vllm.AUTO_LENGTH
+        else options.max_model_len or shape.longest_context,
         tokens=options.max_num_batched_tokens or defaults.tokens,
         utilization=options.gpu_memory_utilization,
         value_bytes=serving_memory.kv_value_bytes(options.kv_cache_dtype, computed),
         loaded_share=_loaded_share(shape, options, computed),
-        has_windows="--disable-hybrid-kv-cache-manager" not in (*job.command, *job.args),
+        has_windows=not options.disable_hybrid_kv_cache_manager,
         reserved_sequences=options.max_num_seqs or 1 if static else 1,
     )
 
@@ -264,15 +267,15 @@ def _why_unknown(job: config.ServiceJob, options: VllmOptions, device: ServingDe
         return f"options stand in {options.config} of the image"
     if job.command and not starts_vllm(job.command):
         return "its command is a shell or another program, which may start vLLM with other options"
-    if options.wrong:
-        return f"{options.wrong[0].option} is {options.wrong[0].wrong}"
-    if (misread := misread_option(job)) is not None:
+    if options.refused:
+        return options.refused
+    if (misread := misread_option(options)) is not None:
         return f"{misread} is not an option of vLLM {vllm.VERSION}"
-    if options.enable_expert_parallel and options.data_parallel > 1:
+    if options.enable_expert_parallel and options.data_parallel_size > 1:
         return "copies of the model share its experts"
-    for option in options.moving:
-        if option in vllm.UNCOUNTED:
-            return f"with {option} {vllm.UNCOUNTED[option]}"
+    for name in options.uncounted:
+        if name in vllm.UNCOUNTED:
+            return f"with --{name.replace('_', '-')} {vllm.UNCOUNTED[name]}"
     return ""
 
 
