@@ -260,18 +260,18 @@ def _some_layers(decoder: Mapping[str, Json], layers: int) -> int | None:
     if isinstance(kinds, list):
         return sum(kind == 1 for kind in kinds)
     linear = mapping(decoder.get("linear_attn_config"))
-    for found in (decoder.get("attn_layer_indices"), linear.get("full_attn_layers")):
-        if isinstance(found, list) and found:
-            return len(found)
+    for indices in (decoder.get("attn_layer_indices"), linear.get("full_attn_layers")):
+        if isinstance(indices, list) and indices:
+            return len(indices)
     every = _whole(decoder, ("full_attention_interval", "attn_layer_period"))
     return None if every is None else layers // every
 
 
 def _listed(decoder: Mapping[str, Json]) -> Sequence[str]:
     for key in ("layer_types", "layers_block_type"):
-        found = decoder.get(key)
-        if isinstance(found, list):
-            return [str(kind) for kind in found]
+        kinds = decoder.get(key)
+        if isinstance(kinds, list):
+            return [str(kind) for kind in kinds]
     return ()
 
 
@@ -299,8 +299,8 @@ def _dtype(document: Mapping[str, Json], decoder: Mapping[str, Json]) -> str:
         return next(_compressed(compressed), "int8")
     for part in (document, decoder):
         for key in ("dtype", "torch_dtype"):
-            if (found := _TYPES.get(str(part.get(key)))) is not None:
-                return found
+            if (name := _TYPES.get(str(part.get(key)))) is not None:
+                return name
     return "bfloat16"
 
 
@@ -327,16 +327,16 @@ def _with_bits(stated: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
 
 
 def _needed(decoder: Mapping[str, Json], keys: Sequence[str]) -> int:
-    found = _whole(decoder, keys)
-    if found is None:
+    number = _whole(decoder, keys)
+    if number is None:
         raise UnreadableFiguresError(f"its config.json has no {keys[0]}")
-    return found
+    return number
 
 
 def _whole(decoder: Mapping[str, Json], keys: Sequence[str]) -> int | None:
     """Return the first of ``keys`` with a number above 0; None without one."""
     for key in keys:
-        found = decoder.get(key)
-        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-            return found
+        number = decoder.get(key)
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return number
     return None

@@ -196,8 +196,8 @@ def _start(words: Sequence[str]) -> int:
 def _first_argument(words: Sequence[str]) -> str | None:
     """Return the model that stands first, without an option; None for none."""
     start = _start(words)
-    found = words[start] if len(words) > start else ""
-    return None if not found or found.startswith("-") else found
+    first = words[start] if len(words) > start else ""
+    return None if not first or first.startswith("-") else first
 
 
 class _RefusedError(Exception):

@@ -21,26 +21,28 @@ def mistakes_of(job: config.ServiceJob) -> Mistakes:
     options = vllm.options_of(job)
     if options.refused:
         todo = "write it as `vllm serve --help=all` says"
-        yield config.refuse(_place(job), f"vLLM would not start: {options.refused}", todo, got="")
+        yield config.refuse(
+            _options_key(job), f"vLLM would not start: {options.refused}", todo, got=""
+        )
         return
-    yield from _are_words(job, options)
-    yield from _is_reached(job, options)
-    yield from _is_within_the_model(job, options)
-    yield from _has_the_cache_of_its_graphs(job, options)
-    if options.model is None and _is_read(job, options):
-        wrong = "no model: vLLM would load one of its own choice from Hugging Face"
-        yield config.refuse(_place(job), wrong, "add --model=PATH", got="")
+    yield from _options_are_words(job, options)
+    yield from _address_is_reached(job, options)
+    yield from _length_suits_model(job, options)
+    yield from _cache_suits_graphs(job, options)
+    if options.model is None and _states_all(job, options):
+        problem = "no model: vLLM would load one of its own choice from Hugging Face"
+        yield config.refuse(_options_key(job), problem, "add --model=PATH", got="")
     if options.headless:
-        wrong = "--headless: no pod of the service would answer"
+        problem = "--headless: no pod of the service would answer"
         todo = "leave it out: with nodes each pod but the first of a replica is headless"
-        yield config.refuse(_place(job), wrong, todo, got="")
+        yield config.refuse(_options_key(job), problem, todo, got="")
     if job.nodes > 1 and options.distributed_executor_backend not in (None, "mp"):
-        wrong = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
+        problem = "--distributed-executor-backend: nodes of a replica meet by mp, without Ray"
         got = options.distributed_executor_backend
-        yield config.refuse(_place(job), wrong, "leave it out", got=got)
+        yield config.refuse(_options_key(job), problem, "leave it out", got=got)
 
 
-def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+def _cache_suits_graphs(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield a KV cache that is not stated as NxD Inference compiles it into its graphs.
 
     Without prefix caching it holds each sequence as one block, else blocks of a stated size.
@@ -53,14 +55,14 @@ def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -
     release = vllm.neuron_release(job)
     if release is None or release >= serving_memory.NEURON_PLUGIN_SINCE:
         return
-    if not _is_read(job, options):
+    if not _states_all(job, options):
         return
-    wrong = "the KV cache that graphs for NxD Inference are compiled with is not stated"
+    problem = "the KV cache that graphs for NxD Inference are compiled with is not stated"
     sequences, blocks = options.max_num_seqs, options.num_gpu_blocks_override
     is_uncached = options.enable_prefix_caching is False
     if options.block_size is not None and not is_uncached:
         if blocks is None:
-            yield config.refuse(_place(job), wrong, f"add {_BLOCKS}=N", got="")
+            yield config.refuse(_options_key(job), problem, f"add {_BLOCKS}=N", got="")
         return
     count = sequences or blocks or "N"
     missing = [
@@ -69,9 +71,11 @@ def _has_the_cache_of_its_graphs(job: config.ServiceJob, options: VllmOptions) -
         *([] if blocks else [f"{_BLOCKS}={count}"]),
     ]
     if missing:
-        yield config.refuse(_place(job), wrong, f"add {' '.join(missing)}", got="")
+        yield config.refuse(_options_key(job), problem, f"add {' '.join(missing)}", got="")
     elif blocks != sequences:
-        yield config.refuse(_place(job), wrong, f"write {_BLOCKS}={sequences}", got=str(blocks))
+        yield config.refuse(
+            _options_key(job), problem, f"write {_BLOCKS}={sequences}", got=str(blocks)
+        )
 
 
 def warnings_of(job: config.ServiceJob) -> Mistakes:
@@ -84,11 +88,11 @@ def warnings_of(job: config.ServiceJob) -> Mistakes:
         in_args = place - len(job.command)
         at = ("command", place) if in_args < 0 else ("args", in_args)
         option = word.partition("=")[0]
-        wrong = f"not an option of vLLM {facts.VERSION}, which would not start"
+        problem = f"not an option of vLLM {facts.VERSION}, which would not start"
         near = vllm.nearest_option(option)
         meant = "" if near is None else f"did you mean {near}? "
         todo = f"{meant}`vllm serve --help=all` in the image says what another release has"
-        yield config.Mistake(at, wrong, todo, got=option)
+        yield config.Mistake(at, problem, todo, got=option)
 
 
 def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
@@ -96,29 +100,29 @@ def mistakes_on(job: config.ServiceJob, share: NodeShare) -> Mistakes:
 
     Source: https://docs.vllm.ai/en/latest/serving/parallelism_scaling.html
     """
-    yield from _is_for_its_nodes(job, share)
-    if (options := _sized(job, share)) is None:
+    yield from _image_suits_nodes(job, share)
+    if (options := _sizing_options(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
     if devices % taken or taken % job.nodes:
-        wrong = f"{_sizes(options)} takes {taken} {_noun(share)}, where a replica has {devices}"
-        yield config.refuse(_place(job), wrong, _all_of(job, share), got="")
+        problem = f"{_sizes(options)} takes {taken} {_noun(share)}, where a replica has {devices}"
+        yield config.refuse(_options_key(job), problem, _all_devices(job, share), got="")
 
 
-def _is_for_its_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
+def _image_suits_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
     """Yield an image whose vLLM finds no device of its own on the nodes."""
     reference = image_references.parse(job.image or "")
     if reference is None or config.server_of(job) != "vllm":
         return
     on_neuron = share.accelerator == names.NEURON_DEVICE
     if facts.NEURON_IMAGE in reference.repository and not on_neuron:
-        wrong = "vLLM for Neuron, on nodes without NeuronCores"
+        problem = "vLLM for Neuron, on nodes without NeuronCores"
         todo = "name a pool of Trainium or Inferentia, or an image for its nodes"
-        yield config.refuse("image", wrong, todo)
+        yield config.refuse("image", problem, todo)
     if reference.repository.endswith(facts.GPU_IMAGES) and on_neuron:
-        wrong = "vLLM for NVIDIA GPUs, on nodes with NeuronCores"
+        problem = "vLLM for NVIDIA GPUs, on nodes with NeuronCores"
         todo = f"name a pool of GPUs, or an image of {facts.NEURON_IMAGE}"
-        yield config.refuse("image", wrong, todo)
+        yield config.refuse("image", problem, todo)
 
 
 def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
@@ -126,15 +130,15 @@ def notes_of(job: config.ServiceJob, share: NodeShare) -> Iterator[str]:
     if config.server_of(job) == "vllm" and share.accelerator == names.NEURON_DEVICE:
         yield from _compiles(job)
     yield from _reads_s3(job)
-    for each in warnings_of(job):
-        yield f"{each.got} is {each.wrong}; {each.todo}."
-    if (options := _sized(job, share)) is None:
+    for mistake in warnings_of(job):
+        yield f"{mistake.got} is {mistake.wrong}; {mistake.todo}."
+    if (options := _sizing_options(job, share)) is None:
         return
     taken, devices = options.accelerators, share.processes * job.nodes
     if devices % taken == 0 and taken < devices:
         yield (
             f"vLLM takes {taken} of the {devices} {_noun(share)} of a replica, by "
-            f"{_sizes(options)}: {_all_of(job, share)}{_fewer(job, taken, share)}."
+            f"{_sizes(options)}: {_all_devices(job, share)}{_smaller_request(job, taken, share)}."
         )
 
 
@@ -162,15 +166,15 @@ def _reads_s3(job: config.ServiceJob) -> Iterator[str]:
         )
 
 
-def _sized(job: config.ServiceJob, share: NodeShare) -> VllmOptions | None:
+def _sizing_options(job: config.ServiceJob, share: NodeShare) -> VllmOptions | None:
     """Return the options that decide on the devices of ``job``; None where others may."""
     if config.server_of(job) != "vllm" or not share.accelerators:
         return None
     options = vllm.options_of(job)
-    return options if _is_read(job, options) else None
+    return options if _states_all(job, options) else None
 
 
-def _is_read(job: config.ServiceJob, options: VllmOptions) -> bool:
+def _states_all(job: config.ServiceJob, options: VllmOptions) -> bool:
     """Return whether ``options`` are all: a file in the image, or a program, may state others."""
     return options.config is None and (not job.command or vllm.starts_vllm(job.command))
 
@@ -189,20 +193,20 @@ def _sizes(options: VllmOptions) -> str:
     return sizes
 
 
-def _all_of(job: config.ServiceJob, share: NodeShare) -> str:
+def _all_devices(job: config.ServiceJob, share: NodeShare) -> str:
     """Return what to write for all devices of a replica."""
     spans = f" and --pipeline-parallel-size={job.nodes}" if job.nodes > 1 else ""
     return f"write --tensor-parallel-size={share.processes}{spans}"
 
 
-def _fewer(job: config.ServiceJob, taken: int, share: NodeShare) -> str:
+def _smaller_request(job: config.ServiceJob, taken: int, share: NodeShare) -> str:
     """Return what to write for pods that ask for no more devices than are taken."""
     key = "neuron" if share.accelerator == names.NEURON_DEVICE else "gpu"
     devices, rest = divmod(taken, share.processes // share.accelerators)
     return "" if rest or job.nodes > 1 else f", or resources: {{{key}: {devices}}}"
 
 
-def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+def _length_suits_model(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield sequences that are longer than the model was made for.
 
     Source: https://github.com/vllm-project/vllm/blob/v0.32.0/vllm/config/model.py
@@ -213,19 +217,19 @@ def _is_within_the_model(job: config.ServiceJob, options: VllmOptions) -> Mistak
     if facts.LONGER_VARIABLE in job.env or options.hf_overrides is not None:
         return
     if options.max_model_len > shape.longest_context:
-        wrong = (
+        problem = (
             f"--max-model-len is above the model's own maximum of {shape.longest_context} tokens"
         )
         todo = (
             "write at most that, or state model.longest_context as its config.json, or "
             "--hf-overrides, has it"
         )
-        yield config.refuse(_place(job), wrong, todo, got=str(options.max_model_len))
+        yield config.refuse(_options_key(job), problem, todo, got=str(options.max_model_len))
 
 
-def _are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+def _options_are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield options with their value in one word, which vLLM does not know."""
-    if not _is_read(job, options):
+    if not _states_all(job, options):
         return
     for place, word in options.unknown:
         if " " in word.partition("=")[0]:
@@ -234,7 +238,7 @@ def _are_words(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
             yield config.refuse(key, "an option and its value in one word", todo, got=word)
 
 
-def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
+def _address_is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     """Yield an address at which neither probes nor clients reach the server."""
     if options.port is not None and options.port != job.port:
         todo = f"write port: {options.port}, or leave --port out"
@@ -242,18 +246,18 @@ def _is_reached(job: config.ServiceJob, options: VllmOptions) -> Mistakes:
     words = vllm.serve_command(job)
     stated = vllm.read_options(words).port is not None or options.config is not None
     if vllm.starts_vllm(words) and not stated and job.port != facts.PORT:
-        wrong = f"not that of vLLM without --port, {facts.PORT}"
-        todo = f"write port: {facts.PORT}, or add --port={job.port} to {_place(job)}"
-        yield config.refuse("port", wrong, todo)
+        problem = f"not that of vLLM without --port, {facts.PORT}"
+        todo = f"write port: {facts.PORT}, or add --port={job.port} to {_options_key(job)}"
+        yield config.refuse("port", problem, todo)
     if options.host in facts.LOCAL_HOSTS:
-        wrong = "--host is an address that nobody outside of the pod reaches"
-        yield config.refuse(_place(job), wrong, "write --host=0.0.0.0", got=options.host)
+        problem = "--host is an address that nobody outside of the pod reaches"
+        yield config.refuse(_options_key(job), problem, "write --host=0.0.0.0", got=options.host)
     if options.ssl_keyfile is not None:
-        wrong = "--ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to pods"
+        problem = "--ssl-keyfile: probes, the autoscaler and the front speak plain HTTP to pods"
         todo = "leave it out: serving.front ends TLS at the address of the cluster"
-        yield config.refuse(_place(job), wrong, todo, got="")
+        yield config.refuse(_options_key(job), problem, todo, got="")
 
 
-def _place(job: config.ServiceJob) -> str:
+def _options_key(job: config.ServiceJob) -> str:
     """Return the key that holds the options of ``job``."""
     return "args" if job.args else "command"

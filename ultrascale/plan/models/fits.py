@@ -80,8 +80,8 @@ def fits_of(
         for name in pool.instance_types:
             if catalog.lookup(name).accelerator is not None:
                 seen.setdefault((pool.pool, name), pool)
-    found = (_fit(shape, pool, name, context=asked) for (_, name), pool in seen.items())
-    return tuple(_priced(fit, region) for fit in found)
+    fits = (_fit(shape, pool, name, context=asked) for (_, name), pool in seen.items())
+    return tuple(_priced(fit, region) for fit in fits)
 
 
 def _priced(fit: PoolFit, region: str) -> PoolFit:
@@ -94,20 +94,20 @@ def _priced(fit: PoolFit, region: str) -> PoolFit:
 
 def _fit(shape: Transformer, pool: PoolPlan, name: str, *, context: int | None) -> PoolFit:
     whole = PoolFit(pool=pool.pool, instance_type=name)
-    found = device_of_type(catalog.lookup(name))
-    if found is None:
+    smallest = device_of_type(catalog.lookup(name))
+    if smallest is None:
         return replace(whole, reason="no source states the memory of its accelerators")
     device = ServingDevice(
-        name=found.name,
-        count=found.count,
-        memory_bytes=found.memory_bytes,
+        name=smallest.name,
+        count=smallest.count,
+        memory_bytes=smallest.memory_bytes,
         # The closest to what today's images do.
         kv_share=serving_memory.NEURON_KV_SHARE
-        if found.name.startswith(_NEURON) and found.name not in serving_memory.STATIC_CACHE
+        if smallest.name.startswith(_NEURON) and smallest.name not in serving_memory.STATIC_CACHE
         else None,
     )
     # A replica of several nodes has all devices of each: Neuron's plugin has no such replicas.
-    most = 1 if found.name.startswith(_NEURON) else max(1, pool.max_nodes)
+    most = 1 if smallest.name.startswith(_NEURON) else max(1, pool.max_nodes)
     base = ServingDivision(
         tensor=1,
         pipeline=1,

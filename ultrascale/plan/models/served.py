@@ -132,7 +132,7 @@ def path_mistakes(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     for claim in request.claims:
         elsewhere = claim.namespace != request.namespace
         if elsewhere and f"{path}/".startswith(f"{claim.mount_path.rstrip('/')}/"):
-            wrong = (
+            problem = (
                 f"a path of claim {claim.name} of namespace {claim.namespace}, which no pod of "
                 f"namespace {request.namespace} mounts"
             )
@@ -140,7 +140,7 @@ def path_mistakes(request: JobRequest, job: config.ServiceJob) -> Mistakes:
                 f"write namespace: {claim.namespace}, or give a bucket of models a claim in "
                 f"namespace {request.namespace}"
             )
-            yield config.refuse("args", wrong, todo, got=path)
+            yield config.refuse("args", problem, todo, got=path)
             return
 
 
@@ -199,13 +199,13 @@ def _notes_of_memory(planned: ServedModelPlan, memory: ServingMemory) -> Iterato
 def _device(
     job: config.ServiceJob, share: NodeShare, pools: Sequence[PoolPlan]
 ) -> ServingDevice | None:
-    found = smallest_device(share, pools)
-    if found is None:
+    smallest = smallest_device(share, pools)
+    if smallest is None:
         return None
     return ServingDevice(
-        name=found.name,
+        name=smallest.name,
         count=share.processes,
-        memory_bytes=found.memory_bytes,
+        memory_bytes=smallest.memory_bytes,
         kv_share=serving_memory.NEURON_KV_SHARE if _is_capped(job) else None,
     )
 
@@ -214,10 +214,10 @@ def _is_capped(job: config.ServiceJob) -> bool:
     """Return whether vLLM Neuron bounds the KV cache, as it does unless it is told otherwise."""
     release = neuron_release(job)
     new = release is not None and release >= serving_memory.NEURON_PLUGIN_SINCE
-    told = serving_memory.NEURON_KV_VARIABLE in job.env or any(
+    is_stated = serving_memory.NEURON_KV_VARIABLE in job.env or any(
         "headroom" in word for word in (*job.command, *job.args)
     )
-    return new and not told
+    return new and not is_stated
 
 
 def _division(
@@ -286,21 +286,21 @@ def _indivisible(shape: Transformer, division: ServingDivision) -> Mistakes:
     """
     tensor, pipeline = division.tensor, division.pipeline
     if shape.heads % tensor:
-        wrong = f"not a divisor of the model's {shape.heads} query heads"
+        problem = f"not a divisor of the model's {shape.heads} query heads"
         todo = f"use {_divisors(shape.heads)}"
-        yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
+        yield config.refuse("args", problem, todo, got=f"--tensor-parallel-size={tensor}")
     elif not shape.shares_keys(tensor):
-        wrong = f"no divisor or multiple of the model's {shape.kv_heads} key and value heads"
+        problem = f"no divisor or multiple of the model's {shape.kv_heads} key and value heads"
         todo = f"use {_divisors(shape.kv_heads)}, or a multiple of {shape.kv_heads}"
-        yield config.refuse("args", wrong, todo, got=f"--tensor-parallel-size={tensor}")
+        yield config.refuse("args", problem, todo, got=f"--tensor-parallel-size={tensor}")
     if pipeline > shape.layers:
-        wrong = f"more than the model's {shape.layers} layers"
-        yield config.refuse("args", wrong, "use less", got=f"--pipeline-parallel-size={pipeline}")
+        problem = f"more than the model's {shape.layers} layers"
+        yield config.refuse("args", problem, "use less", got=f"--pipeline-parallel-size={pipeline}")
 
 
 def _divisors(number: int) -> str:
-    found = [str(each) for each in range(1, min(number, 64) + 1) if number % each == 0]
-    return f"{', '.join(found[:-1])} or {found[-1]}" if len(found) > 1 else "1"
+    divisors = [str(part) for part in range(1, min(number, 64) + 1) if number % part == 0]
+    return f"{', '.join(divisors[:-1])} or {divisors[-1]}" if len(divisors) > 1 else "1"
 
 
 def _why_too_large(planned: ServedModelPlan, memory: ServingMemory) -> str:
@@ -326,8 +326,8 @@ def _smaller(planned: ServedModelPlan, memory: ServingMemory) -> str:
     taken = memory.device - memory.overhead
     if taken > 0:
         weights = planned.shape.weights_bytes * planned.division.loaded_share
-        least = math.ceil(weights / taken)
-        degree = 1 << (least - 1).bit_length()
+        count = math.ceil(weights / taken)
+        degree = 1 << (count - 1).bit_length()
         if degree > planned.division.devices:
             ways.append(f"{degree} devices (--tensor-parallel-size x --pipeline-parallel-size)")
     ways.append("a pool with more memory, or smaller weights")
