@@ -201,7 +201,7 @@ def _first_argument(words: Sequence[str]) -> str | None:
 
 
 class _RefusedError(Exception):
-    """Why argparse ends."""
+    """The reason that argparse ends."""
 
 
 class _Parser(argparse.ArgumentParser):
