@@ -21,20 +21,30 @@ from ultrascale_stacks.feature_flags import FLAGS
 if TYPE_CHECKING:
     import aws_cdk as cdk
 
+    from ultrascale.hosts import ClosedNetwork
     from ultrascale.plan import ClusterPlan
     from ultrascale.plan.model import PipelinePlan
 
 
 def synthesize(
-    app: "cdk.App", cluster: "ClusterPlan", *, manifests: Path, validated: bool = True
+    app: "cdk.App", cluster: "ClusterPlan", file: Path, *, manifests: Path, validated: bool = True
 ) -> None:
-    """Write the templates of ``cluster`` to the app's folder and its objects to ``manifests``."""
+    """Write the templates of a cluster to the app's folder and its objects to ``manifests``.
+
+    Args:
+        app: The app.
+        cluster: The cluster.
+        file: Its cluster file.
+        manifests: Folder of the objects.
+        validated: Whether the templates are judged.
+    """
     from ultrascale_k8s import define_charts, write_manifests
     from ultrascale_stacks.assembly import define_stacks
+    from ultrascale_stacks.validation import closed_network
 
     charts = define_charts(cluster)
     define_stacks(app, cluster, charts)
-    _write_templates(app, validated=validated)
+    _write_templates(app, closed_network(cluster, file), validated=validated)
     write_manifests(charts, manifests)
     for line in cluster.mirror.unrecorded(charts.published_images) if cluster.mirror else ():
         sys.stderr.write(f"warning: {line}\n")
@@ -52,19 +62,21 @@ def synthesize_pipeline(
 
     charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
     policies = {stage.name: policy(CHECKS, stage.cluster, stage.account) for stage in plan.stages}
-    define_pipeline(app, plan, charts, policies)
+    define_pipeline(app, plan, charts, policies, validated=validated)
     _write_templates(app, validated=validated)
     share_files(Path(app.outdir), schema=plan.assets_schema)
     for stage, objects in charts.items():
         write_manifests(objects, manifests / stage)
 
 
-def _write_templates(app: "cdk.App", *, validated: bool) -> None:
+def _write_templates(
+    app: "cdk.App", closed: "ClosedNetwork | None" = None, *, validated: bool
+) -> None:
     from ultrascale_stacks.validation import acknowledge_findings, validate
 
     acknowledge_findings(app)
     if validated:
-        validate(app)
+        validate(app, closed)
     app.synth()
 
 
@@ -104,7 +116,7 @@ def main() -> None:
         if pipeline is not None:
             synthesize_pipeline(app, pipeline, manifests=manifests, validated=validated)
         if cluster is not None:
-            synthesize(app, cluster, manifests=manifests, validated=validated)
+            synthesize(app, cluster, path, manifests=manifests, validated=validated)
 
 
 def _load_libraries() -> None:

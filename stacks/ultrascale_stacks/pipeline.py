@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from aws_cdk import App, Environment, Stack, Stage
+from aws_cdk import App, Environment, Stack, Stage, Validations
 from constructs import Construct
 
 from ultrascale.plan import names
@@ -17,7 +17,7 @@ from ultrascale_constructs.pipeline_gate import GateRole
 from ultrascale_k8s import Charts
 from ultrascale_stacks.assembly import define_stacks
 from ultrascale_stacks.deployment import bound_roles
-from ultrascale_stacks.validation import acknowledge_findings
+from ultrascale_stacks.validation import OwnRules, acknowledge_findings, closed_network
 
 
 class PipelineStack(Stack):
@@ -111,6 +111,8 @@ def define_pipeline(
     plan: PipelinePlan,
     charts: Mapping[str, Charts],
     policies: Mapping[str, Mapping[str, object]],
+    *,
+    validated: bool,
 ) -> None:
     """Define the pipeline of ``plan`` in ``app``, and an app within its folder for each stage.
 
@@ -119,6 +121,7 @@ def define_pipeline(
         plan: The pipeline.
         charts: The objects of each stage's cluster, by name of the stage.
         policies: What looking at each stage takes, as an IAM policy, by name of the stage.
+        validated: Whether hosts are looked for in clusters without a way out.
     """
     gates: dict[str, Stage] = {}
     clusters: dict[str, Stage] = {}
@@ -137,6 +140,9 @@ def define_pipeline(
         )
         define_stacks(cluster, stage.cluster, charts[stage.name])
         acknowledge_findings(cluster)
+        closed = closed_network(stage.cluster, Path(stage.file))
+        if validated and closed is not None:
+            Validations.of(cluster).add_plugins(OwnRules(closed))
         cluster.complete(stage.name)
         clusters[stage.name] = cluster
     PipelineStack(app, plan.name, plan=plan, gates=gates, clusters=clusters)

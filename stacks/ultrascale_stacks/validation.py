@@ -14,13 +14,21 @@ from aws_cdk import (
     Validations,
 )
 
+from ultrascale.hosts import ClosedNetwork, Use
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_stacks.rules import RULES, violations
+
+_CLOSED = "ClosedNetwork"
 
 
 @jsii.implements(IPolicyValidationPlugin)
 class OwnRules:
     """Checks the synthesized templates by the rules of `ultrascale_stacks.rules`."""
+
+    def __init__(self, closed: ClosedNetwork | None = None) -> None:
+        """Take the network without a way out whose hosts are checked; None where there is one."""
+        self._closed = closed
 
     @property
     def name(self) -> str:
@@ -35,34 +43,72 @@ class OwnRules:
     @property
     def rule_ids(self) -> list[str]:
         """Names of the rules."""
-        return [rule.name for rule in RULES]
+        return [*(rule.name for rule in RULES), _CLOSED]
 
     @jsii.member(jsii_name="validate")
     def validate(self, context: IPolicyValidationContext) -> PolicyValidationPluginReport:
         """Return the violations in the templates."""
         found = [
-            PolicyViolation(
-                rule_name=rule.name,
-                description=rule.description,
-                severity="error",
-                violating_resources=[
-                    PolicyViolatingResource(
-                        resource_logical_id=resource.logical_id, template_path=path, locations=[]
-                    )
-                ],
-            )
+            _violation(rule.name, rule.description, resource.logical_id, path)
             for path in context.template_paths
             for rule, resource in violations(json.loads(Path(path).read_text(encoding="utf-8")))
         ]
+        if self._closed is not None:
+            found += [
+                _host_violation(use, logical_id, path)
+                for path in context.template_paths
+                for logical_id, use in self._closed.unreached(Path(path))
+            ]
         return PolicyValidationPluginReport(success=not found, violations=found)
 
 
-def validate(app: App) -> None:
-    """Check ``app`` by the AwsSolutions rules and by our own as well."""
+def _violation(
+    rule: str, description: str, logical_id: str, path: str, *, file: str = "", fix: str = ""
+) -> PolicyViolation:
+    return PolicyViolation(
+        rule_name=rule,
+        description=description,
+        severity="error",
+        fix=fix or None,
+        violating_resources=[
+            PolicyViolatingResource(
+                resource_logical_id=logical_id,
+                template_path=path,
+                locations=[file] if file else [],
+            )
+        ],
+    )
+
+
+def _host_violation(use: Use, logical_id: str, path: str) -> PolicyViolation:
+    return _violation(
+        f"{_CLOSED}[Host::{use.host}]",
+        f"network.egress is none, and neither an endpoint nor the mirror leads to {use.host}",
+        logical_id,
+        path,
+        file=use.file,
+        fix="take it from images.mirror, or give its service an endpoint in network.endpoints; if "
+        "another way leads there, or nothing connects to it, say so in a comment of the cluster "
+        "file that names the host",
+    )
+
+
+def closed_network(plan: ClusterPlan, file: Path) -> ClosedNetwork | None:
+    """Return the network of a cluster whose hosts are checked; None where it has a way out."""
+    return ClosedNetwork(plan, file) if plan.network.egress == "none" else None
+
+
+def validate(app: App, closed: ClosedNetwork | None = None) -> None:
+    """Check ``app`` by the AwsSolutions rules and by our own as well.
+
+    Args:
+        app: The app.
+        closed: Its network, where that has no way out.
+    """
     # Its 150 rules take a sixth of a synthesis to load and run, where nothing else is validated.
     from cdk_nag import AwsSolutionsChecks
 
-    Validations.of(app).add_plugins(AwsSolutionsChecks(app), OwnRules())
+    Validations.of(app).add_plugins(AwsSolutionsChecks(app), OwnRules(closed))
 
 
 def acknowledge_findings(app: App) -> None:

@@ -49,11 +49,6 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
         "manifests in SAVED/dist/",
     ),
     "sbom": (("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"), 0, "bom"),
-    "hosts": (
-        ("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"),
-        0,
-        "hosts are named",
-    ),
     "eject": (("images/nvidia",), 0, "yours"),
     "submit": (("FILE", "JOB", "--dry-run", "--account", "918273645546"), 0, "kind:"),
     "status": (("FILE",), 1, _NO_CLUSTER),

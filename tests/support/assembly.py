@@ -64,7 +64,7 @@ def synthesize(file: Path, folder: Path) -> Assembly:
         context=dict(FLAGS),
         builtin_cloud_formation_validation=False,
     )
-    entry.synthesize(app, cluster, manifests=folder / "dist")
+    entry.synthesize(app, cluster, file, manifests=folder / "dist")
     templates = {
         path.name.removesuffix(".template.json").removeprefix(f"{cluster.name}-"): json.loads(
             path.read_text()

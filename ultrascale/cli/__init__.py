@@ -95,7 +95,6 @@ COMMANDS: "Mapping[str, Command]" = {
     ),
     "summary": Command("summary", "summary", "Show what a synthesized file would create."),
     "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
-    "hosts": Command("hosts", "hosts", "Show the hosts that files name, and the way to each."),
     "eject": Command("eject", "eject", "Take Dockerfiles, rules or charts out, to change them."),
     "submit": Command(
         "jobs",
@@ -177,7 +176,6 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "summary",
         "sbom",
         "mirror",
-        "hosts",
         "diff",
         "bootstrap-policy",
         "deploy",
