@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Template
 
+from tests.support.assembly import named_in
 from tests.support.construct_stacks import make_pool_plan, resources, the
 from tests.support.managed_groups import (
     BLOCK,
@@ -20,7 +21,6 @@ from tests.support.managed_groups import (
 )
 from tests.support.node_group_templates import node_group_template
 from tests.support.pools import make_cluster
-from tests.support.posture_templates import named_in
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import PoolPlan, RootDisk
 

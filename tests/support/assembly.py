@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import yaml
@@ -116,3 +116,43 @@ def stacks_before(assembly: Assembly, layer: str) -> set[str]:
                 found.add(other)
                 waiting.append(other)
     return found
+
+
+def named_in(value: object) -> Iterator[str]:
+    """Yield every part of a template that a `Ref` or a `Fn::GetAtt` names."""
+    if isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from named_in(item)
+    elif isinstance(value, dict):
+        items = cast("dict[str, Any]", value)
+        named = items.get("Ref") or items.get("Fn::GetAtt")
+        if len(items) == 1 and named and not str(named).startswith("AWS::"):
+            yield named[0] if isinstance(named, list) else named.partition(".")[0]
+        for item in items.values():
+            yield from named_in(item)
+
+
+def unneeded_acknowledgments(folder: Path) -> set[tuple[str, str]]:
+    """Return the acknowledgments of an assembly that nothing there needs: construct and finding.
+
+    Args:
+        folder: An assembly that tests synthesized.
+    """
+    files = [*folder.glob("*.metadata.json"), *folder.glob("assembly-*/*.metadata.json")]
+    acknowledged = {
+        (path.removeprefix("/"), finding)
+        for file in files
+        for path, entries in json.loads(file.read_text()).items()
+        for entry in entries
+        if entry["type"] == "aws:cdk:acknowledged-rules"
+        for finding in entry["data"]
+        # The CDK's own validation is off in tests.
+        if finding.startswith(("AwsSolutions", "ultrascale"))
+    }
+    report = json.loads((folder / "validation-report.json").read_text())
+    needed = {
+        (finding["acknowledgedAt"], finding["acknowledgedId"])
+        for plugin in report["pluginReports"]
+        for finding in plugin.get("suppressedViolations", ())
+    }
+    return acknowledged - needed

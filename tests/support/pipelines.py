@@ -11,7 +11,6 @@ import yaml
 
 from tests.support.assembly import synthesize_pipeline
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document
-from tests.support.posture import Cluster
 from ultrascale.plan.model import PipelinePlan
 
 HOME = "777788889999"
@@ -93,25 +92,11 @@ class Piped:
         for path in sorted((self.folder / "cdk.out").glob("**/*.template.json")):
             yield path, json.loads(path.read_text())
 
-    def as_cluster(self) -> Cluster:
-        """Return the stacks beside those of the clusters, as the rules of the posture take them."""
+    def own_templates(self) -> list[Document]:
+        """Return the templates of the stacks beside those of the clusters."""
         own = self.folder / "cdk.out"
-        written = [*own.glob("*.template.json"), *own.glob("assembly-*/*.template.json")]
-        notes = [*own.glob("*.metadata.json"), *own.glob("assembly-*/*.metadata.json")]
-        return Cluster(
-            templates={
-                path.name.removesuffix(".template.json"): json.loads(path.read_text())
-                for path in written
-            },
-            metadata={
-                path.name.removesuffix(".metadata.json"): json.loads(path.read_text())
-                for path in notes
-            },
-            documents=[],
-            public_cidrs=(),
-            admins=(),
-            accounts=(HOME, DEV_ACCOUNT, PROD_ACCOUNT),
-        )
+        files = [*own.glob("*.template.json"), *own.glob("assembly-*/*.template.json")]
+        return [json.loads(path.read_text()) for path in files]
 
     def stage(self, name: str) -> list[Document]:
         """Return the actions of a stage of the pipeline, in the order they run in."""

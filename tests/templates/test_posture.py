@@ -1,178 +1,132 @@
-"""The security posture of every cluster file, and a broken template for each rule."""
+"""What neither cdk-nag nor checkov sees of the security of a cluster: secrets, doors, rights.
 
-from collections.abc import Iterable, Iterator
+Security contexts, namespaces, images and node classes are asserted by the tests of their charts.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
-from tests.support import posture_pods
-from tests.support.assembly import Assembly
-from tests.support.create_only_schemas import unknown_types
-from tests.support.posture import (
-    RULES,
-    Cluster,
-    asset_findings,
-    needless,
-    read,
+from tests.support.assembly import Assembly, Document
+from tests.support.kubernetes_schemas import named, pod_spec
+
+# Credentials of AWS, GitHub, Hugging Face, APIs and Slack, keys, tokens, passwords in addresses.
+CREDENTIAL = re.compile(
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"
+    r"|\b(?:gh[pousr]_\w{36,}|github_pat_\w{22,}|hf_\w{30,}|sk-[\w-]{32,}|xox[abprs]-[\w-]{10,})"
+    r"|\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"
+    r"|\b[a-z][a-z0-9+.-]*://[^\s/:@${}<]+:[^\s/@${}<]{3,}@"
 )
-from tests.support.posture_breaks import BREAKS, Break, applied
-from tests.support.posture_exceptions import (
-    ADMINISTRATORS,
-    CONTAINERS,
-    LOST,
-    MANAGED_POLICIES,
-    PRIVILEGED_BUILDS,
-    RIGHTS,
+SECRET_NAME = re.compile(
+    r"(?:passw(?:or)?d|secret(?:string)?|(?:access|private|api)_?key|token)$", re.IGNORECASE
 )
-from tests.support.posture_options import OPTIONS, option
-from tests.support.posture_secrets import text_findings
-from tests.support.posture_templates import named_in
-
-NAMES = ("trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate")
-
-
-@pytest.fixture(scope="module")
-def assemblies(request: pytest.FixtureRequest) -> dict[str, Assembly]:
-    return {name: request.getfixturevalue(name) for name in NAMES}
-
-
-@pytest.fixture(scope="module")
-def clusters(assemblies: dict[str, Assembly]) -> dict[str, Cluster]:
-    return {name: read(assembly) for name, assembly in assemblies.items()}
-
-
-@pytest.fixture(scope="module")
-def options() -> dict[str, Cluster]:
-    return {name: option(name) for name in OPTIONS}
-
-
-def test_the_change_guard_knows_what_replaces_each_type(clusters: dict[str, Cluster]) -> None:
-    for cluster in clusters.values():
-        assert unknown_types(cluster.templates.values()) == set()
-
-
-def test_every_reference_leads_to_a_resource_of_its_own_stack(
-    clusters: dict[str, Cluster],
-) -> None:
-    """CloudFormation refuses any other; a parameter would change what is made, and no template."""
-    for cluster in clusters.values():
-        for stack, template in cluster.templates.items():
-            own = template["Resources"]
-            assert {*named_in([own, template.get("Outputs", {})])} <= own.keys(), stack
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_open_without_a_reason(
-    clusters: dict[str, Cluster], name: str, rule: str
-) -> None:
-    assert [*RULES[rule](clusters[name])] == []
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_what_no_file_asks_for_is_closed_as_well(options: dict[str, Cluster], name: str) -> None:
-    found = [finding for rule in RULES.values() for finding in rule(options[name])]
-
-    assert len(options[name].documents) > 20
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    "change", BREAKS, ids=[f"{c.rule}-{c.kind}-{c.path[-1]}-{c.says}" for c in BREAKS]
+REFERENCE = re.compile(r"\{\{resolve:|\$\{|arn:|/|.*-secret$|$")
+POLICIES = {
+    "AWS::S3::BucketPolicy": "PolicyDocument",
+    "AWS::SQS::QueuePolicy": "PolicyDocument",
+    "AWS::SNS::TopicPolicy": "PolicyDocument",
+    "AWS::KMS::Key": "KeyPolicy",
+}
+# EventBridge tells SNS and KMS neither its rule nor its account.
+# Source: https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html
+SAYS_NOTHING = "events.amazonaws.com"
+SOURCES = re.compile("aws:SourceAccount|aws:SourceArn|kms:CallerAccount")
+# They apply manifests and install a chart: CRDs, roles and namespaces among them.
+APPLIERS = re.compile("ProviderHandlerServiceRole|ChartRole")
+# The kubelet's sockets, and devices with their state, as vendors' manifests mount them.
+HOST_PATHS = {
+    "neuron-device-plugin": {"/var/lib/kubelet/device-plugins", "/run", "/opt/aws"},
+    "nvidia-device-plugin": {"/var/lib/kubelet/device-plugins"},
+    "dcgm-exporter": {"/var/lib/kubelet/pod-resources"},
+    "aws-efa-k8s-device-plugin": {
+        *("/var/lib/kubelet/device-plugins", "/dev/infiniband", "/opt/aws/neuron"),
+    },
+}
+# Source: https://kubernetes.io/docs/concepts/security/rbac-good-practices/
+SENSITIVE = re.compile(
+    r"\*|secrets|pods/(?:exec|attach|portforward|ephemeralcontainers)|nodes/proxy|impersonate"
+    r"|serviceaccounts/token|(?:cluster)?role(?:binding)?s|bind|escalate"
 )
-def test_a_hole_in_a_cluster_is_noticed(clusters: dict[str, Cluster], change: Break) -> None:
-    changed = applied(clusters[change.cluster], change)
-
-    found = [*RULES[change.rule](changed)]
-
-    assert any(change.says in finding for finding in found), found
-
-
-def test_every_rule_has_a_hole_that_it_notices() -> None:
-    assert {change.rule for change in BREAKS} == {*RULES}
+RIGHTS = {
+    # AWS's chart grants it, and nobody has shown the plugin to work without.
+    ("neuron-device-plugin", "nodes/proxy"),
+    # The ssh plugin keeps a job's keys in a Secret of the job's namespace.
+    ("volcano-controllers", "secrets"),
+    # Makes the certificate of the webhooks, in Volcano's own namespace.
+    ("volcano-admission-init", "secrets"),
+}
 
 
-def test_no_file_that_is_uploaded_holds_a_credential(assemblies: dict[str, Assembly]) -> None:
-    found = [
-        finding
-        for assembly in assemblies.values()
-        for finding in asset_findings(assembly.folder / "cdk.out")
-    ]
-
-    assert found == []
+@pytest.fixture(params=["trainium", "mixed", "auto", "hybrid", "ultra", "llm", "estate"])
+def assembly(request: pytest.FixtureRequest) -> Assembly:
+    """Everything that each of the cluster files becomes."""
+    return request.getfixturevalue(request.param)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEY-----",
-        "postgresql://backend:horse@db.example.com/backend",
-        "ghp_" + "a" * 36,
-        "hf_" + "b" * 34,
-        "xoxb-" + "1" * 12,
-        "eyJ" + "a" * 12 + ".eyJ" + "b" * 12 + "." + "c" * 12,
-        "sk-" + "d" * 40,
-    ],
-)
-def test_a_credential_is_known_by_its_form(text: str) -> None:
-    assert [*text_findings(f"start {text} end")]
+def named_values(value: object) -> Iterator[tuple[str, str]]:
+    """Yield each text of a document with its key, or with the name of its variable."""
+    if isinstance(value, dict):
+        mapping = cast("dict[str, object]", value)
+        variable = [mapping.get(key, mapping.get(key.title())) for key in ("name", "value")]
+        pairs = [*mapping.items(), (str(variable[0]), variable[1])]
+        yield from ((key, text) for key, text in pairs if isinstance(text, str))
+        value = [*mapping.values()]
+    if isinstance(value, list):
+        for item in cast("list[object]", value):
+            yield from named_values(item)
 
 
-def test_an_address_without_a_password_is_no_secret() -> None:
-    assert [*text_findings("https://example.com:8443/path and postgresql://${USER}@db")] == []
+def test_no_secret_stands_in_plain_text(assembly: Assembly) -> None:
+    values = [*named_values([*assembly.templates.values(), *assembly.documents])]
+    files = [file for file in (assembly.folder / "cdk.out").glob("asset.*/**/*") if file.is_file()]
+
+    assert len(values) > 500
+    assert len(files) > 10
+    assert [name for name, text in values if CREDENTIAL.search(text)] == []
+    assert [file for file in files if CREDENTIAL.search(file.read_text(errors="ignore"))] == []
+    secrets = {(name, text) for name, text in values if SECRET_NAME.search(name)}
+    assert {pair for pair in secrets if not REFERENCE.match(pair[1])} == set()
+    for document in assembly.documents:
+        assert document["kind"] != "Secret" or not {"data", "stringData"} & {*document}
 
 
-def used(clusters: Iterable[Cluster]) -> Iterator[tuple[str, str]]:
-    for cluster in clusters:
-        for container, rules in posture_pods.by_container(cluster.documents).items():
-            yield from ((container, rule) for rule in rules)
+def test_a_service_is_let_in_for_this_account_alone(assembly: Assembly) -> None:
+    for kind, key in POLICIES.items():
+        for stack, body in assembly.resources(kind):
+            for statement in body["Properties"][key]["Statement"]:
+                principal = str(statement.get("Principal"))
+                if statement["Effect"] == "Allow" and "'Service'" in principal:
+                    bound = SAYS_NOTHING in principal or SOURCES.search(str(statement))
+                    assert bound, (stack, statement)
 
 
-def test_no_exception_of_a_container_outlives_its_need(
-    clusters: dict[str, Cluster], options: dict[str, Cluster]
-) -> None:
-    excepted = {(name, rule) for name, rules in CONTAINERS.items() for rule in rules}
-
-    assert excepted == {*used([*clusters.values(), *options.values()])}
-
-
-def test_no_right_is_excepted_that_nobody_has(clusters: dict[str, Cluster]) -> None:
-    granted = {
-        right
-        for cluster in clusters.values()
-        for right in posture_pods.right_findings(cluster.documents)
-    }
-
-    assert granted == {*RIGHTS}
+def test_nobody_administers_the_cluster_but_whom_the_file_names(assembly: Assembly) -> None:
+    for _, body in assembly.resources("AWS::EKS::AccessEntry"):
+        if re.search("AdminPolicy|system:masters", str(body)):
+            role = body["Properties"]["PrincipalArn"]
+            assert role in assembly.plan.control_plane.admins or APPLIERS.search(str(role))
 
 
-@pytest.mark.parametrize(
-    ("rule", "excepted", "name"),
-    [
-        (rule, excepted, name)
-        for rule, excepted in (
-            ("administrators", ADMINISTRATORS),
-            ("builds", PRIVILEGED_BUILDS),
-            ("managed policies", MANAGED_POLICIES),
-            ("retention", LOST),
-        )
-        for name in excepted
-    ],
-)
-def test_no_exception_of_a_resource_outlives_its_need(
-    clusters: dict[str, Cluster],
-    monkeypatch: pytest.MonkeyPatch,
-    rule: str,
-    excepted: dict[str, str],
-    name: str,
-) -> None:
-    monkeypatch.delitem(excepted, name)
-
-    assert [finding for cluster in clusters.values() for finding in RULES[rule](cluster)]
+def test_pods_mount_no_folder_of_their_node_without_a_reason(assembly: Assembly) -> None:
+    for document in assembly.documents:
+        volumes = (pod_spec(document) or {}).get("volumes", ())
+        paths = {volume["hostPath"]["path"] for volume in volumes if "hostPath" in volume}
+        assert paths <= HOST_PATHS.get(document["metadata"]["name"], set()), named(document)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(
-    assemblies: dict[str, Assembly], name: str
-) -> None:
-    assert needless(assemblies[name].folder / "cdk.out") == set()
+def words_of(role: Document) -> set[str]:
+    """Return each verb, group, resource and name in the rules of a role."""
+    return {word for rule in role.get("rules") or () for words in rule.values() for word in words}
+
+
+def test_no_role_reaches_secrets_or_other_roles_without_a_reason(assembly: Assembly) -> None:
+    for document in assembly.documents:
+        name = document["metadata"]["name"]
+        if document["kind"] in ("Role", "ClusterRole"):
+            rights = {(name, word) for word in words_of(document) if SENSITIVE.fullmatch(word)}
+            assert rights <= RIGHTS
+        if document["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            assert document["roleRef"]["name"] not in ("cluster-admin", "admin", "edit")
+            assert not re.search("'system:(?!serviceaccounts)", str(document.get("subjects")))

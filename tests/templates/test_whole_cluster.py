@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from tests.support.assembly import Assembly, Document
+from tests.support.assembly import Assembly, Document, named_in, unneeded_acknowledgments
 from tests.support.auto_mode_crd import AUTO_MODE as NODE_CLASSES
 from tests.support.chart_rules import scale_findings
 from tests.support.crd_schemas import (
@@ -20,6 +20,7 @@ from tests.support.crd_schemas import (
     CrdSet,
     karpenter_documents,
 )
+from tests.support.create_only_schemas import unknown_types
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import (
     containers,
@@ -179,6 +180,21 @@ def test_no_template_breaks_a_rule_of_ours(assembly: Assembly) -> None:
         # nothing.
         lost = stack in ("hyperpod-groups", "image-cache")
         assert broken <= ({"Retained"} if lost else set()), stack
+
+
+def test_nothing_is_acknowledged_where_nothing_breaks_a_rule(assembly: Assembly) -> None:
+    assert unneeded_acknowledgments(assembly.folder / "cdk.out") == set()
+
+
+def test_the_change_guard_knows_what_replaces_each_type(assembly: Assembly) -> None:
+    assert unknown_types(assembly.templates.values()) == set()
+
+
+def test_every_reference_leads_to_a_resource_of_its_own_stack(assembly: Assembly) -> None:
+    """CloudFormation refuses any other; a parameter would change what is made, and no template."""
+    for stack, template in assembly.templates.items():
+        own = template["Resources"]
+        assert {*named_in([own, template.get("Outputs", {})])} <= own.keys(), stack
 
 
 def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
