@@ -240,7 +240,7 @@ def test_what_the_plugin_says_of_a_failure_is_told(
 
     answer = ultrascale("connect", file)
 
-    assert "or its plugin: Cannot perform start session: EOF" in answer.stderr
+    assert "or its last output: Cannot perform start session: EOF" in answer.stderr
 
 
 def test_a_port_that_somebody_listens_on_is_not_taken_for_the_session(

@@ -24,6 +24,7 @@ from tests.support.jobs import DEV, job_cluster
 from tests.support.pools import as_text, pool_document
 from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import StubApiServer
+from ultrascale.dev.idle_loop import STATE
 from ultrascale.errors import UsageError
 from ultrascale.jobs import logs
 from ultrascale.operate import dev_pod
@@ -83,7 +84,7 @@ class Browser(threading.Thread):
     def __init__(self, port: int, state: Path) -> None:
         super().__init__(daemon=True)
         self._port, self._state = port, state
-        self._computes = state.parent.parent / "busy"
+        self._computes = state.parents[2] / "busy"
         self._computes.touch()
         self.status, self.token = 0, ""
 
@@ -121,7 +122,7 @@ def test_a_notebook_opens_at_a_local_port_until_nobody_uses_it(
 ) -> None:
     install(tmp_path / "image", "jupyter-lab", LAB)
     local = free_port()
-    browser = Browser(local, tmp_path / "state" / "state.json")
+    browser = Browser(local, tmp_path / STATE)
     browser.start()
 
     answer = ultrascale("dev", cluster_file(tmp_path), "notebook", "--port", local)

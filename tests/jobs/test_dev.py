@@ -1,6 +1,7 @@
 """A person's pod as it is sent: it ends by itself, and waits where its pool is in a queue."""
 
 import ast
+import json
 from typing import Any
 
 import pytest
@@ -43,11 +44,17 @@ def llm() -> dict[str, Any]:
     return yaml.safe_load((ROOT / "clusters" / "llm-kueue.yaml").read_text())
 
 
-def words(cluster: dict[str, Any], **changes: Any) -> list[str]:
-    """Return the words behind the program of the pod."""
+def options(cluster: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return the options of the pod's program, as its container gets them."""
     (container,) = pod_spec(prepared(cluster, PART, **changes))["containers"]
-    assert container["command"][:3] == ["python3", "-c", program()]
-    return container["command"][3:]
+    # Kubernetes reads `$$` as `$`, and would put a variable in the place of `$(NAME)`.
+    assert [word.replace("$$", "$") for word in container["command"][:3]] == [
+        "python3",
+        "-c",
+        program(),
+    ]
+    (text,) = container["command"][3:]
+    return json.loads(text.replace("$$", "$"))
 
 
 @pytest.mark.parametrize("engine", CLUSTERS)
@@ -71,29 +78,18 @@ def test_the_first_process_runs_in_images_with_an_older_python() -> None:
     ast.parse(program(), feature_version=(3, 9))
 
 
-def test_it_tells_half_an_hour_and_five_minutes_before_it_ends() -> None:
-    told = words(CLUSTERS["none"], idle_hours=2)
+def test_jupyterlab_listens_on_the_pods_loopback_alone() -> None:
+    given = options(CLUSTERS["none"], idle_hours=2, port=9999, args=["--LabApp.news_url=None"])
 
-    assert "--idle-seconds=7200" in told
-    assert [word for word in told if "warn" in word] == [
-        "--warn-seconds=1800",
-        "--warn-seconds=300",
-    ]
-
-
-def test_a_short_idle_time_has_a_short_warning() -> None:
-    told = words(CLUSTERS["none"], idle_hours=0.5)
-
-    assert [word for word in told if "warn" in word] == ["--warn-seconds=300"]
+    assert (given["idle_seconds"], given["port"], given["command"]) == (7200, 9999, [])
+    assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.port=9999"} <= {*given["jupyter"]}
+    assert given["jupyter"][-1] == "--LabApp.news_url=None"
 
 
 def test_another_program_than_jupyterlab_gets_its_own_arguments() -> None:
-    own = words(CLUSTERS["none"], command=["code-server"], args=["--auth=none", "$(HOME)"])
-    jupyters = words(CLUSTERS["none"], args=["--LabApp.news_url=None"])
+    given = options(CLUSTERS["none"], command=["code-server"], args=["--auth=none", "$(HOME)"])
 
-    # Kubernetes would put a variable in the place of the other form.
-    assert own[own.index("--") :] == ["--", "code-server", "--auth=none", "$$(HOME)"]
-    assert "--option=--LabApp.news_url=None" in jupyters
+    assert given["command"] == ["code-server", "--auth=none", "$(HOME)"]
 
 
 def test_files_are_saved_on_the_first_volume_where_they_can_be_renamed() -> None:
@@ -109,8 +105,8 @@ def test_files_are_saved_on_the_first_volume_where_they_can_be_renamed() -> None
     home = {"claim": "home", "mount_path": "/home/me", "existing": True}
     bucket = {"claim": "data", "mount_path": "/bucket"}
 
-    assert "--folder=/home/me" in words(cluster, volumes=[bucket, home])
-    assert not any("--folder" in word for word in words(cluster, volumes=[bucket]))
+    assert options(cluster, volumes=[bucket, home])["folder"] == "/home/me"
+    assert options(cluster, volumes=[bucket])["folder"] is None
     notes = prepared(cluster, PART, volumes=[bucket]).notes
     assert any("lost when it ends" in note for note in notes)
 

@@ -40,7 +40,7 @@ words = [word for word in sys.argv[1:] if not word.startswith("--kubeconfig")]
 print(*sys.argv[1:], file=open("kubectl.log", "a"))
 if words[0] == "exec":
     inner = words[words.index("--") + 1:]
-    inner = [word.replace("/tmp/ultrascale-dev", "state") for word in inner]
+    inner = [word.replace("/tmp/ultrascale-dev", "tmp/ultrascale-dev") for word in inner]
     sys.exit(subprocess.run(inner).returncode)
 local, _, inside = words[2].partition(":")
 def pump(one, other):
@@ -77,6 +77,7 @@ class Kubelet:
         self._running: list[subprocess.Popen[str]] = []
         self._threads: list[threading.Thread] = []
         stub.on_create = self._take
+        (folder / "dev").mkdir()
 
     def stop(self) -> None:
         """Stop what still runs."""
@@ -101,7 +102,7 @@ class Kubelet:
         metadata: Object = {"name": f"{name}-0-abcde", "labels": labels, "ownerReferences": [owner]}
         spec = {"containers": [{"name": container["name"]}], "nodeName": "node-1"}
         with subprocess.Popen(
-            [sys.executable, "-S", *container["command"][1:], *self._options()],
+            [sys.executable, "-S", *container["command"][1:], str(self.folder)],
             env={"PATH": f"{self.folder}/image", "HOME": str(self.folder)},
             stdout=subprocess.PIPE,
             text=True,
@@ -120,12 +121,8 @@ class Kubelet:
             self._tell_end(path, pod, container["name"], process.returncode)
         self.ended.set()
 
-    def _options(self) -> list[str]:
-        names = ("cgroup", "terminals", "message", "state")
-        return [f"--{name}={self.folder / name}" for name in names]
-
     def _tell_end(self, path: str, pod: str, container: str, code: int) -> None:
-        message = self.folder / "message"
+        message = self.folder / "dev" / "termination-log"
         terminated: dict[str, Any] = {"exitCode": code}
         if message.exists():
             terminated["message"] = message.read_text()

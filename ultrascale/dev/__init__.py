@@ -1,1 +1,1 @@
-"""Program of a person's pod: it starts a notebook and stops the pod that nobody uses."""
+"""First process of a person's pod, whose source is sent with the pod."""

@@ -14,10 +14,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.dev.supervisor import STATE, STATE_FOLDER, TOLD
+from ultrascale.dev.idle_loop import PREFIX, STATE
 from ultrascale.documents import look_up, mapping, number, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
 from ultrascale.jobs import cancellation, gate, logs
@@ -39,7 +38,7 @@ from ultrascale.jobs.status import JobStatus, find_job
 from ultrascale.jobs.submitted import SubmittedJob
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock, wait
-from ultrascale.operate.signals import command_takes_ctrl_c, ends_as_by_ctrl_c
+from ultrascale.operate.signals import command_takes_ctrl_c
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 
@@ -121,7 +120,7 @@ class DevPod:
             ClusterError: Nobody may run commands in the pod, or its first process does not answer.
         """
         started = clock.now()
-        words = self._exec("cat", f"{STATE_FOLDER}/{STATE}")
+        words = self._exec("cat", f"/{STATE}")
         while True:
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode == 0:
@@ -171,23 +170,31 @@ class DevPod:
         """
         inside = notebook.port or 0
         local = port or (inside if not tunnel.is_open(inside) else tunnel.free_port())
-        quiet = threading.Event()
-        threading.Thread(target=self._pass_on, args=(report, quiet), daemon=True).start()
-        told = False
+        words = self.kubectl.words(
+            "port-forward",
+            f"pod/{self.pod}",
+            f"{local}:{inside}",
+            f"--namespace={self.namespace}",
+            "--address=127.0.0.1",
+        )
+        log = threading.Thread(target=self._pass_on, args=(report,), daemon=True)
+        log.start()
+        shown = False
         while True:
-            with self._opened(local, inside, clock) as session:
-                if not told:
+            with tunnel.opened(words, local, clock=clock, stderr=subprocess.STDOUT) as session:
+                if not shown:
                     show(f"http://127.0.0.1:{local}{notebook.path}")
-                    told = True
+                    shown = True
                 while session.poll() is None:
+                    log.join(_LOOK_SECONDS)
                     # The end of its log is the end of the pod, or of the connection.
-                    if not quiet.wait(_LOOK_SECONDS):
+                    if log.is_alive():
                         continue
-                    if (ended := self._ended()) is not None:
-                        return ended
+                    if (end := self._end()) is not None:
+                        return end
                     clock.sleep(_QUIET_SECONDS)
-            if (ended := self._ended()) is not None:
-                return ended
+            if (end := self._end()) is not None:
+                return end
             report(f"the connection to pod {self.pod} broke; it is opened again")
             clock.sleep(_LOOK_SECONDS)
 
@@ -199,66 +206,24 @@ class DevPod:
                 options.append("--tty")
         return self.kubectl.words("exec", self.pod, *options, "--", *command)
 
-    @contextmanager
-    def _opened(self, local: int, inside: int, clock: Clock) -> Generator[tunnel.Process]:
-        """Forward a port, until the block ends.
-
-        Raises:
-            ClusterError: The port does not open; the message has kubectl's own.
-        """
-        if tunnel.is_open(local):
-            raise ClusterError(f"port {local} is taken; name another by --port, or leave it out")
-        words = self.kubectl.words(
-            "port-forward",
-            f"pod/{self.pod}",
-            f"{local}:{inside}",
-            f"--namespace={self.namespace}",
-            "--address=127.0.0.1",
-        )
-        with ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
-            # A session of its own, so that Ctrl-C does not reach it first.
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                started = clock.now()
-                while not tunnel.is_open(local):
-                    if process.poll() is not None:
-                        said.seek(0)
-                        why = " ".join(said.read().decode(errors="replace").split())
-                        raise ClusterError(f"{self.job}: no port is forwarded to its pod: {why}")
-                    if (clock.now() - started).total_seconds() >= _READY_SECONDS:
-                        raise ClusterError(f"port {local} was not open within a minute; try again")
-                    clock.sleep(_LOOK_SECONDS / 10)
-                yield process
-            finally:
-                tunnel.end(process)
-
-    def _pass_on(self, report: Report, quiet: threading.Event) -> None:
+    def _pass_on(self, report: Report) -> None:
         choice = logs.Choice(container=self.container, tail=_LAST_LINES)
-        try:
+        # The port tells whether the pod or the connection is gone.
+        with suppress(ClusterError):
             for line in logs.lines(self.cluster, self.namespace, self.job, choice, follow=True):
-                if line.startswith(TOLD):
-                    report(line.removeprefix(TOLD))
-        except ClusterError:
-            return  # The port tells whether the pod or the connection is gone.
-        finally:
-            quiet.set()
+                if line.startswith(PREFIX):
+                    report(line.removeprefix(PREFIX))
 
-    def _ended(self) -> str | None:
+    def _end(self) -> str | None:
         """Return why the pod has ended; None while it runs."""
-        found = find_job(self.cluster, self.namespace, self.job)
-        if found is None:
+        job = find_job(self.cluster, self.namespace, self.job)
+        if job is None:
             return "it was stopped"
-        if any(pod.name == self.pod and pod.state == "running" for pod in found.pods):
+        if any(pod.name == self.pod and pod.state == "running" for pod in job.pods):
             return None
-        if found.state.result is None:
+        if job.state.result is None:
             return "its pod is gone, and another one takes its place; run the command again"
-        return last_words(self.cluster, self.namespace, found)
+        return last_words(self.cluster, self.namespace, job)
 
 
 def refuse_missing_kubectl() -> None:

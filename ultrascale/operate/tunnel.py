@@ -73,20 +73,28 @@ def free_port() -> int:
 
 
 @contextmanager
-def opened(words: Sequence[str], port: int, *, clock: Clock) -> Generator[Process]:
+def opened(
+    words: Sequence[str], port: int, *, clock: Clock, stderr: int | None = None
+) -> Generator[Process]:
     """Run a command that opens ``port``, and end it and its children with the block.
 
     It runs in a process group of its own, so that Ctrl-C does not reach it first.
 
+    Args:
+        words: The command.
+        port: The local port.
+        clock: The clock.
+        stderr: Its standard error, as of ``subprocess``; the caller's where it is None.
+
     Raises:
-        ClusterError: The port does not open. The AWS CLI prints its error to standard error.
+        ClusterError: The port does not open.
     """
     if is_open(port):
         raise ClusterError(f"port {port} is taken; name another by --port, or leave it out")
-    # The plugin says what goes wrong where it says everything else: on standard output.
+    # The AWS CLI prints errors to standard error; its plugin prints all to standard output.
     with ends_as_by_ctrl_c(), tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=said, start_new_session=True
+            words, stdin=subprocess.DEVNULL, stdout=said, stderr=stderr, start_new_session=True
         )
         try:
             _until_open(process, port, clock, said)
@@ -101,8 +109,8 @@ def _until_open(process: Process, port: int, clock: Clock, said: BinaryIO) -> No
         status = process.poll()
         if status is not None:
             raise ClusterError(
-                f"the session ended with status {status} before its port was open; the lines of "
-                f"the AWS CLI above say why{_last_of(said)}"
+                f"the session ended with status {status} before its port was open; its lines "
+                f"above say why{_last_of(said)}"
             )
         if (clock.now() - started).total_seconds() >= _OPEN_SECONDS:
             raise ClusterError(
@@ -116,7 +124,7 @@ def _last_of(said: BinaryIO) -> str:
     said.seek(0)
     lines = said.read().decode(errors="replace").split("\n")
     last = [line.strip() for line in lines if line.strip()][-_LAST_LINES:]
-    return f", or its plugin: {'; '.join(last)}" if last else ""
+    return f", or its last output: {'; '.join(last)}" if last else ""
 
 
 def is_open(port: int) -> bool:

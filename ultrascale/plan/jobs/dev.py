@@ -1,5 +1,6 @@
 """Plan of a person's pod: a Job of one pod that ends when nobody uses it."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -19,9 +20,6 @@ from ultrascale.plan.needs.pools import price_as_bought
 _CONTAINER = "main"
 _PROGRAM = "ultrascale.dev"
 _HOUR = 3600
-# Before the pod stops, its person is told this many seconds ahead, but at no more than half of the
-# idle time.
-_WARNINGS = (1800, 300)
 # Somebody who comes back the next morning learns why the pod ended.
 _TTL_SECONDS = 86_400
 _RETRIES = 3
@@ -63,22 +61,25 @@ def plan_dev(request: JobRequest, job: config.DevJob) -> JobPlan:
 @cache
 def program() -> str:
     """Return the source of the pod's first process, which needs nothing in its image but Python."""
-    return (files(_PROGRAM) / "supervisor.py").read_text("utf-8")
+    return (files(_PROGRAM) / "idle_loop.py").read_text("utf-8")
 
 
 def _words(request: JobRequest, job: config.DevJob) -> tuple[str, ...]:
-    idle = job.idle_hours * _HOUR
-    words = ["python3", "-c", program(), f"--idle-seconds={idle:g}"]
-    warnings = [ahead for ahead in _WARNINGS if ahead * 2 <= idle] or [idle / 2]
-    words += [f"--warn-seconds={ahead:g}" for ahead in warnings]
-    words += [f"--grace-seconds={job.grace_period_seconds * SHUTDOWN_SHARE:g}"]
-    words += [f"--port={job.port}"]
-    if (folder := _folder(request)) is not None:
-        words.append(f"--folder={folder}")
-    if job.command:
-        words += ["--", *job.command, *job.args]
-    else:
-        words += [f"--option={word}" for word in job.args]
+    folder = _folder(request)
+    # A port is forwarded to the pod's own loopback; no other pod reaches it.
+    jupyter = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    jupyter += [f"--ServerApp.port={job.port}", "--ServerApp.port_retries=0"]
+    if folder is not None:
+        jupyter.append(f"--ServerApp.root_dir={folder}")
+    options = {
+        "idle_seconds": job.idle_hours * _HOUR,
+        "grace_seconds": job.grace_period_seconds * SHUTDOWN_SHARE,
+        "port": job.port,
+        "folder": folder,
+        "command": [*job.command, *job.args] if job.command else [],
+        "jupyter": [*jupyter, *job.args],
+    }
+    words = ("python3", "-c", program(), json.dumps(options))
     return tuple(command.literal(word) for word in words)
 
 

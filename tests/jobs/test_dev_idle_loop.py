@@ -19,11 +19,12 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.dev_pods import LAB, install
-from ultrascale.dev import supervisor
+from ultrascale.dev import idle_loop
 from ultrascale.operate.tunnel import free_port
 from ultrascale.plan.jobs.dev import program
 
@@ -40,7 +41,7 @@ class Pod:
         return self.process.communicate(timeout=seconds)[0]
 
     def state(self) -> dict[str, object]:
-        return json.loads(self.wait("state/state.json").read_text())
+        return json.loads(self.wait(idle_loop.STATE).read_text())
 
     def wait(self, name: str) -> Path:
         path = self.folder / name
@@ -51,30 +52,27 @@ class Pod:
         return path
 
 
+def notebook(port: int) -> dict[str, Any]:
+    """Return the options of a notebook, as its job sends them."""
+    words = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    words += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    return {"port": port, "jupyter": words}
+
+
 @contextmanager
 def running(
-    folder: Path, *words: str, lab: bool = False, idle: float = 0.6, **variables: str
+    folder: Path, /, *command: str, lab: bool = False, idle: float = 0.6, **options: Any
 ) -> Generator[Pod]:
-    """Run the pod's program, which looks ten times a second."""
-    programs = folder / "bin"
-    programs.mkdir(exist_ok=True)
+    """Run the pod's program, which looks twenty times in its idle time of so many seconds."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "dev").mkdir(exist_ok=True)
     if lab:
-        install(programs, "jupyter-lab", LAB)
-    (folder / "cpu.stat").write_text("usage_usec 1000000\n")
-    options = {
-        "idle-seconds": idle,
-        "warn-seconds": idle / 2,
-        "look-seconds": 0.1,
-        "folder": folder,
-        "state": folder / "state",
-        "cgroup": folder,
-        "terminals": folder / "pts",
-        "message": folder / "message",
-    }
-    chosen = [f"--{name}={value}" for name, value in options.items()]
+        install(folder / "bin", "jupyter-lab", LAB)
+    chosen = {"idle_seconds": idle, "grace_seconds": 20, "port": 8888, "folder": str(folder)}
+    chosen |= {"command": command, "jupyter": [], **options}
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", program(), *chosen, *words],
-        env={"PATH": str(programs), "HOME": str(folder), **variables},
+        [sys.executable, "-S", "-c", program(), json.dumps(chosen), str(folder)],
+        env={"PATH": str(folder / "bin"), "HOME": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -97,16 +95,14 @@ def test_a_pod_that_nobody_uses_says_so_before_it_ends_and_succeeds(tmp_path: Pa
     assert "without use" in told[2]
     # Its Job completes, and its node is free.
     assert pod.process.returncode == 0
-    assert "without use" in (tmp_path / "message").read_text()
+    assert "without use" in (tmp_path / "dev" / "termination-log").read_text()
 
 
 def test_jupyterlab_listens_on_the_pods_own_loopback_with_a_token_that_no_log_shows(
     tmp_path: Path,
 ) -> None:
     port = free_port()
-    with running(
-        tmp_path, f"--port={port}", "--option=--LabApp.news_url=", lab=True, idle=1.5
-    ) as pod:
+    with running(tmp_path, lab=True, idle=1.5, **notebook(port)) as pod:
         state = pod.state()
         words = json.loads(pod.wait("words").read_text())
         said = pod.said()
@@ -116,17 +112,15 @@ def test_jupyterlab_listens_on_the_pods_own_loopback_with_a_token_that_no_log_sh
     assert len(token) > 40
     assert token not in said
     assert not any(token in word for word in words)
-    assert (tmp_path / "state" / "state.json").stat().st_mode & 0o777 == 0o600
-    assert {"--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--LabApp.news_url="} <= {
-        *words
-    }
+    assert (tmp_path / idle_loop.STATE).stat().st_mode & 0o777 == 0o600
+    assert words == notebook(port)["jupyter"]
     # It had time to end its kernels.
     assert (tmp_path / "stopped").exists()
 
 
 def test_a_kernel_that_computes_keeps_the_pod_and_takes_a_warning_back(tmp_path: Path) -> None:
     port = free_port()
-    with running(tmp_path, f"--port={port}", lab=True, idle=1.5) as pod:
+    with running(tmp_path, lab=True, idle=1.5, **notebook(port)) as pod:
         lines = (line for line in pod.process.stdout or () if line.startswith("ultrascale dev: "))
         assert "unless" in next(lines)
         (tmp_path / "busy").touch()
@@ -143,7 +137,7 @@ def test_a_real_jupyterlab_tells_of_kernels_and_saved_files(tmp_path: Path) -> N
     lab = shutil.which("jupyter-lab") or ""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "jupyter-lab").symlink_to(lab)
-    with running(tmp_path, f"--port={port}", idle=12.0) as pod:
+    with running(tmp_path, idle=12.0, **notebook(port)) as pod:
         token = str(pod.state()["token"])
         url = f"http://127.0.0.1:{port}/api"
 
@@ -163,11 +157,10 @@ def test_a_real_jupyterlab_tells_of_kernels_and_saved_files(tmp_path: Path) -> N
             time.sleep(0.2)
         began = time.time()
         assert ask("contents/a.txt", "PUT", type="file", format="text", content="saved") == 201
-        jupyter = supervisor.Jupyter(port, tmp_path / "state")
-        jupyter.token = token
-        assert began - 1 < jupyter.last_use(0) < time.time()
+        folder = (tmp_path / idle_loop.STATE).parent
+        assert began - 1 < idle_loop.last_jupyter_use(port, token, folder, 0) < time.time()
         assert ask("kernels", "POST") == 201
-        assert jupyter.last_use(0) >= began
+        assert idle_loop.last_jupyter_use(port, token, folder, 0) >= began
         token = "wrong"
         assert ask("kernels") == 403
         said = pod.said(60)
@@ -178,11 +171,9 @@ def test_a_real_jupyterlab_tells_of_kernels_and_saved_files(tmp_path: Path) -> N
 
 @pytest.mark.jupyter
 def test_a_real_jupyterlab_asks_nobody_for_a_newer_release(tmp_path: Path) -> None:
-    jupyter = supervisor.Jupyter(free_port(), tmp_path)
-
     told = subprocess.run(
         [shutil.which("jupyter-lab") or "", "--show-config-json"],
-        env={**os.environ, **jupyter.environment()},
+        env={**os.environ, **idle_loop.jupyter_environment("token", tmp_path)},
         capture_output=True,
         text=True,
         check=True,
@@ -192,26 +183,21 @@ def test_a_real_jupyterlab_asks_nobody_for_a_newer_release(tmp_path: Path) -> No
     assert json.loads(told)["LabApp"] == never
 
 
-def test_a_busy_cpu_is_use_and_an_open_tab_is_none(tmp_path: Path) -> None:
-    used = tmp_path / "cpu.stat"
-    used.write_text("usage_usec 1000000\nuser_usec 1\n")
-    processors = supervisor.Processors(tmp_path)
+def test_a_busy_cpu_is_use(tmp_path: Path) -> None:
+    used = tmp_path / "sys" / "fs" / "cgroup" / "cpu.stat"
+    used.parent.mkdir(parents=True)
+    used.write_text("usage_usec 1500000\nuser_usec 1\n")
 
-    assert not processors.are_busy()
-    used.write_text("usage_usec 9000000\nuser_usec 1\n")
-    assert processors.are_busy()
-    assert not processors.are_busy()
+    assert idle_loop.cpu_seconds(tmp_path) == 1.5
+    assert idle_loop.cpu_seconds(tmp_path / "none") == 0
 
-
-def test_a_node_with_the_older_cgroups_tells_its_use_too(tmp_path: Path) -> None:
-    (tmp_path / "cpuacct").mkdir()
-    used = tmp_path / "cpuacct" / "cpuacct.usage"
-    (tmp_path / "cpu.stat").write_text("nr_periods 0\n")
-    used.write_text("1000000000")
-    processors = supervisor.Processors(tmp_path)
-    used.write_text("9000000000")
-
-    assert processors.are_busy()
+    with running(tmp_path, idle=1.0) as pod:
+        for second in range(2, 17):
+            used.write_text(f"usage_usec {second * 1_000_000}\n")
+            time.sleep(0.1)
+        assert pod.process.poll() is None
+        # What was used before is no use now.
+        pod.said()
 
 
 @pytest.mark.parametrize(
@@ -225,26 +211,27 @@ def test_a_busy_gpu_is_use(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    assert supervisor.Processors(tmp_path / "none").are_busy() is busy
+    assert idle_loop.gpu_is_busy() is busy
 
 
 def test_typing_is_use_and_output_is_none(tmp_path: Path) -> None:
     """`top` and `watch` print for as long as somebody leaves them open."""
-    (tmp_path / "0").touch()
-    os.utime(tmp_path / "0", (1_700_000_000, 1_800_000_000))
+    terminals = tmp_path / "dev" / "pts"
+    terminals.mkdir(parents=True)
+    (terminals / "0").touch()
+    os.utime(terminals / "0", (1_700_000_000, 1_800_000_000))
 
-    assert supervisor.Terminals(tmp_path).last_use() == 1_700_000_000
-    assert supervisor.Terminals(tmp_path / "none").last_use() == 0
+    assert idle_loop.last_typing(tmp_path) == 1_700_000_000
+    assert idle_loop.last_typing(tmp_path / "none") == 0
 
 
 def test_a_saved_file_is_use(tmp_path: Path) -> None:
-    jupyter = supervisor.Jupyter(free_port(), tmp_path)
     (tmp_path / "saves").touch()
 
-    assert jupyter.last_use(0) == 0
+    assert idle_loop.last_jupyter_use(free_port(), "token", tmp_path, 0) == 0
     (tmp_path / "saves").write_text("saved")
     os.utime(tmp_path / "saves", (0, 1_700_000_000))
-    assert jupyter.last_use(0) == 1_700_000_000
+    assert idle_loop.last_jupyter_use(free_port(), "token", tmp_path, 0) == 1_700_000_000
 
 
 @pytest.mark.parametrize(
@@ -262,16 +249,16 @@ def test_an_answer_that_is_none_of_jupyters_ends_no_pod(tmp_path: Path, answer: 
 
         thread = threading.Thread(target=reply)
         thread.start()
-        jupyter = supervisor.Jupyter(server.getsockname()[1], tmp_path)
+        port = server.getsockname()[1]
 
-        assert jupyter.last_use(0) == 0
+        assert idle_loop.last_jupyter_use(port, "token", tmp_path, 0) == 0
         thread.join()
 
 
 def test_terminals_show_when_the_pod_ends(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    (tmp_path / "pts").mkdir()
-    (tmp_path / "pts" / "3").symlink_to(os.ttyname(follower))
+    (tmp_path / "dev" / "pts").mkdir(parents=True)
+    (tmp_path / "dev" / "pts" / "3").symlink_to(os.ttyname(follower))
     with running(tmp_path) as pod:
         pod.said()
     seen = os.read(leader, 65_536)
@@ -284,7 +271,7 @@ def test_terminals_show_when_the_pod_ends(tmp_path: Path) -> None:
 
 def test_a_pod_that_is_deleted_stops_its_program_first(tmp_path: Path) -> None:
     port = free_port()
-    with running(tmp_path, f"--port={port}", lab=True, idle=60) as pod:
+    with running(tmp_path, lab=True, idle=60, **notebook(port)) as pod:
         pod.wait("words")
         time.sleep(0.1)
         pod.process.send_signal(signal.SIGTERM)
@@ -299,7 +286,7 @@ def test_a_pod_that_is_deleted_stops_its_program_first(tmp_path: Path) -> None:
 def test_a_program_of_its_own_ends_the_pod_with_its_status(
     tmp_path: Path, command: str, status: int
 ) -> None:
-    with running(tmp_path, "--", "/bin/sh", "-c", command, idle=60) as pod:
+    with running(tmp_path, "/bin/sh", "-c", command, idle=60) as pod:
         said = pod.said()
 
     assert pod.process.returncode == status
@@ -307,7 +294,7 @@ def test_a_program_of_its_own_ends_the_pod_with_its_status(
 
 
 def test_a_program_that_is_not_in_the_image_is_named(tmp_path: Path) -> None:
-    with running(tmp_path, "--", "code-server") as pod:
+    with running(tmp_path, "code-server") as pod:
         said = pod.said()
 
     assert "code-server cannot be started" in said
@@ -315,7 +302,7 @@ def test_a_program_that_is_not_in_the_image_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_entered_is_named(tmp_path: Path) -> None:
-    with running(tmp_path, f"--folder={tmp_path / 'none'}", lab=True) as pod:
+    with running(tmp_path, lab=True, folder=str(tmp_path / "none")) as pod:
         said = pod.said()
 
     assert "JupyterLab cannot be started: " in said
@@ -325,7 +312,7 @@ def test_a_folder_that_cannot_be_entered_is_named(tmp_path: Path) -> None:
 
 def test_processes_that_shells_leave_are_taken_away(tmp_path: Path) -> None:
     leave = "import subprocess; subprocess.Popen(['/bin/sleep', '0'])"
-    with running(tmp_path, "--", sys.executable, "-c", leave, idle=60) as pod:
+    with running(tmp_path, sys.executable, "-c", leave, idle=60) as pod:
         pod.said()
 
     assert pod.process.returncode == 0
