@@ -225,7 +225,7 @@ def _database_stops(change: Change, context: Context) -> Harm | None:
     if change.action not in ("updated", "may be replaced"):
         return None
     old, new = context.old(change), context.new(change)
-    paths = create_only.INTERRUPTING.get(change.type, ())
+    paths = create_only.update_rules().interrupting.get(change.type, ())
     stopping = [path for path in paths if at(old, path) not in (None, at(new, path))]
     if not stopping:
         return None

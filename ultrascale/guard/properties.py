@@ -46,7 +46,7 @@ def property_changes(
         for path, before, after in _differences(old, new):
             yield _change(path, before, after, "may replace", _UNKNOWN)
         return
-    grows = create_only.ONLY_GROWS.get(resource_type, ())
+    grows = create_only.update_rules().only_grows.get(resource_type, ())
     for path, before, after in _differences(old, new):
         if any(path == outer or path.startswith(f"{outer}/") for outer in covered):
             continue
@@ -60,19 +60,20 @@ def property_changes(
 
 def _refused_step(resource_type: str, path: str, before: Json, after: Json, new: JsonObject) -> str:
     """Return why the service refuses a value after another; empty where it takes it."""
+    rules = create_only.update_rules()
     old, wanted = version_numbers(before), version_numbers(after)
     shared = min(len(old), len(wanted))
-    why = create_only.ONLY_NEWER.get(resource_type, {}).get(path, "")
+    why = rules.only_newer.get(resource_type, {}).get(path, "")
     if why and wanted[:shared] < old[:shared]:
         return why
-    if path == create_only.ONE_MINOR_AT_ONCE.get(resource_type) and shared > 1:
+    if path == rules.one_minor_at_once.get(resource_type) and shared > 1:
         steps = wanted[1] - old[1]
         if steps > 1:
             return f"the service raises it by one minor at a time, and these are {steps}"
-    version, allowing = create_only.MAJOR_ONLY_IF.get(resource_type, ("", ""))
+    version, allowing = rules.major_only_if.get(resource_type, ("", ""))
     if path == version and shared and wanted[0] > old[0] and new.get(allowing) != "true":
         return f"the service refuses another major version without {allowing}"
-    order = create_only.ONE_WAY.get(resource_type, {}).get(path, ())
+    order = rules.one_way.get(resource_type, {}).get(path, ())
     if before in order and after in order and order.index(after) < order.index(before):
         return "the service takes no way back from it"
     return ""

@@ -153,5 +153,5 @@ def _cause(reference: Reference, changes: Mapping[Key, Change]) -> Action | None
         return None
     if is_custom(change.type):
         return "updated" if reference.attribute else None
-    changing = create_only.CHANGING_ATTRIBUTES.get(change.type, frozenset[str]())
+    changing = create_only.update_rules().changing_attributes.get(change.type, ())
     return "updated" if reference.attribute in changing else None

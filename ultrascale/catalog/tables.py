@@ -1,0 +1,54 @@
+"""Loader of the catalog's data files, which decodes them by their types.
+
+Each module that has a table decodes it at its first use. Types of instances are read as text: the
+build of the package needs them, and has no library.
+"""
+
+from typing import TypeVar, get_origin
+
+import msgspec
+
+from ultrascale.catalog._sources import FOLDER, read_table
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of a table. A tuple in a cell is words with spaces between, a truth `yes` or `no`."""
+
+    note: str = ""
+    """Reason or fact of the service behind the row, for those who change it."""
+
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Row)
+
+
+def read_rows(name: str, kind: type[R]) -> tuple[R, ...]:
+    """Return the rows of a CSV file beside this module; an empty cell leaves the default.
+
+    Raises:
+        msgspec.ValidationError: A cell is no value of its field.
+    """
+    types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    return tuple(
+        msgspec.convert(
+            {column: _value(cell, types.get(column)) for column, cell in row.items() if cell},
+            kind,
+            strict=False,
+        )
+        for row in read_table(name)
+    )
+
+
+def read_document(name: str, kind: type[T]) -> T:
+    """Return the content of a JSON file beside this module.
+
+    Raises:
+        msgspec.ValidationError: It is of another form.
+    """
+    return msgspec.json.decode((FOLDER / name).read_bytes(), type=kind)
+
+
+def _value(cell: str, kind: object) -> str | bool | list[str]:
+    if kind is bool and cell in ("yes", "no"):
+        return cell == "yes"
+    return cell.split() if get_origin(kind) is tuple else cell
