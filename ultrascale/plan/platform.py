@@ -146,7 +146,7 @@ def plan_volcano(
     if any(pool.efa_interfaces for pool in accelerated):
         resources.add(names.EFA_INTERFACE)
     return VolcanoPlan(
-        version=versions.VOLCANO_VERSION,
+        version=versions.volcano_version(),
         scheduler_image=versions.image("volcano-scheduler").reference,
         controllers_image=versions.image("volcano-controller-manager").reference,
         webhook_image=versions.image("volcano-webhook-manager").reference,

@@ -188,7 +188,7 @@ def image_finding(
         at: The time that counts as now, in UTC.
     """
     subject = f"{pool.ami_type} {pool.ami_release}"
-    newer = "set a newer release in ultrascale/catalog/versions.py"
+    newer = "set a newer release in ultrascale/catalog/ami_releases.csv"
     if id is None:
         evidence = f"there is no public parameter {parameter}"
         return Finding(check=_IMAGES, subject=subject, state="fail", evidence=evidence, fix=newer)
@@ -206,12 +206,12 @@ def _image_issues(pool: PoolPlan, id: str, image: "Image", at: datetime) -> Iter
     said = _RELEASE.search(image.get("Description", ""))
     if said is not None and said[1] != release:
         evidence = f"the image {id} has Kubernetes {said[1]}, the plan pins {release}"
-        fix = "set the release in ultrascale/catalog/versions.py to the image's"
+        fix = "set the release in ultrascale/catalog/ami_releases.csv to the image's"
         yield Issue(state="fail", evidence=evidence, fix=fix)
     deprecated = image.get("DeprecationTime")
     if deprecated and datetime.fromisoformat(deprecated) <= at:
         evidence = f"the image {id} is deprecated since {deprecated}: it gets no security fixes"
-        fix = "set a newer release in ultrascale/catalog/versions.py"
+        fix = "set a newer release in ultrascale/catalog/ami_releases.csv"
         yield Issue(state="warn", evidence=evidence, fix=fix)
 
 

@@ -192,7 +192,7 @@ def _purl(repository: str, tag: str, digest: str) -> PackageURL:
 def _source(reference: str, plan: ClusterPlan) -> str | None:
     scheduler = versions.kube_scheduler(plan.control_plane.version)
     sources: Mapping[str, str] = {
-        image.reference: image.source for image in (*versions.IMAGES.values(), scheduler)
+        image.reference: image.source for image in (*versions.images().values(), scheduler)
     }
     # The registry's account of EKS's own images differs by Region, so that pins leave it out.
     regional = reference.partition("/")[2]

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from ultrascale import catalog, config
 from ultrascale.catalog import fabric, prices
-from ultrascale.catalog.versions import IMAGES
+from ultrascale.catalog.versions import images
 from ultrascale.fabric.rounds import most_rounds
 from ultrascale.plan import names
 from ultrascale.plan.jobs import command, nodes
@@ -271,8 +271,8 @@ def check_image(cluster: config.Cluster, check: Check, accelerator: str | None) 
     if chosen is not None:
         return chosen
     if accelerator == names.NEURON_DEVICE:
-        return IMAGES["pytorch-neuronx"].reference
-    return IMAGES["nccl-tests" if check == "fabric" else "dcgm"].reference
+        return images()["pytorch-neuronx"].reference
+    return images()["nccl-tests" if check == "fabric" else "dcgm"].reference
 
 
 def floor_of(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> float | None:
