@@ -125,7 +125,7 @@ def link_needs_a_key_of_the_account(
 
 @warning
 def agreed_already(agreed: AgreedLimits) -> Mistakes:
-    most = quotas.NETWORK_ADDRESS_USAGE.most
+    most = quotas.quota("network-address-usage").most
     stated = agreed.nau_per_vpc
     if most is not None and stated is not None and stated <= most:
         text = (

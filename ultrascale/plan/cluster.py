@@ -264,7 +264,7 @@ def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...
     if stated is None:
         return ()
     values = {
-        quotas.NETWORK_ADDRESS_USAGE.code: stated.nau_per_vpc,
+        quotas.quota("network-address-usage").code: stated.nau_per_vpc,
         "pods": stated.pods,
         "database": stated.database_gb,
     }

@@ -58,9 +58,9 @@ def count(account: "Account", quota: QuotaValue) -> Count | None:
     """
     if quota.name.endswith(_HYPERPOD):
         return _hyperpod(account, quota.name.removesuffix(_HYPERPOD))
-    if quota.code == quotas.ALL_HYPERPOD_INSTANCES.code:
+    if quota.code == quotas.quota("all-hyperpod-instances").code:
         return _hyperpod(account, None)
-    amounts = _AMOUNTS.get(quota.code)
+    amounts = {quotas.quota(key).code: value for key, value in _AMOUNTS.items()}.get(quota.code)
     if amounts is None:
         return None
     counted = list(islice(amounts(account), _MOST))
@@ -126,18 +126,18 @@ def _is_persistent_2(system: "FileSystem") -> bool:
     return system.get("LustreConfiguration", {}).get("DeploymentType") == "PERSISTENT_2"
 
 
-_AMOUNTS: "Mapping[str, Callable[[Account], Iterator[float]]]" = {
-    quotas.NETWORK_INTERFACES.code: _network_interfaces,
-    quotas.VPCS.code: _vpcs,
-    quotas.ELASTIC_ADDRESSES.code: _addresses,
-    quotas.CLUSTERS.code: _clusters,
-    quotas.LOAD_BALANCERS.code: _load_balancers,
-    quotas.TARGET_GROUPS.code: _target_groups,
-    quotas.GP3_STORAGE.code: _gp3_tib,
-    quotas.LUSTRE_FILE_SYSTEMS.code: _lustre_file_systems,
-    quotas.LUSTRE_STORAGE.code: _lustre_gib,
+_AMOUNTS: "Mapping[quotas.QuotaKey, Callable[[Account], Iterator[float]]]" = {
+    "network-interfaces": _network_interfaces,
+    "vpcs": _vpcs,
+    "elastic-addresses": _addresses,
+    "clusters": _clusters,
+    "load-balancers": _load_balancers,
+    "target-groups": _target_groups,
+    "gp3-storage": _gp3_tib,
+    "lustre-file-systems": _lustre_file_systems,
+    "lustre-storage": _lustre_gib,
 }
-"""The amount that each resource of an account uses of a quota, by the quota's code."""
+"""The amount that each resource of an account uses of a quota, by the quota's key."""
 
 
 def _hyperpod(account: "Account", instance_type: str | None) -> Count:

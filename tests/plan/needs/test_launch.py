@@ -70,9 +70,9 @@ def test_an_image_is_asked_for_layer_by_layer() -> None:
     """3,000 layers a second for all nodes of the account: 22 minutes for 100,000 of them."""
     assert launch(100_000)["image_pull_seconds"] == pytest.approx(100_000 * 40 / 3_000)
     assert {quota.code: count for quota, (count, _) in image_requests(10).items()} == {
-        quotas.IMAGE_TOKENS.code: 10,
-        quotas.IMAGE_MANIFESTS.code: 10,
-        quotas.IMAGE_LAYERS.code: 400,
+        quotas.quota("image-tokens").code: 10,
+        quotas.quota("image-manifests").code: 10,
+        quotas.quota("image-layers").code: 400,
     }
 
 

@@ -19,7 +19,7 @@ BENT = frozenset(
     {
         *("run_instances_minutes", "minutes_to_first_step", "coredns_replicas"),
         *("coredns_replicas_most", "pods", "full", "nodes_most"),
-        quotas.NODES_OF_A_GROUP.code,  # of the largest
+        quotas.quota("nodes-of-a-group").code,  # of the largest
     }
 )
 # Of the pool that grows, and of all: what grows with each node.

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.needs import KARPENTER, POD_RANGES, codes, needs, planned, quota
 from tests.support.pools import HYPERPOD_POOL, ODCR, make_document, pool_document
-from ultrascale.catalog import quotas
+from ultrascale.catalog import matrix, quotas, vpc
 from ultrascale.plan.model import AgreedLimit, Figure, NeedState, QuotaNeed
 from ultrascale.plan.needs.pools import interfaces_of
 from ultrascale.plan.needs.quotas import advised
@@ -29,14 +29,14 @@ def fleet(nodes: int, **changes: Any) -> dict[str, Any]:
 def test_151_p5_nodes_fill_the_network_interfaces_of_a_region() -> None:
     (pool,) = (each for each in planned(pool_document(purchase=ODCR)).pools)
 
-    assert (quotas.NETWORK_INTERFACES.default or 0) // interfaces_of(pool) == 151
+    assert (quotas.quota("network-interfaces").default or 0) // interfaces_of(pool) == 151
 
 
 def test_the_interfaces_of_endpoints_and_gateways_take_the_place_of_nodes() -> None:
     """Alone, 151 nodes would be within 5,000, and the last ones would not launch."""
     found = needs(fleet(151), karpenter=KARPENTER, network=POD_RANGES)
 
-    need = quota(found, quotas.NETWORK_INTERFACES.code)
+    need = quota(found, quotas.quota("network-interfaces").code)
     assert (found.totals["network_interfaces"].value or 0) < 5_000
     assert need.state == "ask"
     assert "30 endpoints in zones + 2 NAT gateways" in need.needed.formula
@@ -49,16 +49,16 @@ def test_the_load_balancer_of_a_front_needs_a_rule_for_each_range() -> None:
 
     found = needs(pool_document(purchase=ODCR), serving={"front": front})
 
-    rules = quota(found, quotas.SECURITY_GROUP_RULES.code)
+    rules = quota(found, quotas.quota("security-group-rules").code)
     assert (rules.needed.value, rules.default, rules.state) == (61, 60, "ask")
-    assert quota(found, quotas.LOAD_BALANCERS.code).needed.value == 1
-    assert quota(found, quotas.TARGET_GROUPS.code).needed.value == 1
+    assert quota(found, quotas.quota("load-balancers").code).needed.value == 1
+    assert quota(found, quotas.quota("target-groups").code).needed.value == 1
 
 
 def test_a_front_for_pods_alone_needs_no_load_balancer() -> None:
     found = needs(pool_document(purchase=ODCR), serving={"front": {"exposure": "cluster"}})
 
-    assert quotas.LOAD_BALANCERS.code not in codes(found)
+    assert quotas.quota("load-balancers").code not in codes(found)
 
 
 def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
@@ -70,7 +70,8 @@ def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
     found = needs(pool_document(purchase=ODCR), storage={"lustre": lustre})
 
     space, count = (
-        quota(found, each.code) for each in (quotas.LUSTRE_STORAGE, quotas.LUSTRE_FILE_SYSTEMS)
+        quota(found, each.code)
+        for each in (quotas.quota("lustre-storage"), quotas.quota("lustre-file-systems"))
     )
     assert (space.needed.value, space.default, space.state) == (103_200, 100_800, "ask")
     assert space.needed.formula == "96,000 GiB of one + 7,200 GiB of two"
@@ -79,19 +80,23 @@ def test_file_systems_need_storage_of_fsx_by_its_own_codes() -> None:
 
 
 def test_a_cluster_without_file_systems_needs_nothing_of_fsx() -> None:
-    assert quotas.LUSTRE_STORAGE.code not in codes(needs(pool_document(purchase=ODCR)))
+    assert quotas.quota("lustre-storage").code not in codes(needs(pool_document(purchase=ODCR)))
 
 
 def test_a_nat_gateway_of_each_zone_takes_an_elastic_address() -> None:
     """There are five at first, and other clusters of the account have some of them."""
-    need = quota(needs(pool_document(purchase=ODCR)), quotas.ELASTIC_ADDRESSES.code)
+    need = quota(needs(pool_document(purchase=ODCR)), quotas.quota("elastic-addresses").code)
 
     assert (need.needed.value, need.default) == (3, 5)
 
 
 @pytest.mark.parametrize(
     ("quota_of", "requests"),
-    [(quotas.IMAGE_TOKENS, 1), (quotas.IMAGE_MANIFESTS, 1), (quotas.IMAGE_LAYERS, 40)],
+    [
+        (quotas.quota("image-tokens"), 1),
+        (quotas.quota("image-manifests"), 1),
+        (quotas.quota("image-layers"), 40),
+    ],
     ids=["tokens", "manifests", "layers"],
 )
 def test_the_rates_of_ecr_are_those_at_which_a_fleet_pulls_in_five_minutes(
@@ -106,7 +111,7 @@ def test_hyperpod_is_held_against_quotas_of_the_whole_cluster_too() -> None:
     """No page states their defaults: they are looked up, and never assumed to suffice."""
     found = needs(HYPERPOD_POOL)
 
-    for each in (quotas.HYPERPOD_INSTANCES, quotas.ALL_HYPERPOD_INSTANCES):
+    for each in (quotas.quota("hyperpod-instances"), quotas.quota("all-hyperpod-instances")):
         need = quota(found, each.code)
         assert (need.needed.value, need.default, need.state) == (8, None, "unknown")
         assert need.advice == "look its value up in Service Quotas"
@@ -118,7 +123,7 @@ def test_access_entries_are_those_of_administrators_and_node_roles() -> None:
 
     found = needs(pool_document(purchase=ODCR), kubernetes=kubernetes)
 
-    assert quota(found, quotas.ACCESS_ENTRIES.code).needed.value == 5 + 2
+    assert quota(found, quotas.quota("access-entries").code).needed.value == 5 + 2
 
 
 def test_what_is_to_be_asked_for_is_said_with_its_number() -> None:
@@ -150,7 +155,7 @@ def test_so_many_clusters_would_hold_the_nodes(value: int, clusters: int) -> Non
     """Each has endpoints and gateways of its own, 180 units of them here."""
     plan = planned(pool_document(purchase=ODCR), network=POD_RANGES)
 
-    need = advised(beyond(quotas.NETWORK_ADDRESS_USAGE, value), plan)
+    need = advised(beyond(quotas.quota("network-address-usage"), value), plan)
 
     assert need.clusters is not None
     assert need.clusters.value == clusters
@@ -176,7 +181,7 @@ def test_fewer_network_cards_are_advised_where_they_would_do(
 ) -> None:
     plan = planned(fleet(nodes, efa=efa), karpenter=KARPENTER, network=POD_RANGES)
 
-    need = advised(beyond(quotas.NETWORK_ADDRESS_USAGE, 1_000_000), plan)
+    need = advised(beyond(quotas.quota("network-address-usage"), 1_000_000), plan)
 
     assert advice in (need.advice or "")
 
@@ -199,7 +204,7 @@ def test_every_quota_with_an_end_says_what_is_beyond_it(known: quotas.Quota) -> 
         assert advice.startswith(f"ask your account team for {known.most + 1:,} in writing")
     # The file has a key for the one.
     for words in ("EFA", "agreed_limits"):
-        assert (words in advice) == (known is quotas.NETWORK_ADDRESS_USAGE)
+        assert (words in advice) == (known is quotas.quota("network-address-usage"))
 
 
 @pytest.mark.parametrize(
@@ -219,3 +224,9 @@ def test_what_aws_has_agreed_to_counts_for_every_quota_with_an_end(known: quotas
 
     assert state(value) == ("within" if needed.state == "within" else "agreed")
     assert state(value - 1) == needed.state
+
+
+def test_limits_that_rules_name_are_those_of_the_quotas() -> None:
+    assert quotas.quota("node-groups").default == matrix.MANAGED_NODE_GROUPS
+    assert quotas.quota("nodes-of-a-group").default == matrix.NODES_PER_MANAGED_NODE_GROUP
+    assert quotas.quota("ipv4-ranges").most == vpc.MOST_IPV4_RANGES

@@ -98,9 +98,12 @@ def test_hyperpod_counts_in_the_network_and_never_in_ec2_quotas() -> None:
     assert (own.needed.value, own.state) == (8, "unknown")
     gained = {
         code: (quota(found, code).needed.value or 0) - (quota(without, code).needed.value or 0)
-        for code in (quotas.NETWORK_INTERFACES.code, quotas.GP3_STORAGE.code)
+        for code in (quotas.quota("network-interfaces").code, quotas.quota("gp3-storage").code)
     }
-    assert gained == {quotas.NETWORK_INTERFACES.code: 8 * 33, quotas.GP3_STORAGE.code: 0}
+    assert gained == {
+        quotas.quota("network-interfaces").code: 8 * 33,
+        quotas.quota("gp3-storage").code: 0,
+    }
     assert values(found, "hp")["address_usage"] == 8 * (33 + 2 + 80)
 
 
@@ -142,7 +145,7 @@ def test_one_vpc_holds_so_many_nodes_as_aws_publishes(name: str, usage: int, nod
         interfaces = 1
 
     assert address_usage(interfaces, 1) == usage
-    assert (quotas.NETWORK_ADDRESS_USAGE.most or 0) // usage == nodes
+    assert (quotas.quota("network-address-usage").most or 0) // usage == nodes
 
 
 def test_more_than_aws_publishes_for_a_vpc_is_said() -> None:
@@ -155,11 +158,13 @@ def test_more_than_aws_publishes_for_a_vpc_is_said() -> None:
     )
     found = needs(pool, karpenter=KARPENTER, network=POD_RANGES)
 
-    need = quota(found, quotas.NETWORK_ADDRESS_USAGE.code)
+    need = quota(found, quotas.quota("network-address-usage").code)
     assert need.state == "beyond"
     assert values(found, "train")["address_usage"] == 8000 * (33 + 2)
     beside = 2 * 15 + 2
-    assert quota(found, quotas.NETWORK_INTERFACES.code).needed.value == 8000 * 33 + 4 + beside
+    assert (
+        quota(found, quotas.quota("network-interfaces").code).needed.value == 8000 * 33 + 4 + beside
+    )
     assert need.clusters is not None
     beside *= 6
     assert need.needed.value == 8000 * 35 + 4 * 3 + beside

@@ -26,9 +26,12 @@ def image_requests(nodes: float) -> Mapping[quotas.Quota, tuple[float, str]]:
     """Return what ECR is asked when each of ``nodes`` pulls one image, by the quota of the rate."""
     layers = objects.LAYERS_OF_AN_IMAGE
     return {
-        quotas.IMAGE_TOKENS: (nodes, f"{nodes:,.0f} nodes x 1 token"),
-        quotas.IMAGE_MANIFESTS: (nodes, f"{nodes:,.0f} nodes x 1 image"),
-        quotas.IMAGE_LAYERS: (nodes * layers, f"{nodes:,.0f} nodes x {layers} layers of an image"),
+        quotas.quota("image-tokens"): (nodes, f"{nodes:,.0f} nodes x 1 token"),
+        quotas.quota("image-manifests"): (nodes, f"{nodes:,.0f} nodes x 1 image"),
+        quotas.quota("image-layers"): (
+            nodes * layers,
+            f"{nodes:,.0f} nodes x {layers} layers of an image",
+        ),
     }
 
 

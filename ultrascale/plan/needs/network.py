@@ -404,17 +404,19 @@ def _quotas(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     asked = [each for each in plan.network.endpoints if each.kind == "interface" and each.reasons]
     ranges = 1 + len(plan.network.secondary_cidrs)
     keeper = "the VPC's; neighbours share it"
-    yield _quota(quotas.NETWORK_ADDRESS_USAGE, usage, keeper)
+    yield _quota(quotas.quota("network-address-usage"), usage, keeper)
     yield _quota(
-        quotas.INTERFACE_ENDPOINTS,
+        quotas.quota("interface-endpoints"),
         _figure(len(asked), "endpoints", f"{len(asked)} services above"),
         keeper,
     )
     yield _quota(
-        quotas.IPV4_RANGES, _figure(ranges, "ranges", f"{ranges} ranges of the VPC"), keeper
+        quotas.quota("ipv4-ranges"),
+        _figure(ranges, "ranges", f"{ranges} ranges of the VPC"),
+        keeper,
     )
     yield _quota(
-        quotas.NETWORK_INTERFACES,
+        quotas.quota("network-interfaces"),
         totals["network_interfaces"],
         "of the account that launches nodes, per Region",
     )

@@ -125,18 +125,20 @@ def _hyperpod_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     if counts:
         everything = sum(pool.max_nodes for pools in counts.values() for pool in pools)
         formula = f"{everything:,} nodes of HyperPod"
-        yield _need(quotas.HYPERPOD_INSTANCES, everything, formula)
-        yield _need(quotas.ALL_HYPERPOD_INSTANCES, everything, formula)
+        yield _need(quotas.quota("hyperpod-instances"), everything, formula)
+        yield _need(quotas.quota("all-hyperpod-instances"), everything, formula)
 
 
 def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
-    yield _need(quotas.CLUSTERS, 1, "this one")
+    yield _need(quotas.quota("clusters"), 1, "this one")
     groups = [pool for pool in plan.all_pools if pool.is_managed]
     if groups:
         largest = max(groups, key=lambda pool: pool.max_nodes)
-        yield _need(quotas.NODE_GROUPS, len(groups), ", ".join(pool.name for pool in groups))
+        yield _need(
+            quotas.quota("node-groups"), len(groups), ", ".join(pool.name for pool in groups)
+        )
         formula = f"{largest.max_nodes:,} nodes of {largest.name}"
-        yield _need(quotas.NODES_OF_A_GROUP, largest.max_nodes, formula)
+        yield _need(quotas.quota("nodes-of-a-group"), largest.max_nodes, formula)
     admins = len(plan.control_plane.admins)
     roles = len(plan.access.entries) - admins
     of_file = f"{admins} administrators" + (f" + {roles} other roles" if roles else "")
@@ -145,12 +147,12 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     node_roles = [plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None]
     others = sum(role is not None for role in node_roles) + (plan.hyperpod is not None)
     yield _need(
-        quotas.ACCESS_ENTRIES,
+        quotas.quota("access-entries"),
         admins + roles + len(own) + others,
         f"{of_file} + {len(own)} node groups + {others} other node roles, and a few "
         "of functions beside them",
     )
-    yield _need(quotas.POD_IDENTITIES, *_pod_identities(plan))
+    yield _need(quotas.quota("pod-identities"), *_pod_identities(plan))
 
 
 def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
@@ -175,7 +177,7 @@ def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
     # Whoever else is in the VPC uses the same quota, which is its owner's.
     beside = "" if existing is None else "; what others use of it comes on top"
     yield _need(
-        quotas.NETWORK_ADDRESS_USAGE,
+        quotas.quota("network-address-usage"),
         usage.value or 0,
         f"{usage.formula}{beside}",
         sources=usage.sources,
@@ -183,17 +185,17 @@ def _vpc_quotas(plan: ClusterPlan, totals: Figures) -> Iterator[QuotaNeed]:
     if existing is not None:
         return
     secondary = len(plan.network.secondary_cidrs)
-    yield _need(quotas.IPV4_RANGES, 1 + secondary, f"the VPC's own + {secondary} for pods")
-    yield _need(quotas.VPCS, 1, "that of the cluster")
+    yield _need(quotas.quota("ipv4-ranges"), 1 + secondary, f"the VPC's own + {secondary} for pods")
+    yield _need(quotas.quota("vpcs"), 1, "that of the cluster")
     if gateways:
-        yield _need(quotas.ELASTIC_ADDRESSES, gateways, f"{gateways} NAT gateways")
+        yield _need(quotas.quota("elastic-addresses"), gateways, f"{gateways} NAT gateways")
 
 
 def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
     """Return the network interfaces of nodes, and those that AWS makes for the VPC beside them."""
     endpoints = endpoint_interfaces(plan)
     return _need(
-        quotas.NETWORK_INTERFACES,
+        quotas.quota("network-interfaces"),
         (nodes.value or 0) + endpoints + gateways,
         f"{nodes.id} + {endpoints} endpoints in zones + {gateways} NAT gateways; a few of EKS, of "
         "file systems and of load balancers come on top",
@@ -205,9 +207,9 @@ def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     if plan.lustre:
         gib = sum(each.capacity_gib for each in plan.lustre)
         formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.lustre)
-        yield _need(quotas.LUSTRE_STORAGE, gib, formula)
+        yield _need(quotas.quota("lustre-storage"), gib, formula)
         names = ", ".join(each.name for each in plan.lustre)
-        yield _need(quotas.LUSTRE_FILE_SYSTEMS, len(plan.lustre), names)
+        yield _need(quotas.quota("lustre-file-systems"), len(plan.lustre), names)
 
 
 def _front_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
@@ -218,10 +220,12 @@ def _front_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     balancer = plan.front.load_balancer if plan.front is not None else None
     if balancer is None:
         return
-    yield _need(quotas.LOAD_BALANCERS, 1, "that of the front")
-    yield _need(quotas.TARGET_GROUPS, 1, "the proxies of the front")
+    yield _need(quotas.quota("load-balancers"), 1, "that of the front")
+    yield _need(quotas.quota("target-groups"), 1, "the proxies of the front")
     ranges = len(balancer.cidrs)
-    yield _need(quotas.SECURITY_GROUP_RULES, ranges, f"{ranges} ranges that reach the front")
+    yield _need(
+        quotas.quota("security-group-rules"), ranges, f"{ranges} ranges that reach the front"
+    )
 
 
 def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:
@@ -238,7 +242,7 @@ def _disks(plan: ClusterPlan) -> QuotaNeed:
     formula = " + ".join(
         f"{pool.max_nodes:,} nodes of {pool.name} x {pool.root_disk.size_gib} GiB" for pool in own
     )
-    return _need(quotas.GP3_STORAGE, gib / _GIB_OF_A_TIB, f"({formula}) / {_GIB_OF_A_TIB}")
+    return _need(quotas.quota("gp3-storage"), gib / _GIB_OF_A_TIB, f"({formula}) / {_GIB_OF_A_TIB}")
 
 
 def _need(
@@ -312,13 +316,15 @@ def _asked(need: QuotaNeed, value: float) -> str:
         return "it cannot be raised: "
     asked = f"ask your account team for {math.ceil(value):,} in writing"
     # The one that a cluster file has a key for.
-    stated = need.code == quotas.NETWORK_ADDRESS_USAGE.code
+    stated = need.code == quotas.quota("network-address-usage").code
     return f"{asked}{' and say so in agreed_limits' if stated else ''}, or "
 
 
 def _fixed(need: QuotaNeed, plan: ClusterPlan) -> int:
     """Return what each further cluster needs of the quota before its first node."""
-    return usage_beside_nodes(plan) if need.code == quotas.NETWORK_ADDRESS_USAGE.code else 0
+    return (
+        usage_beside_nodes(plan) if need.code == quotas.quota("network-address-usage").code else 0
+    )
 
 
 def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
@@ -334,7 +340,7 @@ def _clusters(need: QuotaNeed, value: float, most: int, fixed: int) -> Figure:
 
 def _fewer(need: QuotaNeed, most: int, plan: ClusterPlan) -> str:
     """Return what fewer network cards would do, where they are what the quota counts."""
-    if need.code != quotas.NETWORK_ADDRESS_USAGE.code:
+    if need.code != quotas.quota("network-address-usage").code:
         return ""
     least = usage_beside_nodes(plan) + sum(
         pool.max_nodes
