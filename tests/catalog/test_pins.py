@@ -4,7 +4,14 @@ from datetime import date
 import pytest
 
 from tests.support.cases import for_each
-from ultrascale.catalog import addons, eks, managed_policies, registries, versions
+from ultrascale.catalog import (
+    addons,
+    eks,
+    managed_policies,
+    registries,
+    training_operator,
+    versions,
+)
 from ultrascale.errors import CatalogError
 
 MINORS = eks.SUPPORTED_VERSIONS
@@ -17,7 +24,7 @@ def pins() -> Iterator[tuple[str, str, str, date]]:
         yield name, image.tag, image.source, image.seen
     for minor, release in versions.ami_releases().items():
         yield f"AMI {minor}", release.version, release.source, release.seen
-    for addon in addons.ADDONS.values():
+    for addon in addons.known_addons().values():
         for minor, pin in addon.versions.items():
             yield f"{addon.name} {minor}", pin.version, pin.source, pin.seen
 
@@ -39,7 +46,7 @@ def test_every_pin_is_a_fixed_version_that_can_be_looked_up_again(
 UNPINNED = {addons.HYPERPOD_OBSERVABILITY}
 
 
-@pytest.mark.parametrize("name", [name for name in addons.ADDONS if name not in UNPINNED])
+@pytest.mark.parametrize("name", [name for name in addons.known_addons() if name not in UNPINNED])
 def test_the_default_kubernetes_version_has_every_addon(name: str) -> None:
     pin = addons.version(name, "1.35")
 
@@ -58,14 +65,14 @@ def test_vpc_cni_leaves_efa_only_interfaces_alone(minor: str) -> None:
     assert addons.parse_release(addons.version("vpc-cni", minor).version) >= (1, 18, 5)
 
 
-@pytest.mark.parametrize("addon", addons.ADDONS.values(), ids=lambda addon: addon.name)
+@pytest.mark.parametrize("addon", addons.known_addons().values(), ids=lambda addon: addon.name)
 def test_every_addon_pin_is_at_or_above_its_floor(addon: addons.Addon) -> None:
     floor = addon.floor or (0, 0, 0)
 
     assert all(addons.parse_release(pin.version) >= floor for pin in addon.versions.values())
 
 
-@pytest.mark.parametrize("name", addons.ADDONS)
+@pytest.mark.parametrize("name", addons.known_addons())
 def test_a_minor_without_a_pin_names_the_key_that_fills_it(name: str) -> None:
     with pytest.raises(CatalogError, match=rf"got '1\.33' .*; set kubernetes\.addons\.{name} to"):
         addons.version(name, "1.33")
@@ -115,10 +122,19 @@ def test_an_own_addon_version_above_the_floor_is_taken_as_it_stands() -> None:
 
 
 def test_addons_that_bring_nodes_up_do_not_wait_for_a_node() -> None:
-    waiting = {addon.name for addon in addons.ADDONS.values() if addon.needs_schedulable_node}
+    waiting = {
+        addon.name for addon in addons.known_addons().values() if addon.needs_schedulable_node
+    }
 
     assert "coredns" in waiting
     assert not waiting & {"vpc-cni", "kube-proxy", "eks-pod-identity-agent"}
+
+
+def test_the_training_operator_runs_where_its_rights_are_given() -> None:
+    operator = addons.addon(addons.TRAINING_OPERATOR)
+
+    assert operator.namespace == training_operator.NAMESPACE
+    assert operator.service_account == training_operator.SERVICE_ACCOUNT
 
 
 def test_etcd_still_speaks_the_v2_api_of_torchelastic_where_it_is_asked_for() -> None:
@@ -186,7 +202,7 @@ def test_an_unknown_region_names_the_setting_that_fills_it() -> None:
         registries.eks_registry("us-iso-east-1")
 
 
-@for_each({name: (addon.managed_policy,) for name, addon in addons.ADDONS.items()})
+@for_each({name: (addon.managed_policy,) for name, addon in addons.known_addons().items()})
 def test_the_boundary_of_roles_knows_what_the_policy_of_each_addon_allows(
     policy: str | None,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.cases import for_each
 from tests.support.changes import Body, between, body, manifest, node_class, node_pool, of
 from tests.support.create_only_schemas import known_types
-from ultrascale.catalog.addons import ADDONS
+from ultrascale.catalog.addons import known_addons
 from ultrascale.guard.in_use import JUDGED, NOT_IN_USE
 from ultrascale.guard.protection import PROTECTED_TYPES
 
@@ -345,7 +345,7 @@ def test_each_type_is_judged_or_said_to_be_in_no_use() -> None:
 
 
 def test_add_ons_that_pods_run_by_say_what_for() -> None:
-    watching = {name for name, known in ADDONS.items() if not known.serves}
+    watching = {name for name, known in known_addons().items() if not known.serves}
 
     assert watching == {
         "amazon-cloudwatch-observability",

@@ -200,7 +200,9 @@ def test_every_reference_leads_to_a_resource_of_its_own_stack(assembly: Assembly
 def test_nothing_names_a_version_that_is_not_pinned(assembly: Assembly) -> None:
     minor = assembly.plan.control_plane.version
     pinned = {
-        each.versions[minor].version for each in addons.ADDONS.values() if minor in each.versions
+        each.versions[minor].version
+        for each in addons.known_addons().values()
+        if minor in each.versions
     }
     for _, body in assembly.resources("AWS::EKS::Addon"):
         assert body["Properties"]["AddonVersion"] in pinned

@@ -8,43 +8,28 @@ An entry of the cluster file's `kubernetes.addons` takes the place of a pin.
 EKS checks configuration values against a JSON schema of the add-on's own version, at deploy time:
 one key too many fails the stack. `Addon.configuration` therefore lists every key we may write.
 
+They stand in `addons.json`. A pin without a page of its own has a search of the public code that
+names it as its source. kro-crossplane-eks-idp-lab tells what the API resolved for a cluster of 1.36,
+and what then ran on it; global-capacity-orchestrator-on-aws is a sample of AWS's own, whose
+dependency scan compares its pins with `DescribeAddonVersions` for 1.36. A source that bears no date
+was read on 2026-11-21.
+
 Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
 """
 
+import re
 from collections.abc import Mapping
 from datetime import date
+from functools import cache
 from types import MappingProxyType
 
-from ultrascale.catalog import training_operator, upgrades
-from ultrascale.catalog._addon import (
-    CAPACITY_ORCHESTRATOR,
-    CLUSTER_136,
-    READ,
-    Addon,
-    AddonVersion,
-    Release,
-    on_every_minor,
-    parse_release,
-    pin,
-)
+from ultrascale.catalog import upgrades
+from ultrascale.catalog.tables import Row, read_document
 from ultrascale.errors import CatalogError
 
-__all__ = [
-    "ADDONS",
-    "CERT_MANAGER",
-    "CLOUDWATCH_OBSERVABILITY",
-    "EBS_VOLUME_PROVISIONER",
-    "GOVERNANCE_ADDON",
-    "HYPERPOD_OBSERVABILITY",
-    "TRAINING_OPERATOR",
-    "Addon",
-    "AddonVersion",
-    "Release",
-    "addon",
-    "chosen_version",
-    "parse_release",
-    "version",
-]
+Release = tuple[int, int, int]
+
+_VERSION = re.compile(r"v([0-9]+)\.([0-9]+)\.([0-9]+)-eksbuild\.[0-9]+")
 
 GOVERNANCE_ADDON = "amazon-sagemaker-hyperpod-taskgovernance"
 CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
@@ -56,316 +41,61 @@ CERT_MANAGER = "cert-manager"
 # Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/parameters.md
 EBS_VOLUME_PROVISIONER = "ebs.csi.aws.com"
 
-# Every value is a string, numbers and booleans too: "true", "1". The schema refuses others.
-# Source: https://docs.aws.amazon.com/cli/latest/reference/eks/describe-addon-configuration.html
-_VPC_CNI = Addon(
-    name="vpc-cni",
-    service_account="aws-node",
-    managed_policy="AmazonEKS_CNI_Policy",
-    needs_schedulable_node=False,
-    daemon_sets=("aws-node",),
-    serves="addresses of new pods, and network policies",
-    # The first release that passes over interfaces without addresses, as efa-only ones are.
-    # Source: https://github.com/aws/amazon-vpc-cni-k8s/releases/tag/v1.18.5
-    floor=(1, 18, 5),
-    configuration=(
-        "enableNetworkPolicy",
-        # Source: https://github.com/aws/amazon-vpc-cni-k8s#disable_leaked_eni_cleanup-v1130
-        "env.DISABLE_LEAKED_ENI_CLEANUP",
-        "env.ENABLE_PREFIX_DELEGATION",
-        "env.MINIMUM_IP_TARGET",
-        "env.WARM_ENI_TARGET",
-        "env.WARM_IP_TARGET",
-        "env.WARM_PREFIX_TARGET",
-    ),
-    # Its network policy agent is 1.4.1, without which 1.23 does not work.
-    # Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/CHANGELOG.md
-    versions=on_every_minor(pin("v1.23.1-eksbuild.1", READ)),
-)
 
-_KUBE_PROXY = Addon(
-    name="kube-proxy",
-    needs_schedulable_node=False,
-    is_kubernetes=True,
-    daemon_sets=("kube-proxy",),
-    serves="addresses of Services",
-    # Source: https://github.com/bottlerocket-os/bottlerocket/issues/4548
-    configuration=("mode",),
-    versions=MappingProxyType(
-        {
-            "1.35": pin("v1.35.3-eksbuild.29", date(2026, 10, 2)),
-            "1.36": pin("v1.36.0-eksbuild.25", date(2026, 10, 2), CLUSTER_136),
-        }
-    ),
-)
+class AddonVersion(Row, frozen=True, kw_only=True):
+    """A pinned version of an EKS add-on."""
 
-# autoScaling's bounds are 2 to 1000. Tolerations given here take the place of the defaults, among
-# them CriticalAddonsOnly.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html
-# Source: https://github.com/cloudbees/terraform-aws-cloudbees-ci-eks-addon (the printed schema)
-_COREDNS = Addon(
-    name="coredns",
-    needs_schedulable_node=True,
-    serves="names of Services and of everything outside",
-    configuration=(
-        "affinity",
-        "autoScaling.enabled",
-        "autoScaling.maxReplicas",
-        "autoScaling.minReplicas",
-        "corefile",
-        "nodeSelector",
-        "podDisruptionBudget",
-        "replicaCount",
-        "resources",
-        "tolerations",
-        "topologySpreadConstraints",
-    ),
-    versions=MappingProxyType(
-        {
-            "1.35": pin("v1.13.2-eksbuild.31", date(2026, 10, 2)),
-            "1.36": pin("v1.14.3-eksbuild.23", date(2026, 9, 24)),
-        }
-    ),
-)
+    version: str
+    """What `AddonVersion` takes, ``vX.Y.Z-eksbuild.N``."""
+    source: str
+    """Where the pin was read: a page of its own, or the public code that names it."""
+    seen: date
+    """When the source said so, or when it was read if it bears no date."""
 
-_POD_IDENTITY_AGENT = Addon(
-    name="eks-pod-identity-agent",
-    needs_schedulable_node=False,
-    daemon_sets=("eks-pod-identity-agent",),
-    serves="credentials of AWS, which are renewed every few hours",
-    versions=on_every_minor(pin("v1.3.10-eksbuild.3", date(2026, 10, 2))),
-)
 
-_CSI_DRIVER_KEYS = (
-    "controller.affinity",
-    "controller.nodeSelector",
-    "controller.replicaCount",
-    "controller.tolerations",
-    "node.tolerateAllTaints",
-)
+class Addon(Row, frozen=True, kw_only=True):
+    """An EKS add-on."""
 
-# AmazonEBSCSIDriverPolicyV2 (April 2026) reaches only volumes tagged ebs.csi.aws.com/cluster=true,
-# which the driver puts on every volume it creates. The older policy has the path service-role/.
-# Source: https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEBSCSIDriverPolicyV2.html
-# Source: https://github.com/kubernetes-sigs/aws-ebs-csi-driver/tree/master/charts/aws-ebs-csi-driver
-_EBS_CSI = Addon(
-    name="aws-ebs-csi-driver",
-    service_account="ebs-csi-controller-sa",
-    managed_policy="AmazonEBSCSIDriverPolicyV2",
-    makes_volumes=True,
-    needs_schedulable_node=True,
-    daemon_sets=("ebs-csi-node",),
-    serves="mounted EBS volumes",
-    # Source of the last: https://github.com/aws-ia/terraform-aws-eks-blueprints-addons/issues/390
-    configuration=(*_CSI_DRIVER_KEYS, "controller.resources", "node.nodeSelector"),
-    versions=on_every_minor(pin("v1.66.0-eksbuild.1", date(2026, 9, 20))),
-)
+    name: str
+    """EKS's name for it."""
+    sources: tuple[str, ...] = ()
+    """Pages that document it."""
+    namespace: str = "kube-system"
+    """Where its pods run."""
+    service_account: str | None = None
+    """The service account that takes AWS permissions, if any."""
+    managed_policy: str | None = None
+    """AWS managed policy for that account's role, with its path after ``policy/``."""
+    makes_volumes: bool = False
+    """Whether its pods make EBS volumes."""
+    own_association: bool = True
+    """Whether EKS takes the association of that account with the add-on."""
+    needs_schedulable_node: bool
+    """It stays DEGRADED until its Deployment finds a node, and a stack that waits for it times out.
 
-# A static volume needs no AWS permission, yet the add-on reports a fault while the Pod Identity
-# agent is missing. EKS admits this driver to a new minor late (aws/containers-roadmap#2625), so a
-# version seen on one minor says nothing of a newer one.
-# Source: https://github.com/kubernetes-sigs/aws-fsx-csi-driver/tree/master/charts/aws-fsx-csi-driver
-_FSX_CSI = Addon(
-    name="aws-fsx-csi-driver",
-    service_account="fsx-csi-controller-sa",
-    needs_schedulable_node=True,
-    daemon_sets=("fsx-csi-node",),
-    serves="mounted FSx file systems",
-    configuration=_CSI_DRIVER_KEYS,
-    versions=MappingProxyType(
-        {
-            "1.35": pin("v1.10.0-eksbuild.1", READ, CAPACITY_ORCHESTRATOR),
-            "1.36": pin("v1.10.0-eksbuild.1", READ, CAPACITY_ORCHESTRATOR),
-        }
-    ),
-)
+    DaemonSets are ACTIVE with no node at all.
+    """
+    daemon_sets: tuple[str, ...] = ()
+    """Its DaemonSets, each with a pod on the nodes that it is placed on."""
+    serves: str = ""
+    """What pods that run use it for; empty where they do without it."""
+    is_kubernetes: bool = False
+    """Its releases are Kubernetes' own.
 
-# Its permissions are given with the buckets: an association of the service account, not one of the
-# add-on's. Its second major release starts a pod beside each that mounts a bucket, in a namespace
-# of its own.
-# Source: https://github.com/awslabs/mountpoint-s3-csi-driver/tree/main/charts/aws-mountpoint-s3-csi-driver
-_MOUNTPOINT_S3_CSI = Addon(
-    name="aws-mountpoint-s3-csi-driver",
-    needs_schedulable_node=True,
-    daemon_sets=("s3-csi-node",),
-    serves="mounted buckets",
-    # The first that takes a place for its controller.
-    # Source: https://github.com/aws/containers-roadmap/issues/2676
-    floor=(2, 5, 0),
-    configuration=(
-        "controller.nodeSelector",
-        "controller.tolerations",
-        "node.tolerateAllTaints",
-        "node.tolerations",
-    ),
-    versions=MappingProxyType(
-        {
-            "1.35": pin("v2.7.0-eksbuild.1", date(2026, 8, 11)),
-            "1.36": pin("v2.7.0-eksbuild.1", READ),
-        }
-    ),
-)
+    They are never newer than the API server's, and no more minors behind than a kubelet.
 
-# Without configuration it tolerates every taint and runs a DCGM host engine on NVIDIA nodes. Early
-# releases called the key nodeAgent monitoringAgent.
-# Source: https://github.com/aws/eks-node-monitoring-agent/blob/main/charts/configuration.schema.json
-_NODE_MONITORING_AGENT = Addon(
-    name="eks-node-monitoring-agent",
-    needs_schedulable_node=False,
-    daemon_sets=(
-        "eks-node-monitoring-agent",
-        "dcgm-server",
-    ),
-    configuration=tuple(
-        f"{agent}.{key}"
-        for agent in ("dcgmAgent", "nodeAgent")
-        for key in ("affinity", "resources", "tolerations")
-    ),
-    versions=MappingProxyType(
-        {
-            "1.35": pin("v1.7.2-eksbuild.1", READ),
-            "1.36": pin("v1.7.2-eksbuild.1", READ),
-        }
-    ),
-)
-
-# A community add-on: EKS builds it, and rolls builds out Region by Region.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
-_METRICS_SERVER = Addon(
-    name="metrics-server",
-    needs_schedulable_node=True,
-    configuration=("nodeSelector", "tolerations"),
-    versions=on_every_minor(pin("v0.9.0-eksbuild.11", date(2026, 9, 20))),
-)
-
-# Kueue comes with it, and none of one's own may be there before. It has its own affinities, and the
-# page names no configuration values.
-# Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-console-ui-governance-setup.html
-_TASK_GOVERNANCE = Addon(
-    name=GOVERNANCE_ADDON,
-    namespace="kueue-system",
-    needs_schedulable_node=True,
-    serves="queues and quotas of teams, by which their jobs are admitted",
-    versions=MappingProxyType(
-        dict.fromkeys(
-            ("1.35",),
-            pin(
-                "v1.6.0-eksbuild.1",
-                READ,
-                "https://docs.aws.amazon.com/sagemaker/latest/dg/"
-                "sagemaker-hyperpod-eks-operate-console-ui-governance-upgrade.html",
-            ),
-        )
-    ),
-)
-
-# CloudWatch agent, Fluent Bit and exporters. Its operator is the only Deployment that we keep.
-# Sources:
-#     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/install-CloudWatch-Observability-EKS-addon.html
-#     https://github.com/aws-observability/helm-charts/tree/main/charts/amazon-cloudwatch-observability
-_CLOUDWATCH_OBSERVABILITY = Addon(
-    name=CLOUDWATCH_OBSERVABILITY,
-    namespace="amazon-cloudwatch",
-    service_account="cloudwatch-agent",
-    managed_policy="CloudWatchAgentServerPolicy",
-    needs_schedulable_node=True,
-    daemon_sets=(
-        "cloudwatch-agent",
-        "fluent-bit",
-        "cloudwatch-dcgm-exporter",
-        "cloudwatch-neuron-monitor",
-    ),
-    # The first with OpenTelemetry's pipeline, which has to be switched off.
-    floor=(6, 0, 0),
-    configuration=(
-        "agents",
-        "applicationSignals.enabled",
-        "containerInsights.enabled",
-        "containerLogs.enabled",
-        # Source: https://github.com/aws-observability/helm-charts/blob/main/charts/amazon-cloudwatch-observability/values.yaml
-        "containerLogs.fluentBit.affinity",
-        "dcgmExporter.affinity",
-        "dcgmExporter.enabled",
-        "manager.affinity",
-        "neuronMonitor.affinity",
-        "neuronMonitor.enabled",
-        "otelContainerInsights.enabled",
-        "tolerations",
-    ),
-    versions=on_every_minor(pin("v6.6.0-eksbuild.1", READ)),
-)
-
-# No public source states a version of it, so the cluster file has to.
-# Sources:
-#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
-#     https://github.com/awslabs/awsome-distributed-ai/tree/main/1.architectures/7.sagemaker-hyperpod-eks/terraform-modules
-_HYPERPOD_OBSERVABILITY = Addon(
-    name=HYPERPOD_OBSERVABILITY,
-    namespace="hyperpod-observability",
-    service_account="hyperpod-observability-operator-otel-collector",
-    needs_schedulable_node=True,
-    configuration=("ampWorkspace", "logging.enabled", "metricsProvider"),
-    versions=MappingProxyType({}),
-)
-
-# A community add-on, which the training operator needs for the certificates of its webhooks.
-# Source: https://docs.aws.amazon.com/eks/latest/userguide/community-addons.html
-_CERT_MANAGER = Addon(
-    name=CERT_MANAGER,
-    namespace="cert-manager",
-    needs_schedulable_node=True,
-    serves="certificates of webhooks, without which the API server refuses jobs",
-    versions=MappingProxyType({"1.35": pin("v1.19.3-eksbuild.2", READ)}),
-)
-
-# EKS refuses an association of the add-on's own for 1.2.1, whose metadata say that it needs no
-# rights. Its controller chooses HyperPod's nodes, and AWS names no value for tolerations.
-# Sources:
-#     https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
-#     https://github.com/awslabs/awsome-distributed-ai/pull/1076
-_TRAINING_OPERATOR = Addon(
-    name=TRAINING_OPERATOR,
-    namespace=training_operator.NAMESPACE,
-    service_account=training_operator.SERVICE_ACCOUNT,
-    managed_policy="AmazonSageMakerHyperPodTrainingOperatorAccess",
-    own_association=False,
-    needs_schedulable_node=True,
-    serves="HyperPodPyTorchJobs, which run no further without it",
-    # The first with elastic training.
-    # Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-elastic-training.html
-    floor=(1, 2, 0),
-    versions=MappingProxyType(
-        {
-            "1.35": pin(
-                "v1.2.1-eksbuild.1",
-                date(2026, 5, 1),
-                "https://github.com/awslabs/awsome-distributed-ai/pull/1076",
-            )
-        }
-    ),
-)
-
-ADDONS: Mapping[str, Addon] = MappingProxyType(
-    {
-        addon.name: addon
-        for addon in (
-            _VPC_CNI,
-            _KUBE_PROXY,
-            _COREDNS,
-            _POD_IDENTITY_AGENT,
-            _EBS_CSI,
-            _FSX_CSI,
-            _MOUNTPOINT_S3_CSI,
-            _NODE_MONITORING_AGENT,
-            _METRICS_SERVER,
-            _TASK_GOVERNANCE,
-            _CLOUDWATCH_OBSERVABILITY,
-            _HYPERPOD_OBSERVABILITY,
-            _CERT_MANAGER,
-            _TRAINING_OPERATOR,
-        )
-    }
-)
+    Source: https://kubernetes.io/releases/version-skew-policy/#kube-proxy
+    """
+    floor: Release | None = None
+    """Lowest release that works for us."""
+    floor_note: str = ""
+    """Reason of the floor."""
+    configuration: tuple[str, ...] = ()
+    """JSON key paths of the configuration values we may write."""
+    versions: dict[str, AddonVersion]
+    """Pins by Kubernetes minor."""
+    versions_note: str = ""
+    """Reason of the pins."""
 
 
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -380,17 +110,36 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Add-ons of EKS that no cluster has: the reason, and the way out."""
 
 
+@cache
+def known_addons() -> Mapping[str, Addon]:
+    """Return the add-ons that we install, by name."""
+    return {addon.name: addon for addon in read_document("addons.json", tuple[Addon, ...])}
+
+
+def parse_release(version: str) -> Release:
+    """Return (major, minor, patch) of an EKS add-on version.
+
+    Raises:
+        CatalogError: ``version`` is not of the form ``vX.Y.Z-eksbuild.N``.
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise CatalogError(f"an EKS add-on version is written vX.Y.Z-eksbuild.N, got {version!r}")
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch)
+
+
 def addon(name: str) -> Addon:
     """Return the add-on that EKS calls ``name``.
 
     Raises:
         CatalogError: We install no such add-on.
     """
-    try:
-        return ADDONS[name]
-    except KeyError:
-        message = f"unknown EKS add-on, got {name!r}; choose one of {', '.join(ADDONS)}"
-        raise CatalogError(message) from None
+    known = known_addons()
+    if name not in known:
+        message = f"unknown EKS add-on, got {name!r}; choose one of {', '.join(known)}"
+        raise CatalogError(message)
+    return known[name]
 
 
 def version(name: str, kubernetes_version: str) -> AddonVersion:

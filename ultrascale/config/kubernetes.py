@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ultrascale.catalog import address_ranges, eks, regions
-from ultrascale.catalog.addons import ADDONS, REFUSED
+from ultrascale.catalog.addons import REFUSED, known_addons
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Readable
@@ -81,7 +81,7 @@ class Kubernetes(Section):
     """
 
     addons: Annotated[
-        Mapping[DnsLabel, AddonVersion], in_schema(propertyNames={"enum": sorted(ADDONS)})
+        Mapping[DnsLabel, AddonVersion], in_schema(propertyNames={"enum": sorted(known_addons())})
     ] = Field(default_factory=dict[str, str])
     """Versions of EKS add-ons that replace the pinned ones, by add-on name.
 
@@ -213,9 +213,9 @@ def addons_are_ours(kubernetes: Kubernetes) -> Mistakes:
     for name in kubernetes.addons:
         if name in REFUSED:
             yield Mistake(("addons", name), *REFUSED[name], got="")
-        elif name not in ADDONS:
+        elif name not in known_addons():
             wrong = f"unknown add-on {name!r}"
-            yield Mistake(("addons", name), wrong, near(name, ADDONS), got="")
+            yield Mistake(("addons", name), wrong, near(name, known_addons()), got="")
 
 
 def _later(version: str, latest: str) -> bool:

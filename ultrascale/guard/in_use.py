@@ -278,7 +278,7 @@ _METRICS_HISTORY = Harm(
 
 def _addon_goes(change: Change, context: Context) -> Harm | None:
     name = text(context.old(change), "AddonName")
-    known = addons.ADDONS.get(name)
+    known = addons.known_addons().get(name)
     serves = "something that nobody knows" if known is None else known.serves
     if change.action not in GOING or not serves:
         return None

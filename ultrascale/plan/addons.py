@@ -98,7 +98,10 @@ def addons_can_be_installed(
 ) -> Iterator[config.Mistake]:
     """Yield add-ons whose version no source states or allows, and those that nobody installs."""
     own = kubernetes.addons
-    if kubernetes.version not in eks.SUPPORTED_VERSIONS or not own.keys() <= addons.ADDONS.keys():
+    if (
+        kubernetes.version not in eks.SUPPORTED_VERSIONS
+        or not own.keys() <= addons.known_addons().keys()
+    ):
         return  # a mistake of its own
     wanted = [
         *_node_names(cluster),

@@ -47,7 +47,7 @@ def _of_addons(plan: ClusterPlan) -> Iterator[DaemonSet]:
     if plan.observability is not None:
         installed.append(plan.observability.addon)
     for addon in installed:
-        for name in addons.ADDONS[addon.name].daemon_sets:
+        for name in addons.known_addons()[addon.name].daemon_sets:
             yield DaemonSet(name=name, runs_on=_runs_of(addon, name))
 
 

@@ -264,7 +264,7 @@ def _left_out() -> list[str]:
         mountpoint.NAMESPACE,
         hyperpod_chart.AGENT_NAMESPACE,
     }
-    return sorted({*own, *(addon.namespace for addon in addons.ADDONS.values())})
+    return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})
 
 
 def _exporters(pools: Sequence[PoolPlan]) -> Mapping[str, object] | None:

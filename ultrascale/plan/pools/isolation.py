@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ultrascale.catalog import addons, hyperpod, hyperpod_chart, mountpoint
+from ultrascale.catalog import hyperpod, hyperpod_chart, mountpoint
 from ultrascale.plan import names
 from ultrascale.plan.model import IsolationPlan, PoolPlan
 
@@ -47,7 +47,7 @@ def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
         },
         accelerator_prefixes=_ACCELERATOR_PREFIXES,
         exempt_namespaces=tuple(
-            sorted({*_NAMESPACES_OF_AWS, *(addon.namespace for addon in addons.ADDONS.values())})
+            sorted({*_NAMESPACES_OF_AWS, *(each.namespace for each in known_addons().values())})
         ),
         suggested_labels={names.ROLE_LABEL: names.SYSTEM_ROLE},
     )
