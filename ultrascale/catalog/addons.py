@@ -9,10 +9,10 @@ EKS checks configuration values against a JSON schema of the add-on's own versio
 one key too many fails the stack. `Addon.configuration` therefore lists every key we may write.
 
 They stand in `addons.json`. A pin without a page of its own has a search of the public code that
-names it as its source. kro-crossplane-eks-idp-lab tells what the API resolved for a cluster of 1.36,
-and what then ran on it; global-capacity-orchestrator-on-aws is a sample of AWS's own, whose
-dependency scan compares its pins with `DescribeAddonVersions` for 1.36. A source that bears no date
-was read on 2026-11-21.
+names it as its source. kro-crossplane-eks-idp-lab tells what the API resolved for a cluster of
+1.36, and what then ran on it; global-capacity-orchestrator-on-aws is a sample of AWS's own, whose
+dependency scan compares its pins with `DescribeAddonVersions` for 1.36. A source that bears no
+date was read on 2026-11-21.
 
 Source: https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
 """

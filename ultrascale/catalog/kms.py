@@ -10,84 +10,61 @@ Sources:
 """
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
+from typing import Literal
 
-AUTO_SCALING_SOURCE = (
-    "https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption"
-    ".html"
-)
-KARPENTER_SOURCE = "https://karpenter.sh/docs/troubleshooting/"
-AUTO_MODE_SOURCE = "https://docs.aws.amazon.com/eks/latest/userguide/auto-kms.html"
-EBS_CSI_SOURCE = (
-    "https://github.com/kubernetes-sigs/aws-ebs-csi-driver/blob/master/docs/example-iam-policy.json"
-)
-SPOT_SOURCE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-requests.html"
-HYPERPOD_SOURCE = "https://docs.aws.amazon.com/sagemaker/latest/dg/smcluster-cmk.html"
-EKS_SOURCE = "https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html"
-FSX_SOURCE = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/encryption-at-rest.html"
-FSX_S3_SOURCE = (
-    "https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html"
-)
-S3_SOURCE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"
-RDS_SOURCE = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.Keys.html"
-RDS_SECRET_SOURCE = (
-    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html"
-)
-SECRETS_MANAGER_SOURCE = (
-    "https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html"
-)
-ECR_SOURCE = "https://docs.aws.amazon.com/AmazonECR/latest/userguide/encryption-at-rest.html"
-CODEBUILD_SOURCE = "https://docs.aws.amazon.com/codebuild/latest/userguide/setting-up-kms.html"
-LOGS_SOURCE = "https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html"
-SNS_SOURCE = "https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html"
-PROMETHEUS_SOURCE = "https://docs.aws.amazon.com/prometheus/latest/userguide/encryption-at-rest-Amazon-Service-Prometheus.html"
+from ultrascale.catalog.tables import Row, read_rows
+
+KeyUser = Literal[
+    "auto-scaling",
+    "spot",
+    "karpenter",
+    "auto-mode",
+    "ebs-csi",
+    "hyperpod",
+    "eks",
+    "fsx",
+    "fsx-links",
+    "s3-read",
+    "s3-write",
+    "rds",
+    "rds-secret",
+    "secrets-manager",
+    "ecr",
+    "codebuild",
+    "logs",
+    "sns-services",
+    "sns-roles",
+    "prometheus",
+]
+"""Service or program that uses a key."""
+
+
+class KeyActions(Row, frozen=True, kw_only=True):
+    """Actions on a key."""
+
+    user: KeyUser
+    """Who needs them."""
+    actions: tuple[str, ...]
+    """Actions that AWS's page names."""
+    least: tuple[str, ...] = ()
+    """Actions without which it fails, where they are fewer."""
+    source: str
+    """Page that names them."""
+
+
+def key_actions(user: KeyUser) -> KeyActions:
+    """Return the actions on a key that ``user`` needs."""
+    return _actions()[user]
+
+
+@cache
+def _actions() -> Mapping[KeyUser, KeyActions]:
+    return {row.user: row for row in read_rows("kms.csv", KeyActions)}
+
 
 CREATE_GRANT = "kms:CreateGrant"
-# Of volumes: with a grant for the instance that the volume is attached to.
-VOLUME_USE = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey*",
-    "kms:ReEncrypt*",
-)
-VOLUME_LEAST = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:GenerateDataKeyWithoutPlaintext",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-# CloudFormation's schema of a HyperPod cluster names both for who makes it as well.
-HYPERPOD_USE = (CREATE_GRANT, "kms:DescribeKey")
-EKS_USE = (CREATE_GRANT, "kms:DescribeKey")
-FSX_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey*")
-# Of data keys AWS names another one for each service of FSx.
-FSX_LEAST = (CREATE_GRANT, "kms:DescribeKey")
-OBJECT_READ = ("kms:Decrypt",)
-OBJECT_USE = ("kms:Decrypt", "kms:GenerateDataKey")
-LINKED_OBJECT_USE = VOLUME_USE
-RDS_USE = (CREATE_GRANT, "kms:DescribeKey")
-SECRET_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey")
-ECR_USE = (CREATE_GRANT, "kms:DescribeKey", "kms:RetireGrant")
-BUILD_USE = (
-    "kms:Decrypt",
-    "kms:DescribeKey",
-    "kms:Encrypt",
-    "kms:GenerateDataKey",
-    "kms:ReEncryptFrom",
-    "kms:ReEncryptTo",
-)
-LOGS_USE = (
-    "kms:Decrypt*",
-    "kms:Describe*",
-    "kms:Encrypt*",
-    "kms:GenerateDataKey*",
-    "kms:ReEncrypt*",
-)
-LOGS_LEAST = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
-TOPIC_USE = ("kms:Decrypt", "kms:GenerateDataKey*")
-PROMETHEUS_USE = (CREATE_GRANT, "kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey")
 
 GRANT_OPERATIONS = (
     "CreateGrant",
@@ -101,7 +78,7 @@ GRANT_OPERATIONS = (
 )
 """Operations of a grant for a role that launches instances with encrypted volumes.
 
-Source: AUTO_SCALING_SOURCE.
+Source: that of ``auto-scaling``.
 """
 
 LINKED_ROLES: Mapping[str, str] = MappingProxyType(

@@ -77,12 +77,11 @@ def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     launches = "each of its nodes ends at its launch"
     if any(pool.is_node_group for pool in plan.all_pools):
-        yield _linked(target, _AUTO_SCALING, launches, kms.AUTO_SCALING_SOURCE)
+        yield _linked(target, _AUTO_SCALING, launches, kms.key_actions("auto-scaling"))
     karpenter = [pool for pool in plan.all_pools if pool.is_karpenter]
     if any(pool.purchase == "spot" for pool in karpenter):
-        yield _linked(
-            target, _SPOT, "its Spot nodes may end at their launch", kms.SPOT_SOURCE, certain=False
-        )
+        ends = "its Spot nodes may end at their launch"
+        yield _linked(target, _SPOT, ends, kms.key_actions("spot"), certain=False)
     if karpenter:
         yield _by_ec2(
             target,
@@ -90,11 +89,12 @@ def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
             "Karpenter's controller",
             "karpenter",
             launches,
-            kms.KARPENTER_SOURCE,
+            kms.key_actions("karpenter"),
         )
     if plan.control_plane.auto_mode:
         who = "EKS Auto Mode's cluster role"
-        yield _by_ec2(target, "AutoMode", who, "cluster", launches, kms.AUTO_MODE_SOURCE)
+        actions = kms.key_actions("auto-mode")
+        yield _by_ec2(target, "AutoMode", who, "cluster", launches, actions)
     if any(addon.volume_key for addon in plan.control_plane.workload_addons):
         yield _by_ec2(
             target,
@@ -102,32 +102,31 @@ def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
             "the EBS CSI driver",
             "addons",
             "no volume that a pod claims is made",
-            kms.EBS_CSI_SOURCE,
+            kms.key_actions("ebs-csi"),
         )
     # Without a key of the user's own its volumes take one of SageMaker.
     if plan.hyperpod is not None and plan.keys.volumes is not None:
+        needed = kms.key_actions("hyperpod")
         yield KeyAccess(
             sid="VolumesByHyperPod",
             who="the execution role of HyperPod's instances",
             does="no instance of HyperPod starts",
             kind="role",
             principals=target.roles("hyperpod-groups"),
-            actions=kms.HYPERPOD_USE,
-            source=kms.HYPERPOD_SOURCE,
+            actions=needed.actions,
+            source=needed.source,
         )
         yield _deployment(
             target,
             "HyperPod",
             "SageMaker may refuse to make the HyperPod cluster",
-            kms.HYPERPOD_USE,
-            None,
-            kms.HYPERPOD_SOURCE,
+            needed,
             certain=False,
         )
 
 
 def _by_ec2(
-    target: PolicyTarget, sid: str, who: str, layer: LayerId, does: str, source: str
+    target: PolicyTarget, sid: str, who: str, layer: LayerId, does: str, needed: kms.KeyActions
 ) -> KeyAccess:
     return KeyAccess(
         sid=f"VolumesBy{sid}",
@@ -135,16 +134,16 @@ def _by_ec2(
         does=does,
         kind="role",
         principals=target.roles(layer),
-        actions=kms.VOLUME_USE,
-        least=kms.VOLUME_LEAST,
+        actions=needed.actions,
+        least=needed.least,
         grants=True,
         via=target.host("ec2"),
-        source=source,
+        source=needed.source,
     )
 
 
 def _linked(
-    target: PolicyTarget, service: str, does: str, source: str, *, certain: bool = True
+    target: PolicyTarget, service: str, does: str, needed: kms.KeyActions, *, certain: bool = True
 ) -> KeyAccess:
     role = kms.LINKED_ROLES[service]
     return KeyAccess(
@@ -153,39 +152,31 @@ def _linked(
         does=does,
         kind="linked",
         principals=(target.linked(service),),
-        actions=kms.VOLUME_USE,
-        least=kms.VOLUME_LEAST,
+        actions=needed.actions,
+        least=needed.least,
         grants=True,
         # Its statement names the role, as AWS's does: no condition has to tell it from others.
         via=target.host("ec2"),
         certain=certain,
-        source=source,
+        source=needed.source,
     )
 
 
 def _of_secrets(target: PolicyTarget) -> Iterator[KeyAccess]:
-    yield _deployment(
-        target, "Cluster", "EKS refuses to make the cluster", kms.EKS_USE, None, kms.EKS_SOURCE
-    )
+    does = "EKS refuses to make the cluster"
+    yield _deployment(target, "Cluster", does, kms.key_actions("eks"))
 
 
 def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
     if plan.lustre:
-        yield _deployment(
-            target,
-            "FileSystems",
-            "FSx refuses to make the file systems",
-            kms.FSX_USE,
-            "fsx",
-            kms.FSX_SOURCE,
-            least=kms.FSX_LEAST,
-        )
+        does = "FSx refuses to make the file systems"
+        yield _deployment(target, "FileSystems", does, kms.key_actions("fsx"), via="fsx")
     made = {bucket.name for bucket in plan.buckets}
     if any(each.repository and each.repository.bucket in made for each in plan.lustre):
         yield _of_links(target)
     if _output_bucket(plan) in made or any(each.access != "none" for each in plan.buckets):
-        yield _of_objects(target, kms.OBJECT_USE)
+        yield _of_objects(target, written=True)
     if plan.backend is not None and plan.backend.database is not None:
         yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
 
@@ -208,7 +199,7 @@ def _of_buckets(
     linked = {each.repository.bucket for each in plan.lustre if each.repository is not None}
     accesses: list[KeyAccess] = []
     if mounted or written:
-        accesses.append(_of_objects(target, kms.OBJECT_USE if written else kms.OBJECT_READ))
+        accesses.append(_of_objects(target, written=written))
     if any(bucket.name in linked for bucket in own):
         accesses.append(_of_links(target))
     yield from (access for access in accesses if access.sid not in of_storage)
@@ -227,84 +218,83 @@ def _output_bucket(plan: ClusterPlan) -> str | None:
 
 
 def _of_links(target: PolicyTarget) -> KeyAccess:
+    needed = kms.key_actions("fsx-links")
     return KeyAccess(
         sid="ObjectsOfLinkedFileSystems",
         who="AWSServiceRoleForFSxS3Access of each linked file system",
         does="FSx refuses the links of file systems to buckets",
         kind="linked",
         principals=(target.linked(_FSX_S3),),
-        actions=kms.LINKED_OBJECT_USE,
-        least=kms.OBJECT_USE,
+        actions=needed.actions,
+        least=needed.least,
         via=target.host("s3"),
-        source=kms.FSX_S3_SOURCE,
+        source=needed.source,
     )
 
 
-def _of_objects(target: PolicyTarget, actions: tuple[str, ...]) -> KeyAccess:
+def _of_objects(target: PolicyTarget, *, written: bool) -> KeyAccess:
+    needed = kms.key_actions("s3-write" if written else "s3-read")
     return KeyAccess(
         sid="ObjectsOfPods",
         who="pods that mount buckets or write checkpoints",
         does="they read and write no object",
         kind="role",
         principals=target.roles("storage"),
-        actions=actions,
+        actions=needed.actions,
         via=target.host("s3"),
-        source=kms.S3_SOURCE,
+        source=needed.source,
     )
 
 
 def _of_database(target: PolicyTarget, *, by_secret: bool) -> Iterator[KeyAccess]:
     refused = "RDS refuses to make the backend's database"
-    yield _deployment(target, "Database", refused, kms.RDS_USE, "rds", kms.RDS_SOURCE)
+    yield _deployment(target, "Database", refused, kms.key_actions("rds"), via="rds")
     if not by_secret:
         return
     asked_by = "secretsmanager"
-    yield _deployment(target, "Password", refused, kms.SECRET_USE, asked_by, kms.RDS_SECRET_SOURCE)
+    yield _deployment(target, "Password", refused, kms.key_actions("rds-secret"), via=asked_by)
+    needed = kms.key_actions("secrets-manager")
     yield KeyAccess(
         sid="PasswordOfBackend",
         who="the backend's pods",
         does="they do not reach their database",
         kind="role",
         principals=target.roles("backend"),
-        actions=("kms:Decrypt",),
+        actions=needed.actions,
         via=target.host(asked_by),
-        source=kms.SECRETS_MANAGER_SOURCE,
+        source=needed.source,
     )
 
 
 def _of_registry(target: PolicyTarget) -> Iterator[KeyAccess]:
     if target.plan.repositories or target.plan.image_cache is not None:
-        yield _deployment(
-            target,
-            "Repositories",
-            "ECR refuses to make the repositories",
-            kms.ECR_USE,
-            "ecr",
-            kms.ECR_SOURCE,
-        )
+        does = "ECR refuses to make the repositories"
+        yield _deployment(target, "Repositories", does, kms.key_actions("ecr"), via="ecr")
     if target.plan.image_builder is not None:
+        needed = kms.key_actions("codebuild")
         yield KeyAccess(
             sid="BuildsOfImages",
             who="the role of the image builds",
             does="no build starts",
             kind="role",
             principals=target.roles("images"),
-            actions=kms.BUILD_USE,
-            source=kms.CODEBUILD_SOURCE,
+            actions=needed.actions,
+            source=needed.source,
         )
 
 
 def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
+    needed = kms.key_actions("logs")
     yield KeyAccess(
         sid="LogGroups",
         who="CloudWatch Logs",
         does="no log group can be made",
         kind="service",
         principals=(target.host("logs"),),
-        actions=kms.LOGS_USE,
-        least=kms.LOGS_LEAST,
+        actions=needed.actions,
+        least=needed.least,
         context={"kms:EncryptionContext:aws:logs:arn": target.arn("logs", "log-group:*")},
-        source=kms.LOGS_SOURCE,
+        source=needed.source,
     )
     observability = target.plan.observability
     if observability is None:
@@ -316,27 +306,22 @@ def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
             reminders=bool(observability.alerts.reminders),
         )
     if observability.hyperpod_addon is not None:
-        yield _deployment(
-            target,
-            "Metrics",
-            "the workspace of HyperPod's metrics cannot be made",
-            kms.PROMETHEUS_USE,
-            "aps",
-            kms.PROMETHEUS_SOURCE,
-        )
+        does = "the workspace of HyperPod's metrics cannot be made"
+        yield _deployment(target, "Metrics", does, kms.key_actions("prometheus"), via="aps")
 
 
 def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:
+    of_services, of_roles = kms.key_actions("sns-services"), kms.key_actions("sns-roles")
     yield KeyAccess(
         sid="AlarmsOfCloudWatch",
         who="CloudWatch's alarms",
         does="no alarm reaches anybody",
         kind="service",
         principals=(f"cloudwatch.{DOMAIN}",),
-        actions=kms.TOPIC_USE,
-        least=kms.OBJECT_USE,
+        actions=of_services.actions,
+        least=of_services.least,
         context={"aws:SourceAccount": target.account},
-        source=kms.SNS_SOURCE,
+        source=of_services.source,
     )
     if events:
         yield KeyAccess(
@@ -346,9 +331,9 @@ def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterato
             kind="service",
             principals=(f"events.{DOMAIN}",),
             # It tells KMS neither its rule nor its account: a condition would shut it out.
-            actions=kms.TOPIC_USE,
-            least=kms.OBJECT_USE,
-            source=kms.SNS_SOURCE,
+            actions=of_services.actions,
+            least=of_services.least,
+            source=of_services.source,
         )
     if reminders:
         yield KeyAccess(
@@ -357,9 +342,9 @@ def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterato
             does="nobody is reminded of the ends of blocks",
             kind="role",
             principals=target.roles("observability"),
-            actions=kms.OBJECT_USE,
+            actions=of_roles.actions,
             via=target.host("sns"),
-            source=kms.SNS_SOURCE,
+            source=of_roles.source,
         )
 
 
@@ -367,11 +352,9 @@ def _deployment(
     target: PolicyTarget,
     sid: str,
     does: str,
-    actions: tuple[str, ...],
-    via: str | None,
-    source: str,
+    needed: kms.KeyActions,
     *,
-    least: tuple[str, ...] = (),
+    via: str | None = None,
     certain: bool = True,
 ) -> KeyAccess:
     return KeyAccess(
@@ -380,11 +363,11 @@ def _deployment(
         does=does,
         kind="role",
         principals=(target.deployer,),
-        actions=actions,
-        least=least,
+        actions=needed.actions,
+        least=needed.least,
         via=None if via is None else target.host(via),
         certain=certain,
-        source=source,
+        source=needed.source,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ultrascale.catalog import hyperpod, hyperpod_chart, mountpoint
+from ultrascale.catalog.addons import known_addons
 from ultrascale.plan import names
 from ultrascale.plan.model import IsolationPlan, PoolPlan
 
