@@ -123,17 +123,17 @@ def test_what_a_part_calls_is_needed_where_it_is_deployed_and_nowhere_else(
 
     assert feature in features_of(deployed)
     assert feature not in features_of(without)
-    told = catalog.NAMES[feature]
+    told = catalog.features()[feature].title
     reasons = {each.service: each.reasons for each in deployed.network.endpoints}
     assert all(any(why.startswith(told) for why in reasons[name]) for name in services)
 
 
 def test_every_part_names_services_that_have_endpoints() -> None:
-    assert catalog.CALLS.keys() == catalog.NAMES.keys() == {*catalog.FEATURES}
-    for feature, calls in catalog.CALLS.items():
-        named = [call.service for call in calls]
+    assert [*catalog.features()] == [*catalog.FEATURES]
+    for feature, row in catalog.features().items():
+        named = [call.service for call in row.calls]
         assert len(named) == len({*named}), feature
-        assert {*named} <= catalog.SERVICES.keys(), feature
+        assert {*named} <= catalog.services().keys(), feature
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ class TestWithoutWayOut:
         (line,) = str(refused.value).splitlines()
         told = f"network.endpoints: no endpoint of {service}, and no other way there: "
         assert told in line
-        assert any(catalog.NAMES[feature] in line for feature in catalog.FEATURES)
+        assert any(row.title in line for row in catalog.features().values())
 
     def test_a_misspelt_service_is_told_by_its_right_name(self) -> None:
         present = [{"ecr.api": "ecr-api"}.get(name, name) for name in PRESENT]

@@ -56,7 +56,7 @@ def calls_of(plan: ClusterPlan) -> Mapping[str, Sequence[tuple[Feature, Call]]]:
     """Return the calls of ``plan`` by service, in the order of the features."""
     calls: dict[str, list[tuple[Feature, Call]]] = {}
     for feature in features_of(plan):
-        for call in catalog.CALLS[feature]:
+        for call in catalog.features()[feature].calls:
             calls.setdefault(call.service, []).append((feature, call))
     return calls
 
@@ -106,7 +106,7 @@ def endpoint_mistakes(plan: ClusterPlan) -> Iterator[config.Mistake]:
 
 def _remedy(network: NetworkPlan, endpoint: EndpointPlan) -> str:
     name = endpoint.service
-    unknown = {e.service: e for e in network.endpoints if e.service not in catalog.SERVICES}
+    unknown = {e.service: e for e in network.endpoints if e.service not in catalog.services()}
     if spelt := difflib.get_close_matches(name, unknown, n=1):
         key = "present" if unknown[spelt[0]].state == "present" else "create"
         return f"{key} has {spelt[0]}: write {name} where that is meant"
@@ -141,5 +141,7 @@ def _planned(
             kind=catalog.kind_of(service),
             state=state,
             required=any(call.required for _, call in own),
-            reasons=tuple(f"{catalog.NAMES[feature]} {call.why}" for feature, call in own),
+            reasons=tuple(
+                f"{catalog.features()[feature].title} {call.why}" for feature, call in own
+            ),
         )

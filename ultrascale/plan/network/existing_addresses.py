@@ -400,7 +400,7 @@ def _endpoints(network: config.Network) -> int:
     if create in (None, "none"):
         return 0
     if create == "missing":
-        return len(endpoints.CALLED_BY_INTERFACE - present)
+        return len(endpoints.called_by_interface() - present)
     return len({*create} - present)  # S3's gateway among them is a mistake of its own
 
 
