@@ -55,7 +55,13 @@ def options(command: object) -> set[str]:
     """Return the options of a command, and of those below it."""
     own: list[object] = list(getattr(command, "params", ()))
     below: dict[str, object] = getattr(command, "commands", {})
-    names = {name for each in own for name in getattr(each, "opts", ())}
+    # The second ones switch off, as `--detach` does `--wait`.
+    names = {
+        name
+        for each in own
+        for key in ("opts", "secondary_opts")
+        for name in getattr(each, key, ())
+    }
     return names.union(*(options(each) for each in below.values()))
 
 

@@ -15,7 +15,6 @@ from tests.support.pools import (
     pool_document,
 )
 from tests.support.queued_pools import kueue_of
-from ultrascale.plan.model.jobs import RowPlan
 
 PAGE = ROOT / "docs" / "queues.md"
 TAKEN, REFUSED, NOT_THERE = "yes", "no: ", "no such pools"
@@ -52,7 +51,6 @@ ROLES = {
     "rollout": {"nodes": 1, "command": ["python3", "rollout.py"]},
 }
 ANNOTATED = {"metadata": {"annotations": {"example.com/owner": "ana"}}}
-ROW = RowPlan(matrix="tune", digest="0123abcd", job_digest="0")
 FEATURES: dict[str, dict[str, Any]] = {
     "training of one node": make_job(nodes=1),
     "training of several nodes, on a fixed pool": make_job(),
@@ -60,7 +58,6 @@ FEATURES: dict[str, dict[str, Any]] = {
     "`min_nodes`": make_job(min_nodes=1),
     "`roles`": make_job(nodes=None, script=None, roles=ROLES),
     "`array`": BATCH | {"array": {"size": 8, "parallelism": 2}},
-    "several nodes for each row of `--matrix`": make_job(),
     "`topology`": make_job(topology="required"),
     "`secrets`": make_job(secrets={"HF_TOKEN": "hub"}),
     "`deadline_hours`": make_job(deadline_hours=4),
@@ -100,7 +97,7 @@ def test_a_job_is_taken_or_refused_as_the_page_says(feature: str, engine: str, s
     cluster, placed = ENGINES[engine]
     job = FEATURES[feature] | placed | OWN.get((feature, engine), {})
 
-    found = refusals(cluster, job, row=ROW if "matrix" in feature else None)
+    found = refusals(cluster, job)
 
     if said == TAKEN:
         assert found == []

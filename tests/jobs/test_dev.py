@@ -21,7 +21,6 @@ from tests.support.jobs import (
 )
 from tests.support.pools import SPOT, pool_document
 from ultrascale.plan.jobs.dev import program
-from ultrascale.plan.model.jobs import RowPlan
 
 GPUS = pool_document(instance_types=["g6e.12xlarge"])
 PART: dict[str, Any] = DEV | {"resources": {"gpu": 1}}
@@ -204,11 +203,3 @@ def test_a_mistake_of_a_persons_pod_is_named_with_a_way_out(
     changes: dict[str, Any], line: str
 ) -> None:
     assert refusals(llm(), NOTEBOOK, **changes) == [f"job: {line}"]
-
-
-def test_no_application_and_no_table_starts_a_persons_pod() -> None:
-    row = RowPlan(matrix="notebook", digest="a", job_digest="b")
-
-    (line,) = refusals(CLUSTERS["none"], PART, row=row)
-
-    assert line == "job: kind: a person's pod for each row of a table, got dev; use kind: batch"

@@ -19,7 +19,6 @@ from tests.support.pools import (
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
-from ultrascale.plan.model.jobs import RowPlan
 
 VOLCANO: dict[str, Any] = {"queueing": "volcano"}
 KUEUE: dict[str, Any] = {"queueing": "kueue", "queues": [{"name": "research"}]}
@@ -112,7 +111,6 @@ def prepared(
     *,
     precompile: bool = False,
     account: str | None = "111122223333",
-    row: RowPlan | None = None,
     **changes: Any,
 ) -> JobManifests:
     """Return what is sent for ``job``, with ``changes``, in a cluster of that file.
@@ -127,7 +125,7 @@ def prepared(
         into = _read(cluster, cluster.read_text())
     else:
         into = _cluster(as_json(job_cluster() if cluster is None else dict(cluster)))
-    return prepare(into, job, changes=changes, precompile=precompile, account=account, row=row)
+    return prepare(into, job, changes=changes, precompile=precompile, account=account)
 
 
 @cache

@@ -13,7 +13,7 @@ from ultrascale.cli.job_options import changes_of, file_and_job
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.documents import text
-from ultrascale.errors import ConfigError, UsageError
+from ultrascale.errors import ConfigError
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
@@ -83,17 +83,6 @@ def submit(
         bool,
         typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
     ] = False,
-    matrix: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="Table of parameters: one job a row, each sent once however often it is repeated.",
-        ),
-    ] = None,
-    retry_failed: Annotated[
-        bool,
-        typer.Option("--retry-failed", help="Send rows of the table again whose job failed."),
-    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
     ] = True,
@@ -121,28 +110,6 @@ def submit(
         "precompile": precompile,
         "account": account,
     }
-    if matrix is not None:
-        from ultrascale.cli.matrix_views import show_matrix
-        from ultrascale.jobs.matrix import submit_matrix
-
-        if follow or timeout is not None:
-            wrong = "--follow" if follow else "--timeout"
-            raise UsageError([f"{wrong}: not with --matrix, which returns once all rows are sent"])
-        with progress(f"sending the rows of {matrix.name}"):
-            sent_rows = submit_matrix(
-                file,
-                job,
-                matrix,
-                retry_failed=retry_failed,
-                dry_run=dry_run,
-                kubeconfig=kubeconfig,
-                context=context,
-                **options,
-            )
-        show_matrix(sent_rows, dry_run=dry_run)
-        return
-    if retry_failed:
-        raise UsageError(["--retry-failed: goes with --matrix alone"])
     from ultrascale.jobs.submitted import submit as send
 
     told: set[str] = set()
@@ -305,9 +272,6 @@ def logs(
 def cancel(
     job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
     *,
-    matrix: Annotated[
-        bool, typer.Option("--matrix", help="Delete the jobs of all rows of a table of JOB.")
-    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -320,13 +284,11 @@ def cancel(
     namespace = namespace or TRAINING_NAMESPACE
 
     cluster = _connect(kubeconfig, context)
-    found = cancellation.objects_of_matrix if matrix else cancellation.objects_of
-    manifests = found(cluster, namespace, job)
+    manifests = cancellation.objects_of(cluster, namespace, job)
     for manifest in manifests:
         say(f"{manifest} in namespace {namespace}")
     if not yes and sys.stdin.isatty():
-        what = f"all jobs from tables of {job}" if matrix else f"job {job}"
-        typer.confirm(f"delete {what}?", abort=True)
+        typer.confirm(f"delete job {job}?", abort=True)
     cancellation.cancel(cluster, namespace, manifests)
     say(f"{job}: deleted; its pods stop within their grace period")
 

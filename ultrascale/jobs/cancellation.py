@@ -1,4 +1,4 @@
-"""Deletion of a job, or of all jobs from a table: exactly the objects that carry its label."""
+"""Deletion of a job: exactly the objects that carry its label."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import SENT
-from ultrascale.plan.names import JOB_LABEL, MATRIX_LABEL
+from ultrascale.plan.names import JOB_LABEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +40,9 @@ def objects_of(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
     return existing
 
 
-def objects_of_matrix(cluster: Cluster, namespace: str, job: str) -> tuple[Found, ...]:
-    """Return the objects of all jobs from tables of parameters of ``job``.
-
-    Raises:
-        ClusterError: There is none.
-    """
-    existing = tuple(_labelled(cluster, namespace, job, key=MATRIX_LABEL))
-    if not existing:
-        raise ClusterError(
-            f"no job from a table of {job} in namespace {namespace}; "
-            f"`ultrascale status -n {namespace}` lists the jobs"
-        )
-    return existing
-
-
-def _labelled(
-    cluster: Cluster, namespace: str, job: str, *, key: str = JOB_LABEL
-) -> Iterator[Found]:
+def _labelled(cluster: Cluster, namespace: str, job: str) -> Iterator[Found]:
     for kind in SENT:
-        for manifest in listed(cluster, kind, namespace, {"labelSelector": f"{key}={job}"}):
+        for manifest in listed(cluster, kind, namespace, {"labelSelector": f"{JOB_LABEL}={job}"}):
             if not objects(manifest, "metadata", "ownerReferences"):
                 yield Found(kind, manifest)
 

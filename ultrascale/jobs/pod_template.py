@@ -38,7 +38,6 @@ def labels(plan: JobPlan) -> dict[str, str]:
         "app.kubernetes.io/name": plan.name,
         names.COMPONENT_LABEL: plan.kind,
         "app.kubernetes.io/managed-by": "ultrascale",
-        **_row_labels(plan),
         **({} if plan.check is None else {names.CHECK_LABEL: plan.check}),
         **({} if plan.serving is None else _serving_labels(plan.serving)),
     }
@@ -47,16 +46,6 @@ def labels(plan: JobPlan) -> dict[str, str]:
 def _serving_labels(serving: ServingPlan) -> dict[str, str]:
     closed = serving.front is not None and serving.front.closed
     return {names.SERVER_LABEL: serving.server, **({names.FRONT_LABEL: "true"} if closed else {})}
-
-
-def _row_labels(plan: JobPlan) -> dict[str, str]:
-    if (row := plan.row) is None:
-        return {}
-    return {
-        names.MATRIX_LABEL: row.matrix,
-        names.ROW_LABEL: row.digest,
-        names.MATRIX_JOB_LABEL: row.job_digest,
-    }
 
 
 def metadata(plan: JobPlan, name: str | None = None) -> Spec:

@@ -25,7 +25,6 @@ from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
-from ultrascale.plan.model.jobs import RowPlan
 from ultrascale.plan.network.vpc import network_notes, network_warnings
 from ultrascale.plan.pipeline import load_pipeline
 from ultrascale.plan.pools.scaling import fixed_group_warnings
@@ -72,7 +71,6 @@ class JobCluster:
         account: str | None = None,
         tier: str | None = None,
         precompile: bool = False,
-        row: RowPlan | None = None,
     ) -> JobRequest:
         """Return the request to plan ``job`` in this cluster."""
         cluster, pools, kueue = self.cluster, self.plan.all_pools, self.plan.kueue
@@ -93,7 +91,6 @@ class JobCluster:
             kueue=kueue,
             template=template,
             precompile=precompile,
-            row=row,
             mirror=self.plan.mirror,
         )
         return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
@@ -121,7 +118,6 @@ def prepare(
     *,
     choose: Chooser | None = None,
     now: datetime | None = None,
-    row: RowPlan | None = None,
     **options: Unpack[JobOptions],
 ) -> JobManifests:
     """Return the manifests of a job. Nothing is sent, and no cluster is asked.
@@ -134,7 +130,6 @@ def prepare(
             it, the job runs on the first tier that can hold all of them.
         now: Time of submission, against which windows of Capacity Blocks and training plans are
             checked; None leaves them unchecked.
-        row: Row of a table of parameters that the job is of.
         options: See `JobOptions`.
 
     Raises:
@@ -154,7 +149,6 @@ def prepare(
         account=account,
         tier=tier,
         precompile=precompile,
-        row=row,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
     unchosen = job_tiers.tier_can_be_chosen(tier, request)

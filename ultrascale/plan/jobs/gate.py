@@ -188,7 +188,6 @@ def _step(
         name=name_of(request.name, check),
         template=request.called,
         job=checking,
-        row=None,
         precompile=False,
         is_check=True,
     )

@@ -29,9 +29,7 @@ def plan_job(request: JobRequest) -> JobPlan:
             plan = dev.plan_dev(request, job)
         case config.TrainingJob() as job:
             plan = _gated(request, job, train.plan_train(request, job))
-    return with_deadline(
-        replace(plan, launches=launches, patch=_patch(request.job), row=request.row), request.job
-    )
+    return with_deadline(replace(plan, launches=launches, patch=_patch(request.job)), request.job)
 
 
 def _gated(request: JobRequest, job: config.TrainingJob, plan: JobPlan) -> JobPlan:

@@ -46,7 +46,6 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     job = request.job
     yield from mistakes.name_is_free(request)
     yield from mistakes.pod_names_fit(request)
-    yield from mistakes.rows_take_turns(request)
     yield from mistakes.program_is_named(job)
     yield from mistakes.words_are_short(job)
     yield from claims.mistakes_of(request)

@@ -58,25 +58,6 @@ def pod_names_fit(request: JobRequest) -> Mistakes:
         yield config.refuse("name", wrong, todo, got=request.name)
 
 
-def rows_take_turns(request: JobRequest) -> Mistakes:
-    """Yield jobs of a table of parameters that would keep nodes from each other for good."""
-    if request.row is None:
-        return
-    if isinstance(request.job, config.ServiceJob):
-        wrong = "a service, which never ends, for each row of a table"
-        yield config.refuse("kind", wrong, "use a job that ends", got=request.job.kind)
-    elif isinstance(request.job, config.DevJob):
-        wrong = "a person's pod for each row of a table"
-        yield config.refuse("kind", wrong, "use kind: batch", got=request.job.kind)
-    elif request.pods > 1 and request.engine == "none" and request.team is None:
-        wrong = (
-            "many jobs of several nodes and no queue that admits each as a whole: several would "
-            "hold a part of their nodes while they wait for the rest"
-        )
-        todo = "set scheduling.queueing: kueue, or volcano, or use one node a row"
-        yield config.refuse("nodes", wrong, todo, got=str(request.pods))
-
-
 def program_is_named(job: config.AnyJob) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:

@@ -20,7 +20,6 @@ from ultrascale.plan.model import (
     PoolPlan,
     TeamPlan,
 )
-from ultrascale.plan.model.jobs import RowPlan
 from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
@@ -45,7 +44,6 @@ class JobRequest:
         precompile: Whether it runs to have its graphs compiled.
         role: The role that it is of a job of several; None: it is a whole job.
         restarts_alone: Whether that role restarts without the others when it loses a pod.
-        row: Its row of a table of parameters; None where it is of none.
         is_check: Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
         mirror: Where its image comes from instead of the publisher's registry; None: from there.
     """
@@ -62,7 +60,6 @@ class JobRequest:
     template: str | None = None
     tier: str | None = None
     precompile: bool = False
-    row: RowPlan | None = None
     role: str | None = None
     restarts_alone: bool = False
     is_check: bool = False

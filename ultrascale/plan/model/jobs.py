@@ -285,21 +285,6 @@ class ArrayPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowPlan:
-    """The row of a table of parameters that a job is of.
-
-    Attributes:
-        matrix: Name of the job that the table is of.
-        digest: What tells its parameters from those of other rows.
-        job_digest: What tells the keys of that job from those that it had before.
-    """
-
-    matrix: str
-    digest: str
-    job_digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlan:
     """Pods of a Volcano Job that share a name and are numbered from 0.
 
@@ -471,7 +456,6 @@ class JobPlan:
         notes: What the user should know of it, each a sentence.
         launches: Whether nodes are launched because its pods wait for them.
         array: Its pods as an array; None where they run at the same time or not at all.
-        row: Its row of a table of parameters; None where it is of none.
         deadline_seconds: Wall-clock time after which it is ended; None: never.
         patch: JSON merge patches over its objects, by kind.
         recipe: Recipe that it runs; None for a program of its own.
@@ -501,7 +485,6 @@ class JobPlan:
     ttl_seconds_after_finished: int = 0
     serving: ServingPlan | None = None
     array: ArrayPlan | None = None
-    row: RowPlan | None = None
     deadline_seconds: int | None = None
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     recipe: RecipePlan | None = None
