@@ -10,7 +10,7 @@ SHELL := /bin/bash
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house house-check docs lock picture docs-site chart clean
+.PHONY: help setup synth pipeline test wheel-test fuzz training titan serving lint lint-templates posture bench house house-check docs lock picture docs-site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*##/ { printf "%-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,9 +77,6 @@ lock: .venv/.dev ## write constraints.txt and pylock.toml anew from requirements
 	@{ echo "# requirements.txt without the checkout, by \`make lock\`: pip install -c constraints.txt ./ultrascale-*.whl"; grep -v '^[#-]' requirements.txt; } > constraints.txt
 	@uv pip compile --quiet --universal --python-version 3.11 --format pylock.toml --no-header --output-file pylock.toml constraints.txt
 
-chart: .venv/.runtime ## write the values of charts/training-job anew, which know the hybrid cluster
-	@{ cat ultrascale/config/job_values.yaml && echo && ultrascale chart-values clusters/hybrid-hyperpod.yaml; } > charts/training-job/values.new
-	@mv charts/training-job/values.new charts/training-job/values.yaml
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv .make node_modules cdk.out dist site

@@ -57,7 +57,6 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
     "dev": (("FILE", "notebook"), 1, _NO_CLUSTER),
     "queue": ((), 1, _NO_CLUSTER),
     "fabric": (("FILE", "trn1", "--dry-run"), 0, "check-trn1-fabric"),
-    "chart-values": (("FILE",), 0, "cluster"),
     "connect": (("FILE",), 1, "session-manager-plugin: not installed"),
     "scale": (("FILE", "trn1", "2", "--yes"), 1, _NO_CREDENTIALS),
     "roll": (("FILE", "trn1", "--yes"), 1, "trn1"),

@@ -1,6 +1,5 @@
 """Training jobs are HyperPodPyTorchJobs where HyperPod's training operator is."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs import JobManifests, logs, prepare, submission
 from ultrascale.jobs.cancellation import cancel, objects_of
-from ultrascale.jobs.chart_values import chart_values
 from ultrascale.jobs.preparation import JobCluster, read_cluster
 from ultrascale.jobs.room import waits_for_room
 from ultrascale.jobs.status import job_status
@@ -175,13 +173,6 @@ def test_restarts_of_processes_come_before_those_of_the_job(operated: JobCluster
     }
     # Two in each of five runs, and four restarts between them.
     assert policy["jobMaxRetryCount"] == 14
-
-
-def test_the_chart_restarts_a_job_as_often_as_its_values_say(operated: JobCluster) -> None:
-    text = json.dumps(chart_values(operated))
-    policies = re.findall(r'"jobMaxRetryCount": ("[^"]*"|\d+)', text)
-
-    assert {*policies} == {'"${RESTARTS_NUMBER}"'}
 
 
 def test_an_ended_job_stays_for_its_time_and_its_pods_hold_no_node(operated: JobCluster) -> None:

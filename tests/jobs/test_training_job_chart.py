@@ -12,16 +12,16 @@ import yaml
 
 from tests.support.folders import ROOT
 from tests.support.helm_tools import HELM, unpack_tools
-from tests.support.job_values import SEED, resources, sent, template
+from tests.support.job_values import SEED, resources, sent, template, told
 from tests.support.jobs import HYBRID, IMAGE
-from ultrascale.cli import main
+from ultrascale.catalog import runtime_environment
 from ultrascale.documents import JsonObject
-from ultrascale.jobs.chart_values import chart_values
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale.jobs.preparation import JobCluster, read_cluster
+from ultrascale.plan.pools.tiers import node_tiers
 
 CHART = ROOT / "charts" / "training-job"
-TRAINIUM = ROOT / "clusters" / "trainium-bert.yaml"
+VALUES: Any = yaml.safe_load((CHART / "values.yaml").read_text())
 Helm = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -66,10 +66,6 @@ def as_data(objects: Sequence[JsonObject]) -> list[Any]:
     return list(yaml.safe_load_all(as_yaml(objects)))
 
 
-BURST = {
-    "priorityClassName": "preemptible",
-    "resources": {"limits": {"nvidia.com/gpu": 8}, "requests": {"cpu": 8, "memory": "8Gi"}},
-}
 WORDS = ["bash", "-c", "echo $HOME $(A) $$ '\"${COMMAND}\"' ${NAME}\n", "--größe", "1e6"]
 
 
@@ -156,25 +152,6 @@ WORDS = ["bash", "-c", "echo $HOME $(A) $$ '\"${COMMAND}\"' ${NAME}\n", "--grö�
             ),
             id="other nodes",
         ),
-        pytest.param(
-            "research",
-            template("research", nodeSelector={"node-type": "hyperpod"}),
-            id="a team on its nodes",
-        ),
-        pytest.param("burst", {"jobTemplates": {"burst": BURST}}, id="every tier"),
-        pytest.param(
-            "burst",
-            {
-                "jobTemplates": {"burst": BURST},
-                "nodeSelectors": {"eksDemand": {"enabled": False, "labels": {"x": "y"}}},
-            },
-            id="every tier but one",
-        ),
-        pytest.param(
-            "burst",
-            {"jobTemplates": {"burst": BURST | {"nodeSelector": {"gpu-type": "a100-40gb"}}}},
-            id="the tiers with a GPU",
-        ),
     ],
 )
 def test_helm_makes_the_objects_that_submit_sends(
@@ -195,62 +172,8 @@ def test_a_job_has_its_own_name_or_that_of_its_release(
     assert names == ["nightly", "own"]
 
 
-def test_another_cluster_takes_the_place_of_the_one_that_the_chart_knows(
-    installed: Callable[..., list[Any]], tmp_path: Path
-) -> None:
-    trainium = read_cluster(TRAINIUM)
-    cluster = tmp_path / "cluster.yaml"
-    cluster.write_text(as_yaml([chart_values(trainium)], compact=True))
-    own = {
-        "dataPvcName": trainium.plan.claims[0].name,
-        "checkpointPvcName": "",
-        "jobTemplates": {
-            "bert": {
-                "priorityClassName": "high",
-                "nodeSelector": {"node-type": "trn1"},
-                "resources": {"limits": {"aws.amazon.com/neuron": 16}},
-            }
-        },
-    }
-
-    made = installed("bert", own, cluster)
-
-    assert made == as_data(sent(trainium, "bert", own | {"name": "tune"}).objects)
-    assert made[0]["apiVersion"] == "batch.volcano.sh/v1alpha1"
-    assert "got hyperpod; known: trn1" in installed("production", own, cluster)[1]
-
-
-def test_jobs_of_the_chart_wait_in_the_queue_that_its_values_are_made_for(
-    installed: Callable[..., list[Any]], tmp_path: Path
-) -> None:
-    llm = read_cluster(ROOT / "clusters" / "llm-kueue.yaml")
-    cluster = tmp_path / "cluster.yaml"
-    own = {
-        "dataPvcName": "",
-        "checkpointPvcName": "",
-        "jobTemplates": {
-            "tune": {
-                "priorityClassName": "high",
-                "nodeSelector": {"node-type": "burst"},
-                "resources": {"limits": {"nvidia.com/gpu": 8}},
-            }
-        },
-    }
-
-    cluster.write_text(as_yaml([chart_values(llm, queue="foundation")], compact=True))
-    made = installed("tune", own, cluster)
-
-    expected = sent(llm, "tune", own | {"name": "tune"}, queue="foundation")
-    assert made == as_data(expected.objects)
-    assert made[0]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "foundation"
-
-    cluster.write_text(as_yaml([chart_values(llm)], compact=True))
-    told = "make the values by chart-values --queue, and name one of racks, foundation, applied"
-    assert told in "".join(installed("tune", own, cluster))
-
-
 @pytest.mark.parametrize(
-    ("name", "values", "told"),
+    ("name", "values", "text"),
     [
         ("prod", {}, 'template: no template "prod"; known: development, production, research'),
         ("production", {"image": ""}, "image: no whole reference"),
@@ -274,7 +197,12 @@ def test_jobs_of_the_chart_wait_in_the_queue_that_its_values_are_made_for(
         (
             "research",
             template("research", nodeSelector={"node-type": "x"}),
-            "got x; known: hyperpod",
+            'got "x"; known: eks-on-demand, eks-spot; send other jobs by ultrascale submit',
+        ),
+        (
+            "research",
+            template("research", nodeSelector={"node-type": "hyperpod"}),
+            'node-type: the chart renders no such job for cluster hybrid-hyperpod, got "hyperpod"',
         ),
         (
             "research",
@@ -284,17 +212,12 @@ def test_jobs_of_the_chart_wait_in_the_queue_that_its_values_are_made_for(
         (
             "production",
             template(nodeSelector={"node-type": None}),
-            "an order of preference in a job that is called as team production is",
+            'got ""; known: hyperpod, eks-on-demand, eks-spot',
         ),
         (
             "production",
             template(priorityClassName="low"),
             'got "low"; known: critical, high, medium',
-        ),
-        (
-            "burst",
-            {"jobTemplates": {"burst": BURST | {"priorityClassName": "critical"}}},
-            'got "critical"; known: high, medium, low, preemptible',
         ),
         ("production", resources({"nvidia.com/gpu": 3}, {}), "known: 8, 4, 2, 1"),
         (
@@ -321,11 +244,11 @@ def test_helm_refuses_what_would_never_run(
     installed: Callable[..., list[Any]],
     name: str,
     values: dict[str, Any],
-    told: str,
+    text: str,
 ) -> None:
     found = installed(name, values)
 
-    assert told in "\n".join(str(line) for line in found)
+    assert text in "\n".join(str(line) for line in found)
 
 
 def test_helm_tells_all_mistakes_at_once(installed: Callable[..., list[Any]]) -> None:
@@ -377,15 +300,86 @@ def test_helm_finds_nothing_wrong_with_the_chart_and_packages_it(
     assert (tmp_path / "training-job-0.1.0.tgz").is_file()
 
 
-def test_the_chart_knows_the_published_values_and_the_hybrid_cluster(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+TEMPLATES = ("production", "development", "research")
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_chart_knows_the_nodes_of_the_hybrid_cluster(
+    hybrid: JobCluster, installed: Callable[..., list[Any]], name: str
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("sys.argv", ["ultrascale", "chart-values", "clusters/hybrid-hyperpod.yaml"])
-    with pytest.raises(SystemExit):
-        main()
-    now = f"{SEED.read_text()}\n{capsys.readouterr().out}"
+    """Its values are a plain file: each of them is held to what `submit` takes and refuses."""
+    placement = _placement(name)
+    kinds = {
+        priority.name: template(name, priorityClassName=priority.name)
+        for priority in hybrid.plan.priority_classes
+    }
+    claims = {claim.name for claim in hybrid.plan.claims}
 
-    same = (CHART / "values.yaml").read_text() == now
+    assert {kind for kind in kinds if not told(hybrid, name, kinds[kind])} == {
+        *placement["priorityClasses"]
+    }
+    assert {claim for claim in claims if not told(hybrid, name, {"dataPvcName": claim})} == {
+        *placement["claims"]
+    }
+    for share in placement["shares"]:
+        gpus = {"nvidia.com/gpu": share["count"] or None}
+        most = {"cpu": f"{share['millicpu']}m", "memory": f"{share['memoryMib']}Mi"}
+        more = {"cpu": f"{share['millicpu'] + 1}m", "memory": f"{share['memoryMib'] + 1}Mi"}
+        whole = resources(gpus, {"cpu": None, "memory": None} | gpus, name)
+        assert installed(name, whole) == as_data(
+            sent(hybrid, name, whole | {"name": "tune"}).objects
+        )
+        assert not told(hybrid, name, resources(gpus, gpus | most, name))
+        for key in most:
+            assert told(hybrid, name, resources(gpus, gpus | most | {key: more[key]}, name))
 
-    assert same, "run `make chart`, and commit charts/training-job/values.yaml"
+
+def test_the_chart_knows_the_labels_and_taints_of_the_hybrid_cluster(hybrid: JobCluster) -> None:
+    pools = {tier.node_type: tier.pools for tier in node_tiers(hybrid.plan)}
+
+    for placement in VALUES["cluster"]["placements"]:
+        (pool,) = pools[placement["nodeType"]]
+        assert placement["labels"] == pool.labels
+        assert placement["taints"] == [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in sorted(pool.taints, key=lambda taint: taint.key)
+        ]
+
+
+def test_the_chart_knows_the_classes_and_the_variables_that_are_refused(
+    hybrid: JobCluster,
+) -> None:
+    known = VALUES["cluster"]
+
+    assert {key: value for key, value in VALUES.items() if key != "cluster"} == yaml.safe_load(
+        SEED.read_text()
+    )
+    assert known["priorityClasses"] == [
+        {"name": priority.name, "value": priority.value, "preempts": priority.preempts}
+        for priority in hybrid.plan.priority_classes
+    ]
+    assert known["refusedVariables"] == [
+        {
+            "name": f"^({refused.pattern})$",
+            "wrong": refused.why.wrong,
+            "todo": refused.why.todo,
+            "allowable": refused.allowable,
+        }
+        for refused in runtime_environment.REFUSED
+    ]
+    assert known["bypassesEfa"] == [
+        {
+            "name": name,
+            "value": f"^({pattern})$",
+            "wrong": runtime_environment.BYPASSED.wrong,
+            "todo": runtime_environment.BYPASSED.todo,
+        }
+        for name, pattern in runtime_environment.BYPASSES_EFA
+    ]
+
+
+def _placement(name: str) -> Any:
+    """Return the nodes of a template."""
+    wanted = VALUES["jobTemplates"][name]["nodeSelector"]["node-type"]
+    (found,) = (each for each in VALUES["cluster"]["placements"] if each["nodeType"] == wanted)
+    return found

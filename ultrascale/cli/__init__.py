@@ -123,9 +123,6 @@ COMMANDS: "Mapping[str, Command]" = {
         "Measure a pool's network; name and cordon bad nodes.",
         stopped="the check is deleted; nodes that it cordoned stay so",
     ),
-    "chart-values": Command(
-        "chart_values", "chart_values", "Print the cluster's values of the chart training-job."
-    ),
     "connect": Command("connect", "connect", "Open a way to the cluster's private endpoint."),
     "scale": Command(
         "scale",
@@ -191,7 +188,6 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "cancel",
         "dev",
         "queue",
-        "chart-values",
     ),
     "Keep it running": (
         "connect",

@@ -152,14 +152,9 @@ def rendered_objects(plan: JobPlan) -> list[dict[str, Json]]:
     return [*indexed_objects(plan)]
 
 
-def as_yaml(objects: Iterable[Manifest], *, compact: bool = False) -> str:
-    """Return ``objects`` as one YAML document each.
-
-    Args:
-        objects: The objects.
-        compact: Whether a mapping or list that holds no other stands on one line.
-    """
-    return yaml_writer.dump_all(map(dict, objects), compact=compact)
+def as_yaml(objects: Iterable[Manifest]) -> str:
+    """Return ``objects`` as one YAML document each."""
+    return yaml_writer.dump_all(map(dict, objects))
 
 
 # All kinds of a job's objects. No other kind is ever sent, so that no object of a cancelled job

@@ -1,4 +1,4 @@
-{{/* Sets types, tiers and placement, or says why there is none. */}}
+{{/* Sets tiers and placement: what this project renders on those nodes for a template of that name. */}}
 {{- define "training-job.nodes" -}}
 {{- $job := . -}}
 {{- $selector := .stated.nodeSelector | default dict -}}
@@ -20,54 +20,24 @@
 {{- end -}}
 {{- $_ := set . "tiers" $enabled -}}
 {{- $at := printf "%s.nodeSelector" .at -}}
-{{- $wanted := get $selector "node-type" -}}
 {{- if and (not $enabled) $disabled -}}
 {{- $wrong := printf "%s: nodes of a tier that is disabled; set %s: true" $at (join ", " $disabled) -}}
 {{- include "training-job.error" (dict "job" . "text" $wrong) -}}
-{{- else if and (not $enabled) (not $wanted) -}}
-{{- $wrong := printf "%s: no enabled tier has such nodes; name the node-type of a tier of nodeSelectors" $at -}}
-{{- include "training-job.error" (dict "job" . "text" $wrong) -}}
 {{- else -}}
-{{- $types := list -}}
-{{- if $wanted -}}
-{{- $types = list $wanted -}}
-{{- else -}}
-{{- $unordered := list -}}
-{{- range $enabled -}}
-{{- $unordered = append $unordered (index .labels "node-type") -}}
-{{- end -}}
-{{- range concat .values.cluster.tiers (sortAlpha $unordered) -}}
-{{- if has . $unordered -}}
-{{- $types = append $types . -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- $_ := set . "types" (uniq $types) -}}
-{{- include "training-job.placement" . -}}
-{{- end -}}
-{{- end -}}
-
-{{/* Sets placement: what this project renders on those nodes for a template of that name. */}}
-{{- define "training-job.placement" -}}
-{{- $job := . -}}
-{{- $wanted := join "," .types -}}
-{{- $found := dict -}}
+{{- $wanted := get $selector "node-type" -}}
+{{- $known := list -}}
 {{- range .values.cluster.placements -}}
-{{- if and (eq (join "," .nodeTypes) $wanted) (or (not .team) (eq .team $job.template)) -}}
-{{- if or (not $found) .team -}}
-{{- $found = . -}}
+{{- if or (not .team) (eq .team $job.template) -}}
+{{- $known = append $known .nodeType -}}
+{{- if eq .nodeType $wanted -}}
+{{- $_ := set $job "placement" . -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $at := printf "%s.nodeSelector" .at -}}
-{{- if $found.refused -}}
-{{- include "training-job.error" (dict "job" . "text" (printf "%s: %s" $at $found.refused)) -}}
-{{- else if $found -}}
-{{- $_ := set . "placement" $found -}}
-{{- else -}}
-{{- $known := join ", " .values.cluster.tiers -}}
-{{- $wrong := printf "%s: no nodes of %s for such a job in cluster %s, got %s; known: %s" $at "node-type" .values.cluster.name $wanted $known -}}
+{{- if not .placement -}}
+{{- $wrong := printf "%s.node-type: the chart renders no such job for cluster %s, got %q; known: %s; send other jobs by ultrascale submit --values" $at .values.cluster.name $wanted (join ", " $known) -}}
 {{- include "training-job.error" (dict "job" . "text" $wrong) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -75,9 +45,8 @@
 {{- define "training-job.labels" -}}
 {{- $job := . -}}
 {{- $kept := dict -}}
-{{- $several := gt (len .types) 1 -}}
 {{- range $key, $value := .selector -}}
-{{- include "training-job.label" (dict "job" $job "kept" $kept "types" $job.types "key" $key "value" $value "at" (printf "%s.nodeSelector.%s" $job.at $key)) -}}
+{{- include "training-job.label" (dict "job" $job "kept" $kept "key" $key "value" $value "at" (printf "%s.nodeSelector.%s" $job.at $key)) -}}
 {{- end -}}
 {{- range $name, $tier := .tiers -}}
 {{- range $key, $value := $tier.labels -}}
@@ -87,9 +56,8 @@
 {{- $common = false -}}
 {{- end -}}
 {{- end -}}
-{{- if and (or $several $common) (not (hasKey $job.selector $key)) -}}
-{{- $types := list (index $tier.labels "node-type") -}}
-{{- include "training-job.label" (dict "job" $job "kept" $kept "types" $types "key" $key "value" $value "at" (printf "nodeSelectors.%s.labels.%s" $name $key)) -}}
+{{- if and $common (not (hasKey $job.selector $key)) -}}
+{{- include "training-job.label" (dict "job" $job "kept" $kept "key" $key "value" $value "at" (printf "nodeSelectors.%s.labels.%s" $name $key)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -100,24 +68,12 @@
 {{- $_ := set . "labels" (join "," $rules) -}}
 {{- end -}}
 
-{{/* Keeps a label that all nodes have; leaves out one that none has; refuses what lies between. */}}
+{{/* Keeps a label that the nodes have; leaves out one that they lack, or refuses it with a domain. */}}
 {{- define "training-job.label" -}}
-{{- $label := . -}}
-{{- $has := 0 -}}
-{{- $open := contains "/" .key -}}
-{{- range $label.job.values.cluster.placements -}}
-{{- if and (not .team) (eq (len .nodeTypes) 1) (has (first .nodeTypes) $label.types) -}}
-{{- if eq (get .labels $label.key | default "") $label.value -}}
-{{- $has = add $has 1 -}}
-{{- else if has $label.key .otherLabels -}}
-{{- $open = true -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- if eq (int $has) (len .types) -}}
+{{- if eq (get .job.placement.labels .key | default "") .value -}}
 {{- $_ := set .kept .key .value -}}
-{{- else if or $open (gt (int $has) 0) -}}
-{{- $wrong := printf "%s: not a label of all nodes of %s, got %q; leave it out, or send the job by ultrascale submit" .at (join ", " .types) .value -}}
+{{- else if contains "/" .key -}}
+{{- $wrong := printf "%s: not a label of all nodes of %s, got %q; leave it out, or send the job by ultrascale submit" .at .job.placement.nodeType .value -}}
 {{- include "training-job.error" (dict "job" .job "text" $wrong) -}}
 {{- else -}}
 {{- $note := printf "%s: %q is left out, as no node there has it." .at .value -}}

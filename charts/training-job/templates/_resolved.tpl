@@ -35,13 +35,12 @@ mistakes are told at once.
 {{/* The objects of the placement, with the job's own values where their markers are. */}}
 {{- define "training-job.filled" -}}
 {{- $text := .placement.objects | toJson -}}
-{{- $text = $text | replace "${NAME}" .name -}}
+{{- $text = $text | replace "${NAME}" .name | replace "${NODE_TYPE}" .placement.nodeType -}}
 {{- $text = $text | replace "${IMAGE}" .values.image -}}
 {{- $text = $text | replace "${PRIORITY}" .stated.priorityClassName -}}
 {{- $text = $text | replace "${SHARED_MEMORY}" .sharedMemory -}}
 {{- $restarts := int64 .values.backoffLimit -}}
 {{- $text = $text | replace "\"${RESTARTS_NUMBER}\"" (toString $restarts) -}}
-{{- $text = $text | replace "\"${RUNS_NUMBER}\"" (add $restarts 1 | toString) -}}
 {{- $text = $text | replace "${RESTARTS}" (toString $restarts) -}}
 {{- $text = $text | replace "\"${TTL_NUMBER}\"" (int64 .values.ttlSecondsAfterFinished | toString) -}}
 {{- $text = $text | replace "\"${TOLERATIONS}\"" (toJson .tolerations) | replace "\"tolerations\":[]," "" -}}

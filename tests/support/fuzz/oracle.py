@@ -183,7 +183,6 @@ def _planned(file: Path) -> Iterator[Finding]:
     for words, statuses in (
         (("plan", file, "--json", "--at", "2020-01-01T00:00Z"), (0, 2)),
         (("plan", file, "--at", "2020-01-01T00:00Z"), (0, 2)),
-        (("chart-values", file), (0,)),
     ):
         answer = command(*words)
         name = f"{words[0]} of what check takes"
@@ -191,8 +190,6 @@ def _planned(file: Path) -> Iterator[Finding]:
         yield from found
         if not found and "--json" in words:
             json.loads(answer.stdout)
-        if not found and words[0] == "chart-values":
-            yield from _read_alike(answer.stdout, name)
 
 
 def _jobs(file: Path) -> Iterator[Finding]:
