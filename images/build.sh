@@ -3,7 +3,8 @@
 # the project; anyone with Docker and the AWS CLI can.
 #
 # REGISTRY          host of the registry
-# BUILDS            REPOSITORY:DOCKERFILE:ARCHITECTURE:TAG of each image, with spaces between them
+# BUILDS            REPOSITORY:DOCKERFILE:ARCHITECTURE:TAG of each image, with spaces between them;
+#                   DOCKERFILE is a folder of images, or ./FOLDER: a folder of own, all by itself
 # TAG               tag of every image instead of its own; empty: its own
 # ONLY              repositories to build for, with spaces between them; empty: all of BUILDS
 # PUBLIC_REGISTRY   host of Amazon ECR Public, to log in to; empty: pull from it without a login
@@ -70,9 +71,14 @@ for build in $BUILDS; do
         echo "$image: already there"
         continue
     fi
-    echo "$image: building images/$dockerfile"
+    context=. folder=${DOCKERFILES:-images}/$dockerfile
+    # A folder of the user's own is all that its build gets.
+    if [[ $dockerfile == ./* ]]; then
+        context=own/${dockerfile#./} folder=own/${dockerfile#./}
+    fi
+    echo "$image: building $folder"
     docker build --pull --platform "linux/$architecture" ${secrets[@]+"${secrets[@]}"} \
-        --file "${DOCKERFILES:-images}/$dockerfile/Dockerfile" --tag "$image" .
+        --file "$folder/Dockerfile" --tag "$image" "$context"
     docker push "$image"
     # The next base image needs the space.
     docker system prune --all --force

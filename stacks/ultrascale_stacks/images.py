@@ -43,5 +43,5 @@ class ImagesStack(Stack):
                     repository=build.repository,
                     tag=build.tag,
                 ),
-                description=f"image of images/{build.dockerfile} in {build.repository}",
+                description=f"image of {build.source} in {build.repository}",
             )

@@ -14,7 +14,7 @@ from tests.support.assembly import Assembly
 from tests.support.construct_stacks import REGION, make_stack, the
 from tests.support.folders import ROOT
 from tests.support.pools import make_cluster
-from ultrascale.ejected import Ejected
+from ultrascale.own_images import read_own_image
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.delivery.build_context import sources_of
 from ultrascale.plan.delivery.images import plan_image_builder
@@ -46,7 +46,7 @@ def build(region: str = REGION) -> Template:
         cluster_name="research",
         region=REGION,
         builds=BUILDS,
-        plan=plan_image_builder(region, (), builds=BUILDS),
+        plan=plan_image_builder(region, builds=BUILDS),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
     return Template.from_stack(stack)
@@ -57,30 +57,10 @@ def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path)
     (tmp_path / "Dockerfile").write_text("FROM mine\n")
     start = tmp_path / "entrypoint.sh"
     start.write_text("exec train\n")
-    mine = Ejected(
-        name="images/nvidia",
-        source="images/nvidia",
-        location=tmp_path,
-        version="0.1.0",
-        changed=(),
-        use="image",
-    )
     keys: list[str] = []
     for mode in (0o600, 0o700):
         start.chmod(mode)
-        stack = make_stack()
-        ImageBuilder(
-            stack,
-            "Builder",
-            cluster_name="research",
-            region=REGION,
-            builds=BUILDS,
-            plan=plan_image_builder(REGION, (mine,), builds=(GPU,)),
-            key=kms.Key.from_key_arn(stack, "Key", KEY),
-        )
-        app = cdk.Stage.of(stack)
-        assert app is not None
-        (staged,) = Path(app.outdir).glob("asset.*/images/nvidia/entrypoint.sh")
+        (staged,) = own_build(tmp_path).glob("asset.*/own/mine/entrypoint.sh")
         assert staged.stat().st_mode & 0o777 == mode | 0o044 | (mode & 0o100 and 0o011)
         assert (staged.parent / "Dockerfile").stat().st_mode & 0o777 == 0o644
         keys.append(staged.parents[2].name)
@@ -90,33 +70,39 @@ def test_an_executable_of_the_users_own_reaches_the_build_as_one(tmp_path: Path)
 
 def test_a_dockerfile_of_the_users_own_is_what_is_built(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM mine\n")
-    mine = Ejected(
-        name="images/nvidia",
-        source="images/nvidia",
-        location=tmp_path,
-        version="0.1.0",
-        changed=(),
-        use="image",
+
+    (image,) = own_build(tmp_path).glob("asset.*/own/mine/Dockerfile")
+
+    assert image.read_text() == "FROM mine\n"
+    assert [path.name for path in image.parent.iterdir()] == ["Dockerfile"]
+    # Nothing else is sent but the script: its build gets the folder alone.
+    sent = [path for path in image.parents[2].rglob("*") if path.is_file()]
+    assert {path.name for path in sent} == {"Dockerfile", "build.sh"}
+
+
+def own_build(location: Path) -> Path:
+    """Return the folder of the app whose only image is built from a folder of the user's own."""
+    own = read_own_image(location)
+    image = ImageBuildPlan(
+        repository="llm", dockerfile="./mine", architecture="amd64", tag="0123456789ab", own=own
     )
     stack = make_stack()
-
     ImageBuilder(
         stack,
         "Builder",
         cluster_name="research",
         region=REGION,
-        builds=BUILDS,
-        plan=plan_image_builder(REGION, (mine,), builds=(GPU,)),
+        builds=(image,),
+        plan=plan_image_builder(REGION, builds=(image,)),
         key=kms.Key.from_key_arn(stack, "Key", KEY),
     )
-
+    assert (
+        "research/llm:./mine:amd64:0123456789ab"
+        in variables(the(Template.from_stack(stack), PROJECT)).values()
+    )
     app = cdk.Stage.of(stack)
     assert app is not None
-    (image,) = Path(app.outdir).glob("asset.*/images/nvidia/Dockerfile")
-    assert image.read_text() == "FROM mine\n"
-    # The rest of the folder is the user's as well: they may have removed a file.
-    assert [path.name for path in image.parent.iterdir()] == ["Dockerfile"]
-    assert (image.parents[2] / "training" / "pyproject.toml").is_file()
+    return Path(app.outdir)
 
 
 @pytest.fixture(scope="module")

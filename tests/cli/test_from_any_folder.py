@@ -49,7 +49,6 @@ WALK: Mapping[str, tuple[Sequence[str], int, str]] = {
         "manifests in SAVED/dist/",
     ),
     "sbom": (("FILE", "--assembly", "SAVED/cdk.out", "--manifests", "SAVED/dist"), 0, "bom"),
-    "eject": (("images/nvidia",), 0, "yours"),
     "submit": (("FILE", "JOB", "--dry-run", "--account", "918273645546"), 0, "kind:"),
     "status": (("FILE",), 1, _NO_CLUSTER),
     "logs": (("train",), 1, _NO_CLUSTER),

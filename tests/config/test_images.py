@@ -27,7 +27,14 @@ def test_a_build_without_a_repository_is_answered_with_the_nearest() -> None:
     ("written", "answer"),
     [
         ("neurn", "did you mean neuron?"),
-        ("jax", "write neuron, nvidia, cpu, tensorboard, backend or none"),
+        (
+            "jax",
+            "write neuron, nvidia, cpu, tensorboard, backend, none, or ./FOLDER of your own",
+        ),
+        ("../mine", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),
+        ("/mine", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),
+        ("./a/../b", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),
+        ("./", "write ./FOLDER, of letters, digits, '.', '_' and '-'"),
     ],
 )
 def test_a_dockerfile_that_is_not_there_is_answered_with_those_that_are(

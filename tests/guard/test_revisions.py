@@ -1,6 +1,5 @@
 """`diff --against REVISION`: a pull request shows what its change does, without an account."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -125,26 +124,33 @@ def test_the_rest_of_the_repository_is_left_where_it_is(ultrascale: Ultrascale, 
     assert answer.returncode == 0, answer.stderr
 
 
-def test_copies_of_the_products_files_are_those_of_the_commit(
+def test_folders_of_images_are_those_of_the_commit(
     ultrascale: Ultrascale, file: Path, seen: list[dict[str, str]]
 ) -> None:
-    """The rules of the backend are part of what the file says."""
-    entry = {"version": "1.0.0", "files": {"Dockerfile": "0"}}
-    record = json.dumps({"backend/rules": entry, "images/cpu": entry})
-    old = {
-        "backend/rules.yaml": "old",
-        "images/cpu/Dockerfile": "old",
-        "ejected.json": record,
-    }
-    for path, content in old.items():
+    images = {"repositories": ["llm"], "builds": {"llm": "./images/mine"}}
+    file.write_text(as_text(make_document(images=images)) + "# old\n")
+    old = {"images/mine/Dockerfile": "FROM old", "images/mine/start/run.sh": "old"}
+    for path, content in {**old, "images/other/Dockerfile": "FROM other"}.items():
         (file.parent / path).parent.mkdir(parents=True, exist_ok=True)
         (file.parent / path).write_text(content)
     commit(file)
-    (file.parent / "backend" / "rules.yaml").write_text("new")
+    (file.parent / "images" / "mine" / "Dockerfile").write_text("FROM new")
 
     ultrascale("diff", file, "--against", "HEAD")
 
     assert {key: text for key, text in seen[0].items() if key != file.name} == old
+
+
+def test_a_record_of_copies_in_the_commit_is_refused_there_too(
+    ultrascale: Ultrascale, file: Path, seen: list[dict[str, str]]
+) -> None:
+    (file.parent / "ejected.json").write_text("{}")
+    commit(file)
+    (file.parent / "ejected.json").unlink()
+
+    ultrascale("diff", file, "--against", "HEAD")
+
+    assert "ejected.json" in seen[0]
 
 
 def test_a_file_that_archives_leave_out_is_compared(ultrascale: Ultrascale, file: Path) -> None:

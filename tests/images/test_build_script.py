@@ -229,6 +229,17 @@ def test_base_images_come_from_the_mirror_after_a_login(registry: Registry) -> N
     assert "--file mirrored/neuron/Dockerfile" in registry.calls("docker build")[0]
 
 
+@pytest.mark.parametrize("dockerfiles", ["images", "mirrored"])
+def test_a_folder_of_the_users_own_is_all_that_its_build_gets(
+    registry: Registry, dockerfiles: str
+) -> None:
+    registry.run(BUILDS="research/llm:./a/mine:amd64:0123456789ab", DOCKERFILES=dockerfiles)
+
+    (build,) = registry.calls("docker build")
+    assert "--file own/a/mine/Dockerfile" in build
+    assert build.endswith(" own/a/mine")
+
+
 def test_a_mirror_in_the_same_registry_takes_no_second_login(registry: Registry) -> None:
     registry.run(MIRROR=REGISTRY, MIRROR_REGION="us-west-2")
 

@@ -1,6 +1,5 @@
 """Rights of the processes of jobs: none of root's, and no way to gain any."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from tests.support.folders import ROOT
 from tests.support.job_rules import pod_templates
 from tests.support.jobs import job_cluster, make_job, prepared
 from tests.support.pools import NEURON_POOL
-from ultrascale.ejected import Ejected
+from ultrascale.own_images import ends_without_root
 from ultrascale.plan.delivery.build_context import SOURCES, is_non_root
 
 BUILT = job_cluster(NEURON_POOL, images={"repositories": ["bert"]})
@@ -89,20 +88,8 @@ DOCKERFILES = {
 
 
 @pytest.mark.parametrize(("text", "known"), DOCKERFILES.values(), ids=list(DOCKERFILES))
-def test_the_user_of_somebodys_own_dockerfile_counts(
-    text: str, known: bool, tmp_path: Path
-) -> None:
-    (tmp_path / "Dockerfile").write_text(text)
-    mine = Ejected(
-        name="images/nvidia",
-        source="images/nvidia",
-        location=tmp_path,
-        use="image",
-        version="",
-        changed=(),
-    )
-
-    assert is_non_root("nvidia", ejected=[mine]) is known
+def test_the_user_of_somebodys_own_dockerfile_counts(text: str, known: bool) -> None:
+    assert ends_without_root(text) is known
 
 
 def test_each_image_of_ours_has_a_user_that_kubernetes_can_tell_from_root() -> None:

@@ -156,16 +156,13 @@ FROM scratch
 COPY --from=build /a /a
 COPY --chown=1:1 --from=0 /b /b
 """
-    folder = tmp_path / "images" / "cpu"
-    folder.mkdir(parents=True)
-    (folder / "Dockerfile").write_text(dockerfile)
-    images = {"repositories": ["trainer"], "builds": {"trainer": "cpu"}}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "Dockerfile").write_text(dockerfile)
+    images = {"repositories": ["trainer"], "builds": {"trainer": "./mine"}}
     (tmp_path / "cluster.yaml").write_text(as_text(make_document(images=images)))
-    record: dict[str, Any] = {"images/cpu": {"version": "0.1.0", "files": {}}}
-    (tmp_path / "ejected.json").write_text(json.dumps(record))
     plan = read_cluster(tmp_path / "cluster.yaml").plan
 
-    assert set(base_images(plan.image_builds[0], plan)) == {
+    assert set(base_images(plan.image_builds[0])) == {
         "docker.io/docker/dockerfile:1",
         "quay.io/team/base:1",
         "ghcr.io/team/tool:2",

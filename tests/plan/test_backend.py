@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.folders import ROOT
-from tests.support.pools import make_cluster
+from tests.support.pools import as_text, make_cluster, make_document
 from ultrascale import config, plan
 from ultrascale.plan.model import (
     ApplicationPlan,
@@ -169,6 +169,35 @@ class TestApplication:
 
         assert read.backend is not None
         assert read.jobs.keys() == JOBS.keys()
+
+    def test_images_of_the_users_own_have_the_same_tags_where_their_folders_are_not(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "Dockerfile").write_text("FROM a\nUSER 5\n")
+        file = tmp_path / "cluster.yaml"
+        rules = {"rules": [{"name": "all", "types": ["a"], "template": "tune"}]}
+        section = {"submits_to": ["tune"], "database": {"version": "17"}, "image": "backend"}
+        images = {"repositories": ["llm", "backend"], "builds": {"llm": "./mine"}}
+        file.write_text(
+            as_text(make_document(jobs=JOBS, backend=section | {"rules": rules}, images=images))
+        )
+        here = plan.load(file)
+        assert here.backend is not None
+        assert here.backend.application is not None
+        pod = tmp_path / "pod"
+        pod.mkdir()
+        for name, text in here.backend.application.files.items():
+            (pod / name).write_text(text)
+
+        there = plan.load(pod / "cluster.yaml")
+
+        llm, *_ = there.image_builds
+        assert [build.tag for build in there.image_builds] == [
+            build.tag for build in here.image_builds
+        ]
+        assert (llm.repository, llm.non_root) == ("llm", True)
+        assert "images.lock" not in application().files
 
     @pytest.mark.parametrize(
         ("image", "reference"),

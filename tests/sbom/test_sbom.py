@@ -15,8 +15,8 @@ from tests.support.assembly import Assembly
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
 from tests.support.kubernetes_schemas import containers, published
-from ultrascale.ejected import Ejected
 from ultrascale.errors import UltrascaleError
+from ultrascale.own_images import OwnImage
 from ultrascale.sbom import Component, bill_of_materials, list_components
 from ultrascale.sbom.images import own_images, pulled_image
 from ultrascale.sbom.resources import components_of
@@ -326,15 +326,9 @@ def test_without_a_synthesis_there_is_no_bill(
 
 
 def test_images_without_their_sources_are_no_silent_gap(trainium: Assembly, tmp_path: Path) -> None:
-    mine = Ejected(
-        name="images/neuron",
-        source="images/neuron",
-        location=tmp_path,
-        version="0.1.0",
-        changed=(),
-        use="image",
-    )
-    plan = replace(trainium.plan, ejected=(mine,))
+    own = OwnImage(location=tmp_path, digest="", non_root=False)
+    first, *_ = trainium.plan.image_builds
+    plan = replace(trainium.plan, image_builds=(replace(first, dockerfile="./mine", own=own),))
 
     with pytest.raises(UltrascaleError, match="Dockerfile: cannot be read"):
         list(own_images(plan))

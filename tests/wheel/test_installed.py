@@ -225,17 +225,6 @@ class TestFolderOfAUser:
 
         assert templates_of(tmp_path) == templates_of(started / "cdk.out")
 
-    def test_what_is_ejected_is_used_from_there(
-        self, started: Path, installed: Installed, tmp_path: Path
-    ) -> None:
-        own = tmp_path / "own"
-        shutil.copytree(started, own, ignore=shutil.ignore_patterns("cdk.out", "dist"))
-
-        installed.run("eject", "images/nvidia", cwd=own)
-
-        assert (own / "images" / "nvidia" / "Dockerfile").is_file()
-        installed.run("check", "my-cluster.yaml", cwd=own)
-
     @pytest.mark.parametrize("app", EXAMPLE_APPS)
     def test_a_cdk_app_of_somebody_else_has_stacks_and_k8s_of_its_own(
         self, app: str, installed: Installed, tmp_path: Path

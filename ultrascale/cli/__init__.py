@@ -95,7 +95,6 @@ COMMANDS: "Mapping[str, Command]" = {
     ),
     "summary": Command("summary", "summary", "Show what a synthesized file would create."),
     "sbom": Command("sbom", "sbom", "List what a deployment brings: a bill of materials."),
-    "eject": Command("eject", "eject", "Take Dockerfiles, rules or charts out, to change them."),
     "submit": Command(
         "jobs",
         "submit",
@@ -196,7 +195,6 @@ GOALS: "Mapping[str, Sequence[str]]" = {
         "repair",
         "fabric",
         "upgrade-plan",
-        "eject",
         "destroy",
     ),
 }

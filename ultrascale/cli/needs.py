@@ -63,7 +63,6 @@ def plan_command(
     from ultrascale import plan
     from ultrascale.cli.answer import answer_lines
     from ultrascale.cli.needs_tables import print_needs
-    from ultrascale.ejected import ejected_notes, ejected_warnings
     from ultrascale.plan.keys import key_answer
     from ultrascale.plan.needs.calendar import plan_calendar, read_time
     from ultrascale.plan.needs.load import beyond_published
@@ -85,12 +84,6 @@ def plan_command(
         print_needs(needs, MARKDOWN if as_markdown else SIMPLE, shown, explain=explain)
     for line in (*beyond_limits(needs), *beyond_published(needs.load)):
         say(f"{file}: {line}", err=True)
-    for severity, told in (
-        ("warning", ejected_warnings(cluster.ejected)),
-        ("note", ejected_notes(cluster.ejected)),
-    ):
-        for line in told:
-            say(f"{file}: {severity}: {line}", err=True)
     _refuse_what_is_over(file, plan_calendar(cluster, now), now)
     if any(need.state == "beyond" for need in (*needs.quotas, *needs.load, needs.control_plane)):
         raise typer.Exit(BEYOND)

@@ -94,14 +94,11 @@ def _teams(teams: Sequence[TeamPlan]) -> Table:
 def _images(plan: ClusterPlan) -> Table:
     table = Table("repository", "image", box=SIMPLE)
     builds = {build.repository: build for build in plan.image_builds}
-    yours = {copy.source for copy in plan.ejected}
     for name in plan.repositories:
         build = builds.get(name)
-        source = f"images/{build.dockerfile}" if build else ""
-        owned = f"your {source}" if source in yours else source
         table.add_row(
             name,
-            f"{owned} for {build.architecture}, tag {build.tag}"
+            f"{build.source} for {build.architecture}, tag {build.tag}"
             if build
             else f"not built: {plan.unbuilt_repositories[name]}",
         )

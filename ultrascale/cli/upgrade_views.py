@@ -38,10 +38,13 @@ def planned(
     Raises:
         UltrascaleError: Nothing is synthesized there, or from another file; or a file is no YAML.
     """
-    cluster = config.load(file)
+    reading = config.read(file)
+    cluster = config.check(reading)
     _refuse_another_cluster(cluster.name, file, assembly)
     found = {**_read(manifests), **_read_also(also or [])}
-    upgrade = plan_upgrade(cluster, to, found, file=shlex.quote(str(file)))
+    upgrade = plan_upgrade(
+        cluster, to, found, file=shlex.quote(str(file)), own_images=reading.own_images
+    )
     if also is None:
         upgrade = replace(upgrade, unknown=(*upgrade.unknown, _UNREAD))
     return upgrade

@@ -26,9 +26,11 @@ from ultrascale.config import (
 )
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
 from ultrascale.config._document import read as read_yaml
-from ultrascale.config._ejected import with_rules
+from ultrascale.config._ejected import RECORD as EJECTED
+from ultrascale.config._ejected import refuse_ejected
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
+from ultrascale.config._own_images import own_folders, read_own_images
 from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._placeholders import placeholders
 from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
@@ -42,7 +44,7 @@ from ultrascale.config.dev import DevJob
 from ultrascale.config.front import Exposure, Front, FrontJwt
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
-from ultrascale.config.images import CachedRegistry, Images, Packages
+from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.job_values import (
     ContainerResources,
@@ -123,7 +125,6 @@ from ultrascale.config.storage import (
 )
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.config.vpc_rules import subnets_are_sound
-from ultrascale.ejected import read_ejected
 from ultrascale.mirror_lock import read_mirror_lock
 
 # An import of a module registers its rules.
@@ -153,6 +154,7 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
 }
 
 __all__ = [
+    "EJECTED",
     "FIGURES",
     "LONGEST_JOB_NAME",
     "MODEL_NAME_PATTERN",
@@ -255,6 +257,7 @@ __all__ = [
     "Vpc",
     "WriteLatencySlo",
     "blocks",
+    "check",
     "controllers_needed",
     "count_is_sound",
     "default_claims",
@@ -269,6 +272,7 @@ __all__ = [
     "is_accelerated",
     "is_account_id",
     "is_cluster_path",
+    "is_own_folder",
     "is_shared",
     "load",
     "loads",
@@ -279,6 +283,7 @@ __all__ = [
     "near",
     "older_keys",
     "others_domain",
+    "own_folders",
     "placeholders",
     "ranges_are_sound",
     "read",
@@ -307,12 +312,19 @@ def read(path: Path) -> Reading:
     """Read the cluster file at ``path`` as far as it can be read, and the records beside it.
 
     Raises:
-        ConfigError: The file cannot be read, or is no YAML mapping; or the record of the copies,
-            the backend's rules among them, or the record of the mirror cannot.
+        ConfigError: The file cannot be read, or is no YAML mapping; the record of the mirror
+            cannot be read; or a record of copies lies there, which nothing reads any more.
     """
-    document, ejected = read_yaml(path), read_ejected(path.parent)
-    reading = read_document(with_rules(document, ejected))
-    return replace(reading, ejected=ejected, lock=read_mirror_lock(path.parent))
+    folder = path.parent
+    refuse_ejected(folder)
+    reading = read_document(read_yaml(path))
+    own_images, mistakes = read_own_images(reading.document, folder)
+    return replace(
+        reading,
+        mistakes=(*reading.mistakes, *mistakes),
+        own_images=own_images,
+        lock=read_mirror_lock(folder),
+    )
 
 
 def reading_of(cluster: Cluster) -> Reading:

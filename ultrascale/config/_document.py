@@ -44,7 +44,6 @@ class Document:
         root: The YAML node that ``value`` was made from.
         is_own: Whether this program wrote it, so that its lines are nobody's.
         origin: The file that it was made from; None where that is none, or it itself.
-        included: Files that stand for parts of it, by the keys that lead to each part.
     """
 
     source: str
@@ -52,14 +51,6 @@ class Document:
     root: yaml.Node
     is_own: bool = False
     origin: Origin | None = None
-    included: tuple[tuple[KeyPath, "Document"], ...] = ()
-
-    def home(self, at: KeyPath) -> tuple["Document", KeyPath]:
-        """Return the file in which ``at`` stands, and its keys there."""
-        for part, document in self.included:
-            if at[: len(part)] == part:
-                return document, at[len(part) :]
-        return self, at
 
     def got(self, at: KeyPath) -> str | None:
         """Return the value at ``at`` in the file's own spelling, None if the file has none."""

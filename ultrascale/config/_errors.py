@@ -40,13 +40,12 @@ class Mistake:
 
     def told(self, document: Document, *, severity: Severity = "error") -> Diagnostic:
         """Return what a user is told of it."""
-        home, at = document.home(self.at)
-        got = home.got(at) if self.got is None else self.got
+        got = document.got(self.at) if self.got is None else self.got
         return Diagnostic(
             message=self.wrong,
-            file=home.source,
-            span=home.span(at),
-            key=home.key(at),
+            file=document.source,
+            span=document.span(self.at),
+            key=document.key(self.at),
             value=got or "",
             fix=self.todo,
             code=self.code if severity == "error" else severity,

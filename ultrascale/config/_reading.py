@@ -15,9 +15,9 @@ from ultrascale.config._texts import text_mistakes
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
-from ultrascale.ejected import Ejected
 from ultrascale.errors import ConfigError
 from ultrascale.mirror_lock import MirrorLock
+from ultrascale.own_images import NO_IMAGES, OwnImages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Reading:
         cluster: The cluster that it describes; None where a mistake of form is in the way.
         parts: Everything that could be read.
         mistakes: What is wrong with the file in itself.
-        ejected: Copies of files of the product that lie beside the file.
+        own_images: Folders beside the file that images are built from.
         lock: Digests of the mirror's copies, from the record beside the file.
     """
 
@@ -37,7 +37,7 @@ class Reading:
     cluster: Cluster | None
     parts: Parts
     mistakes: tuple[Mistake, ...] = ()
-    ejected: tuple[Ejected, ...] = ()
+    own_images: OwnImages = field(default_factory=lambda: NO_IMAGES)
     lock: MirrorLock = field(default_factory=MirrorLock)
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:

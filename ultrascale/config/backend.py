@@ -24,7 +24,7 @@ from ultrascale.config._values import (
 from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.images import Images
+from ultrascale.config.images import Images, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.jobs import ImageName, Job
 from ultrascale.config.scheduling import Scheduling
@@ -351,7 +351,8 @@ def backend_image_is_known(backend: Backend, images: Images) -> Mistakes:
     elif (
         reference.tag is None
         and reference.digest is None
-        and images.builds.get(repository, repository) != _DOCKERFILE
+        and (build := images.builds.get(repository, repository)) != _DOCKERFILE
+        and not is_own_folder(build)
     ):
         todo = f"add :TAG of an image that you have pushed, or images.builds.{repository}: backend"
         yield refuse("image", "no tag, and the backend is not built for that repository", todo)

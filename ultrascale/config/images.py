@@ -1,7 +1,9 @@
 """`images`: image repositories and registries."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from difflib import get_close_matches
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, Tag
 
@@ -9,7 +11,7 @@ from ultrascale.catalog import image_references, registries
 from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config._values import Distinct, WrongValueError, matching
+from ultrascale.config._values import Distinct, InSchema, WrongValueError, matching
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network
 
@@ -31,7 +33,33 @@ Host = Annotated[
         "write it without https:// and path, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com",
     ),
 ]
-Dockerfile = Literal["neuron", "nvidia", "cpu", "tensorboard", "backend", "none"]
+DOCKERFILES = ("neuron", "nvidia", "cpu", "tensorboard", "backend", "none")
+# Colons and blanks part the builds from each other in a variable of CodeBuild.
+_OWN_FOLDER = r"\.(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)+"
+
+
+def is_own_folder(build: str) -> bool:
+    """Return whether an image is built from a folder beside the cluster file."""
+    return re.fullmatch(_OWN_FOLDER, build) is not None
+
+
+def _build(value: str) -> str:
+    """Return what an image is built from, if it may be."""
+    if value not in DOCKERFILES and not is_own_folder(value):
+        if value.startswith((".", "/", "~")):
+            wrong = "not the path of a folder below that of the cluster file"
+            raise WrongValueError(wrong, "write ./FOLDER, of letters, digits, '.', '_' and '-'")
+        match = get_close_matches(value, DOCKERFILES, n=1)
+        known = f"write {', '.join(DOCKERFILES)}, or ./FOLDER of your own"
+        raise WrongValueError("unknown value", f"did you mean {match[0]}?" if match else known)
+    return value
+
+
+Build = Annotated[
+    str,
+    AfterValidator(_build),
+    InSchema(lambda: {"anyOf": [{"enum": [*DOCKERFILES]}, {"pattern": f"^(?:{_OWN_FOLDER})$"}]}),
+]
 
 
 SecretArn = Annotated[
@@ -101,8 +129,9 @@ class Images(Section):
     repositories: Distinct[RepositoryName] = ()
     """ECR repositories, named `CLUSTER/NAME` in the registry. Default: none."""
 
-    builds: Mapping[str, Dockerfile] = Field(default_factory=dict[str, Dockerfile])
-    """Folder of `images/` whose Dockerfile makes the image of a repository.
+    builds: Mapping[str, Build] = Field(default_factory=dict[str, Build])
+    """What makes the image of a repository: the Dockerfile of a folder of `images/`, such as
+    `nvidia`, or `./FOLDER` beside the cluster file, with a Dockerfile of yours; `none`: nothing.
 
     Default: by the repository's name, else by the accelerators of the pools.
     """

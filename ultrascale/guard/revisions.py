@@ -2,12 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from ultrascale.ejected import EJECTABLE, RECORD
-from ultrascale.errors import QuestionError, UltrascaleError
+from ultrascale import config
+from ultrascale.errors import ConfigError, QuestionError, UltrascaleError
 from ultrascale.guard.sources import read_assembly_of, synthesize
 from ultrascale.guard.templates import Templates
 from ultrascale.mirror_lock import FILE as MIRROR_LOCK
@@ -56,24 +57,31 @@ def read_revision_of(
 def _check_out(top: Path, commit: str, path: Path, tree: Path) -> tuple[str, ...]:
     """Write a cluster file of a commit, and what it reads beside it, into the folder ``tree``.
 
-    An archive would lack what Git's attribute export-ignore leaves out.
-
     Returns:
         The paths of the files in the repository.
     """
-    beside = (
-        RECORD,
-        MIRROR_LOCK,
-        *(each.copy for each in EJECTABLE.values() if each.use != "path"),
-    )
-    wanted = (path, *(path.parent / each for each in beside))
+    folder = path.parent
+    paths = _write(top, commit, (path, folder / config.EJECTED, folder / MIRROR_LOCK), tree)
+    own: tuple[str, ...] = ()
+    if (tree / path).is_file():
+        # Synthesis says what is wrong with the file.
+        with suppress(ConfigError):
+            own = config.own_folders(tree / path)
+    return paths + (_write(top, commit, [folder / each for each in own], tree) if own else ())
+
+
+def _write(top: Path, commit: str, wanted: Sequence[Path], tree: Path) -> tuple[str, ...]:
+    """Write files and folders of a commit into the folder ``tree``, and return the files' paths.
+
+    An archive would lack what Git's attribute export-ignore leaves out.
+    """
     listed = _git(top, "ls-tree", "-r", "-z", commit, "--", *(each.as_posix() for each in wanted))
     if listed:
         # An index of its own: the user's stays as it is.
         index = {"GIT_INDEX_FILE": str(tree.with_name("index"))}
         _git(top, "update-index", "-z", "--index-info", given=listed, environment=index)
         prefix = f"--prefix={tree}{os.sep}"
-        _git(top, "checkout-index", "--all", "--quiet", prefix, environment=index)
+        _git(top, "checkout-index", "--all", "--force", "--quiet", prefix, environment=index)
     return tuple(line.partition("\t")[2] for line in os.fsdecode(listed).split("\0"))
 
 

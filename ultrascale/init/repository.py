@@ -92,7 +92,6 @@ ultrascale deploy FILE       # shows changes and cost, asks, deploys
 
 UPGRADE, and of the schemas that
 editors know the keys from: `ultrascale schema -o .ultrascale/cluster.schema.json`.
-`ultrascale eject --list` names what can be taken out to be changed, such as Dockerfiles.
 """
 
 

@@ -10,7 +10,6 @@ from typing import Unpack
 from ultrascale import config, plan
 from ultrascale.catalog import volcano
 from ultrascale.documents import JsonObject
-from ultrascale.ejected import ejected_notes, ejected_warnings
 from ultrascale.errors import Diagnostic
 from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
@@ -106,7 +105,7 @@ def read_cluster(cluster_file: Path) -> JobCluster:
     wrong = plan.all_mistakes(reading)
     if wrong or reading.cluster is None:
         raise reading.refusal(wrong)
-    planned = plan.assemble(reading.cluster, reading.ejected, reading.lock)
+    planned = plan.assemble(reading.cluster, reading.own_images, reading.lock)
     if wrong := [*plan.mistakes_of_plan(planned)]:
         raise reading.refusal(wrong)
     return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
@@ -340,20 +339,8 @@ def check_file(cluster_file: Path) -> CheckedFile:
         *release_notes(cluster.cluster),
     )
     return CheckedFile(
-        warnings=(
-            *(each.told(document, severity="warning") for each in warnings),
-            *(
-                Diagnostic(message=each, file=document.source, code="warning", severity="warning")
-                for each in ejected_warnings(cluster.plan.ejected)
-            ),
-        ),
-        notes=(
-            *(each.told(document, severity="note") for each in notes),
-            *(
-                Diagnostic(message=each, file=document.source, code="note", severity="note")
-                for each in ejected_notes(cluster.plan.ejected)
-            ),
-        ),
+        warnings=tuple(each.told(document, severity="warning") for each in warnings),
+        notes=tuple(each.told(document, severity="note") for each in notes),
     )
 
 

@@ -145,7 +145,7 @@ def _from_hyperpod(plan: ClusterPlan, mirror: MirrorPlan) -> Iterator[_Pull]:
 
 def _from_builds(plan: ClusterPlan) -> Iterator[_Pull]:
     for build in plan.image_builds:
-        for image in base_images(build, plan):
+        for image in base_images(build):
             yield _Pull(image, f"build of {build.repository}")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-from ultrascale import config, mirror_lock, yaml_writer
+from ultrascale import config, mirror_lock, own_images, yaml_writer
 from ultrascale.catalog import rds
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
@@ -219,6 +219,8 @@ def _application(
     if mirror is not None and mirror in lock.mirrors:
         own = MirrorLock(mirrors={mirror: lock.mirrors[mirror]})
         files[mirror_lock.FILE] = mirror_lock.lock_text(own)
+    if own := [(build.dockerfile, build.own) for build in builds if build.own is not None]:
+        files[own_images.RECORD] = own_images.record_text(own)
     environment = {
         "ULTRASCALE_CLUSTER_FILE": f"{_FILES}/{CLUSTER_FILE}",
         "AWS_ACCOUNT_ID": names.ACCOUNT_ID,

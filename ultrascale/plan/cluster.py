@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ultrascale import config
 from ultrascale.catalog import eks, quotas, regions
-from ultrascale.ejected import Ejected
 from ultrascale.mirror_lock import MirrorLock
+from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names, retention
 from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
@@ -110,41 +110,48 @@ def draft(path: Path) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    return assemble(reading.cluster, reading.ejected, reading.lock)
+    return assemble(reading.cluster, reading.own_images, reading.lock)
 
 
-def plan_cluster(cluster: config.Cluster) -> ClusterPlan:
+def plan_cluster(cluster: config.Cluster, own_images: OwnImages = NO_IMAGES) -> ClusterPlan:
     """Plan ``cluster``.
+
+    Args:
+        cluster: The cluster.
+        own_images: Folders beside its file that images are built from.
 
     Raises:
         ConfigError: It asks for what is not built yet, for a value that the catalog does not
             know, or for more than its network holds. One line for each mistake, ``key.path: …``.
     """
-    return _plan(config.reading_of(cluster))
+    return _plan(replace(config.reading_of(cluster), own_images=own_images))
 
 
 def _plan(reading: config.Reading) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    planned = assemble(reading.cluster, reading.ejected, reading.lock)
+    planned = assemble(reading.cluster, reading.own_images, reading.lock)
     if mistakes := [*mistakes_of_plan(planned)]:
         raise reading.refusal(mistakes)
     return planned
 
 
 def assemble(
-    cluster: config.Cluster, ejected: tuple[Ejected, ...] = (), lock: MirrorLock = _NO_LOCK
+    cluster: config.Cluster,
+    own_images: OwnImages = NO_IMAGES,
+    lock: MirrorLock = _NO_LOCK,
 ) -> ClusterPlan:
     """Join the plans of all parts of a cluster that has no mistakes.
 
     Args:
         cluster: The cluster file.
-        ejected: The user's own copies of files of the product, which are used in their place.
+        own_images: Folders beside the cluster file that images are built from.
         lock: Digests of the copies in the mirror.
 
     Raises:
         CatalogError: No source states a value that the cluster needs.
+        UltrascaleError: An image is built from a folder that is none of ``own_images``.
     """
     cluster = with_fixed_system_groups(cluster)
     version = cluster.kubernetes.version
@@ -164,7 +171,7 @@ def assemble(
     control_plane = _control_plane(cluster, network, pools, scale)
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
-    builds = plan_image_builds(cluster, pools, ejected)
+    builds = plan_image_builds(cluster, pools, own_images)
     mirror = plan_mirror(cluster, lock)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     claims = [each.claim for each in volumes]
@@ -220,7 +227,6 @@ def assemble(
         image_builds=builds,
         image_builder=plan_image_builder(
             cluster.region,
-            ejected,
             builds=builds,
             mirror=mirror,
             packages=cluster.images.packages,
@@ -254,7 +260,6 @@ def assemble(
         observability=plan_observability(cluster, pools, lustre, scale, services),
         backend=plan_backend(cluster, pools, builds, lock),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
-        ejected=ejected,
     )
     endpoints = plan_endpoints(planned, cluster.network)
     return with_copies(replace(planned, network=replace(network, endpoints=endpoints)))

@@ -7,9 +7,7 @@ from pathlib import Path, PurePath
 
 from ultrascale import config
 from ultrascale.catalog import build_environment, codepipeline, regions
-from ultrascale.ejected import read_ejected
 from ultrascale.errors import ConfigError, Diagnostic
-from ultrascale.mirror_lock import read_mirror_lock
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.package import plan_builds, released
@@ -69,7 +67,7 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
     told = [*(reading.refusal(found).diagnostics if found else ()), *_told_of(others)]
     if told:
         raise ConfigError(told)
-    plan = _plan(path, reading.cluster, pipeline, clusters)
+    plan = _plan(path, reading, pipeline, others)
     if crowded := [*_room_mistakes(plan)]:
         raise reading.refusal(crowded)
     return plan
@@ -246,13 +244,13 @@ def _differences(
 
 def _plan(
     path: Path,
-    own: config.Cluster,
+    reading: config.Reading,
     pipeline: config.Pipeline,
-    clusters: dict[int, config.Cluster],
+    others: dict[int, config.Reading],
 ) -> PipelinePlan:
-    home = pipeline.home
+    home, own = pipeline.home, config.check(reading)
     stages = [
-        _stage(stage, clusters.get(number, own), stage.cluster or path.as_posix())
+        _stage(stage, others.get(number, reading), stage.cluster or path.as_posix())
         for number, stage in enumerate(pipeline.stages)
     ]
     name, heard = names.stack(own.name, PIPELINE), pipeline.notifications
@@ -288,10 +286,10 @@ def _plan(
     )
 
 
-def _stage(stage: config.Stage, cluster: config.Cluster, file: str) -> StagePlan:
+def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan:
+    cluster = config.check(reading)
     assert cluster.account is not None
-    folder = Path(file).parent
-    plan = assemble(cluster, read_ejected(folder), read_mirror_lock(folder))
+    plan = assemble(cluster, reading.own_images, reading.lock)
     windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
     return StagePlan(
         name=stage.name,

@@ -69,13 +69,13 @@ def own_images(plan: ClusterPlan) -> Iterator[Component]:
         yield _own_image(build, plan)
 
 
-def base_images(build: ImageBuildPlan, plan: ClusterPlan) -> Iterator[str]:
+def base_images(build: ImageBuildPlan) -> Iterator[str]:
     """Yield the images that a Dockerfile builds on or copies from, in every stage.
 
     Raises:
         UltrascaleError: The Dockerfile is missing or cannot be read.
     """
-    yield from base_images_of(_text(_dockerfile(build, plan) / "Dockerfile"))
+    yield from base_images_of(_text(_folder(build) / "Dockerfile"))
 
 
 def is_own(reference: str, plan: ClusterPlan) -> bool:
@@ -88,12 +88,11 @@ def is_own(reference: str, plan: ClusterPlan) -> bool:
 
 
 def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
-    folder = _dockerfile(build, plan)
+    folder = _folder(build)
     dockerfile = _text(folder / "Dockerfile")
     listed = folder / "requirements.txt"
     # Of an image of your own the packages may come from elsewhere.
-    is_product = folder == resource(f"images/{build.dockerfile}")
-    requirements = _text(listed) if is_product or listed.exists() else ""
+    requirements = _text(listed) if build.own is None or listed.exists() else ""
     name = names.repository(plan.name, build.repository)
     if not (stages := _FROM.findall(dockerfile)):
         raise UltrascaleError(f"{folder / 'Dockerfile'}: no FROM; name the image to build on")
@@ -109,11 +108,10 @@ def _own_image(build: ImageBuildPlan, plan: ClusterPlan) -> Component:
     )
 
 
-def _dockerfile(build: ImageBuildPlan, plan: ClusterPlan) -> Path:
-    """Return the folder of the Dockerfile of an image: the product's, or the user's copy."""
-    path = f"images/{build.dockerfile}"
-    mine = {each.source: each.location for each in plan.ejected}
-    return mine[path] if path in mine else resource(path)
+def _folder(build: ImageBuildPlan) -> Path:
+    """Return the folder of the Dockerfile of an image: the product's, or the user's own."""
+    own = None if build.own is None else build.own.location
+    return resource(build.source) if own is None else own
 
 
 def _text(file: Path) -> str:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pools import make_cluster
-from ultrascale.ejected import Ejected
-from ultrascale.mirror_lock import MirrorLock
+from ultrascale.own_images import NO_IMAGES, OwnImages, read_own_image
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.base_images import base_images, mirrored
 from ultrascale.plan.model import ImageBuilderPlan, MirrorPlan, published
@@ -26,9 +25,9 @@ def the_mirror(digests: dict[str, str] | None = None) -> MirrorPlan:
     )
 
 
-def builder(*ejected: Ejected, **images: object) -> ImageBuilderPlan:
+def builder(own_images: OwnImages = NO_IMAGES, **images: object) -> ImageBuilderPlan:
     cluster = make_cluster(images={**IMAGES, **images})
-    found = assemble(cluster, ejected, MirrorLock()).image_builder
+    found = assemble(cluster, own_images).image_builder
     assert found is not None
     return found
 
@@ -119,25 +118,20 @@ def test_a_build_names_its_bases_in_the_mirror_alone() -> None:
 
 def test_a_dockerfile_of_the_users_own_takes_its_bases_from_the_mirror_too(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM nvcr.io/nvidia/pytorch:25.06-py3\n")
-    mine = Ejected(
-        name="images/nvidia",
-        source="images/nvidia",
-        location=tmp_path,
-        version="0.1.0",
-        changed=(),
-        use="image",
-    )
+    mine = {"./mine": read_own_image(tmp_path)}
 
-    assert list(builder(mine, mirror=MIRROR).texts.values()) == [
-        f"FROM {MIRROR}/nvcr.io/nvidia/pytorch:25.06-py3\n"
-    ]
+    plan = builder(mine, mirror=MIRROR, builds={"llm": "./mine"})
+
+    assert plan.texts == {
+        "own/mine/Dockerfile": f"FROM {MIRROR}/nvcr.io/nvidia/pytorch:25.06-py3\n"
+    }
+    assert not plan.texts.keys() & plan.sources.keys()
 
 
 def test_images_keep_their_tags_where_a_mirror_is_named() -> None:
     """The backend computes them again from the files that its own image holds."""
     plain, copied = (
-        assemble(make_cluster(images={**IMAGES, **more}), (), MirrorLock())
-        for more in ({}, {"mirror": MIRROR})
+        assemble(make_cluster(images={**IMAGES, **more})) for more in ({}, {"mirror": MIRROR})
     )
 
     assert plain.image_builds == copied.image_builds

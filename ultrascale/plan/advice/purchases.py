@@ -97,7 +97,7 @@ def why_not_in(place: PoolOfFile, purchase: Purchase) -> tuple[str, ...]:
     lines = [mistake.line(reading.document) for mistake in mistakes]
     if not lines and reading.cluster is not None:
         try:
-            assemble(reading.cluster)
+            assemble(reading.cluster, place.reading.own_images)
         except CatalogError as error:
             lines = [str(error)]
     named = f"{config.named(document, ('pools', index))}."

@@ -1,15 +1,14 @@
 """The build context of container images: the files that they are built from."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
-from stat import S_IXUSR
+from pathlib import Path
 from types import MappingProxyType
 
 from ultrascale.catalog import Architecture
-from ultrascale.ejected import Ejected, build_files
-from ultrascale.resources import resource
+from ultrascale.own_images import OwnImage, ends_without_root, files_of, packed
+from ultrascale.plan.model import ImageBuildPlan
+from ultrascale.resources import files, resource
 
 # The part of the core that the backend imports. Whatever else changes, such as the command line,
 # leaves its image and so the running backend as they are.
@@ -19,11 +18,11 @@ _CORE = (
     "ultrascale/cluster_api",
     "ultrascale/config",
     "ultrascale/documents.py",
-    "ultrascale/ejected.py",
     "ultrascale/errors.py",
     "ultrascale/fabric",
     "ultrascale/jobs",
     "ultrascale/mirror_lock.py",
+    "ultrascale/own_images.py",
     "ultrascale/plan",
     "ultrascale/release.py",
     "ultrascale/resources.py",
@@ -49,20 +48,14 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 _TAG_LENGTH = 12
-_STAGE = re.compile(r"\s*FROM\s", re.IGNORECASE)
-_USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
+_OWN = "own"
+"""Folder in the build's sources for folders of the user's own; `images/build.sh` knows it."""
 
 Locate = Callable[[str], Path]
 """Returns where a file or folder of the product lies, by its path in the repository."""
 
 
-def content_tag(
-    dockerfile: str,
-    architecture: Architecture,
-    *,
-    ejected: Sequence[Ejected] = (),
-    locate: Locate = resource,
-) -> str:
+def content_tag(dockerfile: str, architecture: Architecture, *, locate: Locate = resource) -> str:
     """Return the tag of the image of ``images/<dockerfile>``: a hash of its sources.
 
     The same sources have the same tag on every machine, in a checkout and in an installed package,
@@ -71,7 +64,6 @@ def content_tag(
     Args:
         dockerfile: Name of a folder of ``images``.
         architecture: Of the nodes that the image is for.
-        ejected: The user's own copies, which are its sources instead of the product's.
         locate: Finds the product's files.
 
     Raises:
@@ -79,57 +71,55 @@ def content_tag(
     """
     digest = sha256(f"{architecture}\0".encode())
     for source in sources_of(dockerfile):
-        for path, file in _files(source, ejected, locate):
-            content = file.read_bytes()
-            # None of our own is executable, and the backend cannot tell whose a file is.
-            mark = "executable\0" if file.stat().st_mode & S_IXUSR else ""
-            digest.update(f"{path}\0{mark}{len(content)}\0".encode())
-            digest.update(content)
+        for path, file in _files(source, locate):
+            digest.update(packed(path, file))
     return digest.hexdigest()[:_TAG_LENGTH]
 
 
-def is_non_root(
-    dockerfile: str, *, ejected: Sequence[Ejected] = (), locate: Locate = resource
-) -> bool:
+def own_tag(image: OwnImage, architecture: Architecture) -> str:
+    """Return the tag of an image of the user's own: a hash of its folder."""
+    return sha256(f"{architecture}\0{image.digest}".encode()).hexdigest()[:_TAG_LENGTH]
+
+
+def is_non_root(dockerfile: str) -> bool:
     """Return whether the image of ``images/<dockerfile>`` runs as a numbered user besides root.
-
-    A name tells the kubelet nothing: it refuses to start such an image where root is forbidden.
-
-    Args:
-        dockerfile: Name of a folder of ``images``.
-        ejected: The user's own copies, which are its sources instead of the product's.
-        locate: Finds the product's files.
-
-    Source: https://kubernetes.io/docs/tasks/configure-pod-container/security-context/
 
     Raises:
         UltrascaleError: A file of the product is missing.
     """
-    folder = f"images/{dockerfile}"
-    file = dict(_files(folder, ejected, locate)).get(f"{folder}/Dockerfile")
-    lines = file.read_text(encoding="utf-8").splitlines() if file is not None else []
-    # The user of one stage of a build is none of the next one's.
-    stages = [number for number, line in enumerate(lines) if _STAGE.match(line)]
-    last = lines[stages[-1] :] if stages else lines
-    users = [found[1] for line in last if (found := _USER.match(line))]
-    return bool(users) and bool((users[-1] or "0").strip("0"))
+    return ends_without_root(resource(f"images/{dockerfile}/Dockerfile").read_text("utf-8"))
 
 
-def build_context(
-    dockerfiles: Iterable[str], ejected: Sequence[Ejected] = ()
-) -> Mapping[str, Path]:
-    """Return the files that images are built from, by their paths in the folder of the build.
+def build_context(dockerfiles: Iterable[str]) -> Mapping[str, Path]:
+    """Return the files of the product that builds get, by their paths in the folder of the build.
 
     Args:
         dockerfiles: Names of the folders of `images` that images are built from.
-        ejected: The user's own copies, which stand in the place of the product's files.
 
     Raises:
         UltrascaleError: A file of the product is missing.
     """
     wanted = {_SCRIPT, *(source for name in dockerfiles for source in sources_of(name))}
-    found = (file for source in sorted(wanted) for file in _files(source, ejected, resource))
+    found = (file for source in sorted(wanted) for file in _files(source, resource))
     return MappingProxyType(dict(found))
+
+
+def own_context(builds: Iterable[ImageBuildPlan]) -> Mapping[str, Path]:
+    """Return the files of the user's own that builds get, by their paths in the build's folder.
+
+    The pods of the backend have none of them.
+    """
+    return {
+        f"{own_folder(build.dockerfile)}/{path}": file
+        for build in builds
+        if build.own is not None and build.own.location is not None
+        for path, file in files_of(build.own.location).items()
+    }
+
+
+def own_folder(dockerfile: str) -> str:
+    """Return the folder in the build's sources of ``./FOLDER`` beside the cluster file."""
+    return f"{_OWN}/{dockerfile.removeprefix('./')}"
 
 
 def sources_of(dockerfile: str) -> tuple[str, ...]:
@@ -137,20 +127,9 @@ def sources_of(dockerfile: str) -> tuple[str, ...]:
     return (f"images/{dockerfile}", *SOURCES[dockerfile])
 
 
-def _files(source: str, ejected: Sequence[Ejected], locate: Locate) -> Iterator[tuple[str, Path]]:
-    """Yield the files of a file or folder of the product, or the user's in their place."""
-    own = _within(source, locate(source))
-    for each in ejected:
-        if each.use == "image" and PurePosixPath(each.source).is_relative_to(source):
-            kept = {path: file for path, file in own.items() if not _is_in(path, each.source)}
-            own = kept | _within(each.source, each.location)
-    yield from sorted(own.items(), key=lambda item: item[0].split("/"))
-
-
-def _within(source: str, folder: Path) -> dict[str, Path]:
-    start = len(folder.as_posix())
-    return {source + file.as_posix()[start:]: file for file in build_files(source, folder)}
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return PurePosixPath(path).is_relative_to(folder)
+def _files(source: str, locate: Locate) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a file or folder of the product, by their paths in its repository."""
+    start = locate(source)
+    length = len(start.as_posix())
+    found = ((source + file.as_posix()[length:], file) for file in files(start))
+    yield from sorted(found, key=lambda item: item[0].split("/"))

@@ -5,11 +5,18 @@ from pathlib import Path
 
 from ultrascale import catalog, config
 from ultrascale.catalog import build_environment, regions, registries
-from ultrascale.ejected import Ejected
 from ultrascale.errors import UltrascaleError
+from ultrascale.own_images import DOCKERFILE, OwnImages
 from ultrascale.plan import names, retention
 from ultrascale.plan.delivery.base_images import mirrored
-from ultrascale.plan.delivery.build_context import build_context, content_tag, is_non_root
+from ultrascale.plan.delivery.build_context import (
+    build_context,
+    content_tag,
+    is_non_root,
+    own_context,
+    own_folder,
+    own_tag,
+)
 from ultrascale.plan.delivery.mirror import mirror_login
 from ultrascale.plan.model import (
     CodeArtifactPlan,
@@ -34,20 +41,20 @@ _NAME_IT = "name its Dockerfile in images.builds"
 
 
 def plan_image_builds(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], ejected: Sequence[Ejected]
+    cluster: config.Cluster, pools: Sequence[PoolPlan], own_images: OwnImages
 ) -> tuple[ImageBuildPlan, ...]:
-    """Return the images that are built from files of the product, in the order of the file.
+    """Return the images that are built, in the order of the file.
 
     Args:
         cluster: The cluster file.
         pools: Its pools.
-        ejected: The user's own copies of such files.
+        own_images: Folders beside the file that images are built from.
 
     Raises:
-        UltrascaleError: A file of the product is missing.
+        UltrascaleError: A file of the product is missing, or a folder that the file names.
     """
     return tuple(
-        _build(name, found, pools, ejected)
+        _build(name, found, pools, own_images)
         for name, (found, _) in _dockerfiles(cluster.images, pools).items()
         if found is not None
     )
@@ -55,7 +62,6 @@ def plan_image_builds(
 
 def plan_image_builder(
     region: str,
-    ejected: Sequence[Ejected],
     *,
     builds: Sequence[ImageBuildPlan],
     mirror: MirrorPlan | None = None,
@@ -65,7 +71,6 @@ def plan_image_builder(
 
     Args:
         region: Region of the cluster.
-        ejected: The user's own copies of files of the product.
         builds: The images.
         mirror: Where base images come from instead of their publishers; None: from these.
         packages: Indexes that packages come from instead of the public ones.
@@ -73,12 +78,13 @@ def plan_image_builder(
     Raises:
         UltrascaleError: A file is missing, or a Dockerfile is no text.
     """
-    names_of = sorted({build.dockerfile for build in builds})
-    sources = build_context(names_of, ejected)
-    texts = _mirrored(names_of, sources, mirror)
+    product = sorted({build.dockerfile for build in builds if build.own is None})
+    own = sorted({build.dockerfile for build in builds if build.own is not None})
+    sources = {**build_context(product), **own_context(builds)}
+    texts = _mirrored(product, own, sources, mirror)
     # The backend computes tags of images from their files as they are.
-    replaced = texts and "backend" not in names_of
-    dropped = {f"images/{name}/Dockerfile" for name in names_of if replaced}
+    replaced = texts and "backend" not in product
+    dropped = {f"images/{name}/{DOCKERFILE}" for name in product if replaced} | texts.keys()
     # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
     has_account = regions.lookup_region(region).partition == "aws" and mirror is None
     return ImageBuilderPlan(
@@ -87,7 +93,7 @@ def plan_image_builder(
         public_region=build_environment.PUBLIC_REGION if has_account else None,
         sources={path: file for path, file in sources.items() if path not in dropped},
         log_retention_days=retention.LOG_DAYS,
-        dockerfiles=_MIRRORED if texts else "images",
+        dockerfiles=_MIRRORED if mirror is not None else "images",
         texts=texts,
         mirror=None if mirror is None else mirror_login(mirror),
         pip=None if packages is None else _index(packages.pip),
@@ -95,18 +101,24 @@ def plan_image_builder(
 
 
 def _mirrored(
-    dockerfiles: Sequence[str], sources: Mapping[str, Path], mirror: MirrorPlan | None
+    product: Sequence[str],
+    own: Sequence[str],
+    sources: Mapping[str, Path],
+    mirror: MirrorPlan | None,
 ) -> Mapping[str, str]:
-    texts: dict[str, str] = {}
+    """Return the Dockerfiles that take their bases from ``mirror``, by their paths in the build.
+
+    Those of the user's own take the places of the files.
+    """
     if mirror is None:
-        return texts
-    for name in dockerfiles:
-        file = sources[f"images/{name}/Dockerfile"]
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeError) as error:
-            raise UltrascaleError(f"{file}: cannot be read: {error}") from None
-        texts[f"{_MIRRORED}/{name}/Dockerfile"] = mirrored(text, mirror)
+        return {}
+    places = {f"{_MIRRORED}/{name}": f"images/{name}" for name in product}
+    places |= {own_folder(name): own_folder(name) for name in own}
+    texts: dict[str, str] = {}
+    for place, folder in places.items():
+        # The pods of the backend have no folders of the user's own.
+        if (file := sources.get(f"{folder}/{DOCKERFILE}")) is not None:
+            texts[f"{place}/{DOCKERFILE}"] = mirrored(file.read_text("utf-8"), mirror)
     return texts
 
 
@@ -132,19 +144,32 @@ def unbuilt_repositories(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> 
 
 
 def _build(
-    repository: str, dockerfile: str, pools: Sequence[PoolPlan], ejected: Sequence[Ejected]
+    repository: str, dockerfile: str, pools: Sequence[PoolPlan], own_images: OwnImages
 ) -> ImageBuildPlan:
     """Plan an image; TensorBoard's and the backend's for the nodes that stay without any job."""
+    is_own = config.is_own_folder(dockerfile)
     controllers = [pool for pool in pools if pool.role == names.SYSTEM_ROLE]
-    architecture: catalog.Architecture = (
-        _architecture(controllers[0]) if dockerfile in _BY_NAME and controllers else _X86
-    )
+    runs_there = (repository if is_own else dockerfile) in _BY_NAME and controllers
+    architecture: catalog.Architecture = _architecture(controllers[0]) if runs_there else _X86
+    if not is_own:
+        return ImageBuildPlan(
+            repository=repository,
+            dockerfile=dockerfile,
+            architecture=architecture,
+            tag=content_tag(dockerfile, architecture),
+            non_root=is_non_root(dockerfile),
+        )
+    if (own := own_images.get(dockerfile)) is None:
+        at = f"images.builds.{repository}"
+        todo = "read the cluster file from its path, so that the folder beside it is found"
+        raise UltrascaleError(f"{at}: no folder {dockerfile} is known; {todo}")
     return ImageBuildPlan(
         repository=repository,
         dockerfile=dockerfile,
         architecture=architecture,
-        tag=content_tag(dockerfile, architecture, ejected=ejected),
-        non_root=is_non_root(dockerfile, ejected=ejected),
+        tag=own_tag(own, architecture),
+        non_root=own.non_root,
+        own=own,
     )
 
 

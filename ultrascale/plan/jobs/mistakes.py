@@ -296,7 +296,9 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     job, build = request.job, request.build
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.script is None:
         return
-    if request.backend == "etcd-v2" and build is not None and build.dockerfile != "neuron":
+    if build is None or build.own is not None or build.dockerfile == "neuron":
+        return
+    if request.backend == "etcd-v2":
         wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
         yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, static or c10d", got="")
 

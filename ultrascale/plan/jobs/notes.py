@@ -104,7 +104,7 @@ def _of_operator(request: JobRequest) -> Iterator[str]:
     job = request.job
     if not isinstance(job, config.TrainingJob):
         return
-    if request.build is not None:
+    if request.build is not None and request.build.own is None:
         yield (
             f"Its image has to have {training_operator.AGENT}, which takes "
             f"{training_operator.AGENT_TORCH}: images/{request.build.dockerfile} as it is shipped "

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
-from ultrascale.ejected import Ejected
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
@@ -178,7 +177,6 @@ class ClusterPlan:
         observability: What is measured, shown and told; None where the file does not ask for it.
         backend: The application that submits jobs, if there is one.
         agreed_limits: Quotas that AWS has raised above what it publishes.
-        ejected: The user's own copies of files of the product.
     """
 
     name: str
@@ -243,7 +241,6 @@ class ClusterPlan:
     observability: ObservabilityPlan | None
     backend: BackendPlan | None
     agreed_limits: tuple[AgreedLimit, ...]
-    ejected: tuple[Ejected, ...]
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

@@ -7,18 +7,20 @@ from pathlib import Path
 from ultrascale.catalog import Architecture, image_references
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.mirror_lock import FILE
+from ultrascale.own_images import OwnImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageBuildPlan:
-    """An image that is built from this project.
+    """An image that is built from this project, or from a folder of the user's own.
 
     Attributes:
         repository: The repository it is pushed to, one of ``images.repositories``.
-        dockerfile: Folder of its Dockerfile in ``images``.
+        dockerfile: Folder of its Dockerfile in ``images``; ``./FOLDER`` beside the cluster file.
         architecture: Of the nodes that it is built for, in Kubernetes' words.
         tag: Its tag, which follows from what it is built from.
         non_root: Whether its Dockerfile ends with a numbered user other than root.
+        own: The folder beside the cluster file; None where it is one of ``images``.
     """
 
     repository: str
@@ -26,6 +28,12 @@ class ImageBuildPlan:
     architecture: Architecture
     tag: str
     non_root: bool = False
+    own: OwnImage | None = None
+
+    @property
+    def source(self) -> str:
+        """The folder of its Dockerfile, as a user reads it."""
+        return self.dockerfile if self.own is not None else f"images/{self.dockerfile}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

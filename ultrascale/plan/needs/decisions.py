@@ -39,7 +39,6 @@ def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decisio
         *_scale(plan),
         *_pools(plan),
         *_images(plan),
-        *_ejected(plan),
         *_repairs(plan),
         *_pipeline(plan),
     ):
@@ -265,15 +264,6 @@ def _images(plan: ClusterPlan) -> Iterator[_Decided]:
             f"images and charts come from {plan.mirror.location}",
             "images.mirror; those of Amazon ECR in the Region come from where they are",
         )
-
-
-def _ejected(plan: ClusterPlan) -> Iterator[_Decided]:
-    for copy in plan.ejected:
-        if copy.use != "path":
-            reason = f"it was ejected from ultrascale {copy.version}"
-            if copy.changed:
-                reason += f", which has changed {', '.join(copy.changed)} since"
-            yield _Decided(copy.name, "your copy beside the cluster file is used", reason)
 
 
 def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:

@@ -15,6 +15,7 @@ from ultrascale import config
 from ultrascale.catalog import upgrades
 from ultrascale.documents import JsonObject, text
 from ultrascale.errors import ConfigError, QuestionError, UsageError
+from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.upgrade.pools import PoolUpgrade, pool_upgrades
@@ -80,6 +81,7 @@ def plan_upgrade(
     manifests: Mapping[str, Iterable[Manifest]],
     *,
     file: str,
+    own_images: OwnImages = NO_IMAGES,
 ) -> UpgradePlan:
     """Return what an upgrade of ``cluster`` to the minor ``then`` takes.
 
@@ -88,17 +90,18 @@ def plan_upgrade(
         then: The minor, such as ``1.36``.
         manifests: The synthesized manifests, and any others, by the name of their file.
         file: Path of the cluster file, for commands.
+        own_images: Folders beside the file that images are built from.
 
     Raises:
         QuestionError: EKS cannot upgrade from the one to the other.
         ConfigError: The file itself is wrong.
     """
-    plan = plan_cluster(cluster)
+    plan = plan_cluster(cluster, own_images)
     now = cluster.kubernetes.version
     _refuse_what_eks_cannot(plan, then)
     versions = version_changes(plan, frozenset(cluster.kubernetes.addons), then)
     removed = tuple(_removed(then, manifests))
-    blockers = (*_blockers(cluster, then, versions), *removed)
+    blockers = (*_blockers(cluster, then, versions, own_images), *removed)
     pools = pool_upgrades(plan, then)
     return UpgradePlan(
         cluster=plan.name,
@@ -175,12 +178,15 @@ def _unknown(versions: Sequence[VersionChange], then: str) -> Iterator[str]:
 
 
 def _blockers(
-    cluster: config.Cluster, then: str, versions: Sequence[VersionChange]
+    cluster: config.Cluster,
+    then: str,
+    versions: Sequence[VersionChange],
+    own_images: OwnImages,
 ) -> Iterator[str]:
     """Yield what `check` has against the same file with the new minor, or else what has no rule."""
     kubernetes = cluster.kubernetes.model_copy(update={"version": then})
     try:
-        plan_cluster(cluster.model_copy(update={"kubernetes": kubernetes}))
+        plan_cluster(cluster.model_copy(update={"kubernetes": kubernetes}), own_images)
     except ConfigError as error:
         yield from error.mistakes
         return

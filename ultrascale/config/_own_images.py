@@ -1,0 +1,81 @@
+"""Folders beside a cluster file that images are built from, as its `images.builds` names them."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ultrascale.config._document import Document, is_mapping
+from ultrascale.config._document import read as read_yaml
+from ultrascale.config._errors import Mistake
+from ultrascale.config.images import is_own_folder
+from ultrascale.own_images import DOCKERFILE, OwnImage, OwnImages, read_own_image, read_record
+
+_COPY = "copy what it leads to: a build gets the files of its folder alone"
+
+
+def own_folders(path: Path) -> tuple[str, ...]:
+    """Return the folders beside the cluster file at ``path`` that images are built from.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no YAML mapping.
+    """
+    return tuple(dict.fromkeys(_stated(read_yaml(path)).values()))
+
+
+def read_own_images(document: Document, folder: Path) -> tuple[OwnImages, tuple[Mistake, ...]]:
+    """Return the images of the folders that ``document`` names, and what is wrong with folders.
+
+    Args:
+        document: The cluster file.
+        folder: Folder in which it lies.
+    """
+    images: dict[str, OwnImage] = {}
+    mistakes: list[Mistake] = []
+    for repository, stated in _stated(document).items():
+        location = folder / stated
+        if not location.exists() and (recorded := read_record(folder).get(stated)) is not None:
+            images[stated] = recorded
+            continue
+        at = ("images", "builds", repository)
+        told = [Mistake(at, wrong, todo) for wrong, todo in _mistakes(folder, location)]
+        mistakes += told
+        if not told:
+            try:
+                images[stated] = read_own_image(location)
+            except (OSError, UnicodeError) as error:
+                wrong = f"a folder that cannot be read: {error}"
+                mistakes.append(Mistake(at, wrong, "mend it"))
+    return images, tuple(mistakes)
+
+
+def _stated(document: Document) -> Mapping[str, str]:
+    """Return the folders of `images.builds` by repository, as far as their form is right."""
+    images = document.value.get("images")
+    builds = images.get("builds") if is_mapping(images) else None
+    if not is_mapping(builds):
+        return {}
+    return {
+        str(name): build
+        for name, build in builds.items()
+        if isinstance(build, str) and is_own_folder(build)
+    }
+
+
+def _mistakes(folder: Path, location: Path) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the folder of a build, and what to do."""
+    if not location.is_dir():
+        yield f"no folder {location}", f"make it, with a {DOCKERFILE} in it, or correct the path"
+        return
+    if not location.resolve().is_relative_to(folder.resolve()):
+        yield f"{location} is a link that leaves the folder of the cluster file", _COPY
+        return
+    if not (location / DOCKERFILE).is_file():
+        yield f"no {DOCKERFILE} in {location}", f"add {location / DOCKERFILE}"
+    for outer, folders, names in os.walk(location):
+        for path in (Path(outer, name) for name in sorted([*folders, *names])):
+            if path.is_symlink() and not path.resolve().is_relative_to(location.resolve()):
+                yield f"{path} is a link that leaves the folder", _COPY
+            elif path.is_symlink() and path.is_dir():
+                yield f"{path} is a link to a folder", _COPY
+            elif not path.is_dir() and not (path.is_file() and os.access(path, os.R_OK)):
+                yield f"{path} is no file that can be read", "take it out of the folder"

@@ -1,0 +1,112 @@
+"""Folders of the user's own, beside a cluster file, that images are built from.
+
+`images.builds` names each as ``./FOLDER``. Its build gets the files of that folder and no other.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from stat import S_IXUSR
+from types import MappingProxyType
+
+from ultrascale.documents import mapping, text
+from ultrascale.resources import LEFT_BY_TOOLS, files
+
+RECORD = "images.lock"
+"""Name of a record in place of the folders: the pods of the backend have the cluster file alone."""
+DOCKERFILE = "Dockerfile"
+
+# A clone within the folder would have another content on each machine.
+_LEFT_OUT = (*LEFT_BY_TOOLS, ".git")
+_STAGE = re.compile(r"\s*FROM\s", re.IGNORECASE)
+_USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImage:
+    """A folder that an image is built from.
+
+    Attributes:
+        location: The folder; None where its record alone is at hand.
+        digest: SHA-256 of its files.
+        non_root: Whether its Dockerfile ends with a numbered user other than root.
+    """
+
+    location: Path | None
+    digest: str
+    non_root: bool
+
+
+OwnImages = Mapping[str, OwnImage]
+"""Folders by their paths as `images.builds` states them."""
+NO_IMAGES: OwnImages = MappingProxyType({})
+
+
+def read_own_image(location: Path) -> OwnImage:
+    """Return the image of the folder at ``location``.
+
+    Raises:
+        OSError: One of its files cannot be read.
+        UnicodeError: Its Dockerfile is no text.
+    """
+    digest = sha256()
+    for path, file in files_of(location).items():
+        digest.update(packed(path, file))
+    dockerfile = (location / DOCKERFILE).read_text(encoding="utf-8")
+    return OwnImage(
+        location=location, digest=digest.hexdigest(), non_root=ends_without_root(dockerfile)
+    )
+
+
+def files_of(location: Path) -> Mapping[str, Path]:
+    """Return the files that the build of a folder gets, by their paths in it."""
+    found = {file.relative_to(location).as_posix(): file for file in files(location, _LEFT_OUT)}
+    return dict(sorted(found.items()))
+
+
+def packed(path: str, file: Path) -> bytes:
+    """Return what a hash of sources takes of a file: path, mode and content."""
+    content = file.read_bytes()
+    # None of the product's own is executable, and the backend cannot tell whose a file is.
+    mark = "executable\0" if file.stat().st_mode & S_IXUSR else ""
+    return f"{path}\0{mark}{len(content)}\0".encode() + content
+
+
+def ends_without_root(dockerfile: str) -> bool:
+    """Return whether the image of a Dockerfile runs as a numbered user besides root.
+
+    A name tells the kubelet nothing: it refuses to start such an image where root is forbidden.
+
+    Source: https://kubernetes.io/docs/tasks/configure-pod-container/security-context/
+    """
+    lines = dockerfile.splitlines()
+    # The user of one stage of a build is none of the next one's.
+    stages = [number for number, line in enumerate(lines) if _STAGE.match(line)]
+    last = lines[stages[-1] :] if stages else lines
+    users = [match[1] for line in last if (match := _USER.match(line))]
+    return bool(users) and bool((users[-1] or "0").strip("0"))
+
+
+def read_record(folder: Path) -> OwnImages:
+    """Return the images of the record in ``folder``; none without a record."""
+    path = folder / RECORD
+    document: object = json.loads(path.read_bytes()) if path.is_file() else {}
+    return {
+        stated: OwnImage(
+            location=None,
+            digest=text(entry, "digest"),
+            non_root=mapping(entry).get("non_root") is True,
+        )
+        for stated, entry in mapping(document).items()
+    }
+
+
+def record_text(images: Iterable[tuple[str, OwnImage]]) -> str:
+    """Return the content of a record."""
+    document = {
+        stated: {"digest": image.digest, "non_root": image.non_root} for stated, image in images
+    }
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"
