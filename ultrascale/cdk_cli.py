@@ -15,13 +15,15 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ultrascale import processes
 from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES, CDK_CLI_VERSION
 from ultrascale.documents import text
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.node import is_bundled, node, npm
 from ultrascale.progress import progress
 from ultrascale.resources import resource
@@ -39,18 +41,12 @@ _PINNED = f"npm install aws-cdk@{CDK_CLI_VERSION}"
 _SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CdkCli:
-    """An installed CDK CLI.
+class CdkCli(Frozen):
+    """An installed CDK CLI."""
 
-    Attributes:
-        program: The program.
-        version: Its version.
-        note: Why another installed one is not used, or what to know of this one; empty for nothing.
-    """
-
-    program: Path
-    version: str
+    program: Path  # The program
+    version: str  # Its version
+    # Why another installed one is not used, or what to know of this one; empty for nothing.
     note: str = ""
 
     @property

@@ -18,8 +18,9 @@ UltrascaleError
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from ultrascale.frozen import Frozen
 
 Severity = Literal["error", "warning", "note"]
 
@@ -31,46 +32,28 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Part of a file. Lines and columns count from 1, columns in characters.
+class Span(Frozen):
+    """Part of a file. Lines and columns count from 1, columns in characters."""
 
-    Attributes:
-        line: Line of its first character.
-        column: Column of that.
-        end_line: Line of the character after its last one; None where only the start is known.
-        end_column: Column of that.
-    """
-
-    line: int
-    column: int
+    line: int  # Line of its first character
+    column: int  # Column of that
+    # Line of the character after its last one; None where only the start is known.
     end_line: int | None = None
-    end_column: int | None = None
+    end_column: int | None = None  # Column of that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
-    """A mistake in a file, or a warning, with its place.
+class Diagnostic(Frozen):
+    """A mistake in a file, or a warning, with its place."""
 
-    Attributes:
-        message: What is wrong.
-        file: The file, as the user named it; empty where it is about none.
-        span: Where in the file; None where no place of it is meant.
-        key: Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
-        value: The value as the file spells it; empty where ``message`` names it.
-        fix: What to do; empty where ``message`` says so.
-        code: Kind of the mistake, a word that stays.
-        severity: ``error`` where the file is refused.
-    """
-
-    message: str
-    file: str = ""
-    span: Span | None = None
+    message: str  # What is wrong
+    file: str = ""  # The file, as the user named it; empty where it is about none
+    span: Span | None = None  # Where in the file; None where no place of it is meant
+    # Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
     key: str = ""
-    value: str = ""
-    fix: str = ""
-    code: str = "rule"
-    severity: Severity = "error"
+    value: str = ""  # The value as the file spells it; empty where ``message`` names it
+    fix: str = ""  # What to do; empty where ``message`` says so
+    code: str = "rule"  # Kind of the mistake, a word that stays
+    severity: Severity = "error"  # ``error`` where the file is refused
 
     @property
     def text(self) -> str:

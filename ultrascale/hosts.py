@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from ultrascale.catalog import image_references
 from ultrascale.catalog.endpoints import service_of_host
 from ultrascale.documents import mapping
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.resources import resource
 
@@ -80,19 +81,12 @@ _UNREAD = ("AWS::IAM::Policy", "AWS::SNS::Subscription", "AWS::CloudWatch::Dashb
 _OWN = re.compile(r"asset\.[0-9a-f]+/(?P<path>(?:ultrascale|backend)/.+)$")
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A host in a text.
+class Use(Frozen, kw_only=False):
+    """A host in a text."""
 
-    Attributes:
-        host: Its name or address, in lower case, without the port.
-        is_pulled: Whether it is the registry of a pod's image.
-        file: File within the assembly; empty: the template.
-    """
-
-    host: str
-    is_pulled: bool = False
-    file: str = ""
+    host: str  # Its name or address, in lower case, without the port
+    is_pulled: bool = False  # Whether it is the registry of a pod's image
+    file: str = ""  # File within the assembly; empty: the template
 
 
 def hosts_in(text: str, depth: int = 0, pattern: re.Pattern[str] = _IN_TEXTS) -> Iterator[Use]:

@@ -7,11 +7,13 @@ each image by both.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from ultrascale.documents import mapping
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 
 FILE = "mirror.lock"
 """Name of the record, beside the cluster files that use it."""
@@ -20,16 +22,11 @@ _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _RENEW = "restore it from your repository, or delete it and run `ultrascale mirror FILE copy`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorLock:
-    """The record of one folder.
+class MirrorLock(Frozen):
+    """The record of one folder."""
 
-    Attributes:
-        mirrors: Digest of each reference, as its publisher names it, by the location of the mirror
-            that holds it; a chart's begins ``oci://``. Cluster files of one folder may name several
-            mirrors.
-    """
-
+    # Digest of each reference, as its publisher names it, by the location of the mirror that holds
+    # it; a chart's begins ``oci://``. Cluster files of one folder may name several mirrors.
     mirrors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
     def known_to(self, location: str) -> Mapping[str, str]:

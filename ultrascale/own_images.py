@@ -6,13 +6,13 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from stat import S_IXUSR
 from types import MappingProxyType
 
 from ultrascale.documents import mapping, text
+from ultrascale.frozen import Frozen
 from ultrascale.resources import LEFT_BY_TOOLS, files
 
 RECORD = "images.lock"
@@ -25,19 +25,12 @@ _STAGE = re.compile(r"\s*FROM\s", re.IGNORECASE)
 _USER = re.compile(r"\s*USER\s+(\d+)(:\d+)?\s*$|\s*USER\s", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImage:
-    """A folder that an image is built from.
+class OwnImage(Frozen):
+    """A folder that an image is built from."""
 
-    Attributes:
-        location: The folder; None where its record alone is at hand.
-        digest: SHA-256 of its files.
-        non_root: Whether its Dockerfile ends with a numbered user other than root.
-    """
-
-    location: Path | None
-    digest: str
-    non_root: bool
+    location: Path | None  # The folder; None where its record alone is at hand
+    digest: str  # SHA-256 of its files
+    non_root: bool  # Whether its Dockerfile ends with a numbered user other than root
 
 
 OwnImages = Mapping[str, OwnImage]

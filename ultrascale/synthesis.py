@@ -13,12 +13,12 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale import processes
 from ultrascale.documents import Json, look_up, mapping, objects, sequence, text
 from ultrascale.errors import QuestionError, UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.node import node
 from ultrascale.progress import progress
 
@@ -51,17 +51,11 @@ _PART = re.compile(
 _BOOTSTRAP = "bootstrap"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The folders that a synthesis replaces.
+class Target(Frozen):
+    """The folders that a synthesis replaces."""
 
-    Attributes:
-        assembly: Folder of the assembly.
-        manifests: Folder of the manifests.
-    """
-
-    assembly: Path = ASSEMBLY
-    manifests: Path = MANIFESTS
+    assembly: Path = ASSEMBLY  # Folder of the assembly
+    manifests: Path = MANIFESTS  # Folder of the manifests
 
 
 def synthesize(file: Path, target: Target, *, pipeline: bool = False) -> None:

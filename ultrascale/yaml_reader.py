@@ -17,6 +17,7 @@ import yaml
 from yaml.scanner import ScannerError
 
 from ultrascale.errors import Span, UltrascaleError, printable
+from ultrascale.frozen import Frozen
 
 MOST_BYTES = 1 << 20
 """Size of the largest file that is read: ten times that of 600 pools."""
@@ -57,17 +58,11 @@ for _kind, _pattern, _starts in _WORDS:
         _RESOLVERS.setdefault(_start, []).append(_resolver)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Part of a text that is not read as YAML.
+class Problem(Frozen, kw_only=False):
+    """Part of a text that is not read as YAML."""
 
-    Attributes:
-        text: What is wrong and what to do.
-        span: Where; None where no place in the text is meant.
-    """
-
-    text: str
-    span: Span | None = None
+    text: str  # What is wrong and what to do
+    span: Span | None = None  # Where; None where no place in the text is meant
 
     def __str__(self) -> str:
         return self.text if self.span is None else f"line {self.span.line}: {self.text}"

@@ -1,7 +1,6 @@
 """Block calendars: nodes of a Capacity Block exist inside its window only."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from aws_cdk import Stack
@@ -12,6 +11,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import NodePoolPlan, PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge
@@ -28,30 +28,19 @@ from ultrascale_constructs.schedule import (
 _MESSAGES_KEPT = timedelta(days=14)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GroupKind:
-    """A kind of node group, and the requests that read and set its size.
+class _GroupKind(Frozen):
+    """A kind of node group, and the requests that read and set its size."""
 
-    Attributes:
-        name: Its name in the events of the function.
-        service: AWS service that has it.
-        set_size: The operation that sets its size.
-        describes: Actions that read the size and can be limited to one group.
-        describes_all: Actions that read the size and cannot be limited.
-        scales_in: Whether a schedule removes its nodes; EKS does it for managed groups.
-        request: Input of the operation for a cluster, a group and a size. EventBridge Scheduler
-            takes keys in capitals, whatever the service itself takes.
-        by_hand: Command that sets the size, for a cluster and a group.
-    """
-
-    name: str
-    service: str
-    set_size: str
-    describes: tuple[str, ...]
-    describes_all: tuple[str, ...]
-    scales_in: bool
+    name: str  # Its name in the events of the function
+    service: str  # AWS service that has it
+    set_size: str  # The operation that sets its size
+    describes: tuple[str, ...]  # Actions that read the size and can be limited to one group
+    describes_all: tuple[str, ...]  # Actions that read the size and cannot be limited
+    scales_in: bool  # Whether a schedule removes its nodes; EKS does it for managed groups
+    # Input of the operation for a cluster, a group and a size. EventBridge Scheduler takes keys in
+    # capitals, whatever the service itself takes.
     request: Callable[[str, str, int], Mapping[str, object]]
-    by_hand: Callable[[str, str], str]
+    by_hand: Callable[[str, str], str]  # Command that sets the size, for a cluster and a group
 
 
 _MANAGED = _GroupKind(

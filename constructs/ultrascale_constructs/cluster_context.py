@@ -1,33 +1,24 @@
 """The cluster, as the constructs of all its stacks refer to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ultrascale.frozen import Frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterContext:
-    """A cluster and the network that it lies in; values may be tokens of other stacks.
 
-    Attributes:
-        name: Name of the cluster.
-        endpoint: URL of its API server, which may answer in the VPC alone.
-        certificate_authority: The API server's certificate authority, base64-encoded.
-        service_cidr: Range of Kubernetes Services.
-        security_group_id: Cluster security group, by which nodes, pods and the API server reach
-            each other.
-        vpc: VPC, without its subnets.
-        private_subnet_ids: Subnets from which the API server and all AWS services can be reached.
-    """
+class ClusterContext(Frozen):
+    """A cluster and the network that it lies in; values may be tokens of other stacks."""
 
-    name: str
-    endpoint: str
-    certificate_authority: str
-    service_cidr: str
+    name: str  # Name of the cluster
+    endpoint: str  # URL of its API server, which may answer in the VPC alone
+    certificate_authority: str  # The API server's certificate authority, base64-encoded
+    service_cidr: str  # Range of Kubernetes Services
+    # Cluster security group, by which nodes, pods and the API server reach each other.
     security_group_id: str
-    vpc: ec2.IVpc
+    vpc: ec2.IVpc  # VPC, without its subnets
+    # Subnets from which the API server and all AWS services can be reached.
     private_subnet_ids: tuple[str, ...]
 
     def private_subnets(self, scope: Construct) -> list[ec2.ISubnet]:

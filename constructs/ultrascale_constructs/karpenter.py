@@ -1,12 +1,12 @@
 """Karpenter: the roles, the interruption queue and the values of its chart."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+from msgspec.structs import replace
 
 from ultrascale.plan import names
 from ultrascale.plan.model import KarpenterPlan

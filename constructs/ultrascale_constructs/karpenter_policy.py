@@ -6,7 +6,10 @@ Source: https://karpenter.sh/v1.14/reference/cloudformation/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
+
+from ultrascale.frozen import Frozen
 
 _CREATED = (
     "fleet",
@@ -26,20 +29,13 @@ _CLUSTER_NAME_TAG = "eks:eks-cluster-name"
 Condition = Mapping[str, Mapping[str, object]]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of an IAM policy that allows actions.
+class Statement(Frozen, kw_only=False):
+    """A statement of an IAM policy that allows actions."""
 
-    Attributes:
-        sid: Its name.
-        actions: What is allowed.
-        resources: ARNs of what it is allowed on.
-        condition: When it is allowed; empty: always.
-    """
-
-    sid: str
-    actions: Sequence[str]
-    resources: Sequence[str]
+    sid: str  # Its name
+    actions: Sequence[str]  # What is allowed
+    resources: Sequence[str]  # ARNs of what it is allowed on
+    # When it is allowed; empty: always.
     condition: Condition = field(default_factory=dict[str, Mapping[str, object]])
 
     @property
@@ -54,28 +50,17 @@ class Statement:
         return {**required, "Condition": self.condition} if self.condition else required
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyScope:
-    """The cluster, account and Region that the statements name.
+class PolicyScope(Frozen):
+    """The cluster, account and Region that the statements name."""
 
-    Attributes:
-        partition: AWS partition, as it stands in ARNs.
-        region: AWS Region.
-        account: AWS account, or CloudFormation's reference to it.
-        cluster: Cluster name. It is part of condition keys, so it cannot be a reference.
-        node_role_arns: ARNs of the roles of the nodes.
-        queue_arn: ARN of the interruption queue.
-        reboots_nodes: Whether the controller may reboot instances.
-        is_isolated: Whether it has no way to IAM and to the Price List API, and no right there.
-    """
-
-    partition: str
-    region: str
-    account: str
-    cluster: str
-    node_role_arns: tuple[str, ...]
-    queue_arn: str
-    reboots_nodes: bool = False
+    partition: str  # AWS partition, as it stands in ARNs
+    region: str  # AWS Region
+    account: str  # AWS account, or CloudFormation's reference to it
+    cluster: str  # Cluster name. It is part of condition keys, so it cannot be a reference.
+    node_role_arns: tuple[str, ...]  # ARNs of the roles of the nodes
+    queue_arn: str  # ARN of the interruption queue
+    reboots_nodes: bool = False  # Whether the controller may reboot instances
+    # Whether it has no way to IAM and to the Price List API, and no right there.
     is_isolated: bool = False
 
     def ec2(self, *kinds: str) -> list[str]:

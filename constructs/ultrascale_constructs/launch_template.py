@@ -1,27 +1,21 @@
 """EC2 launch templates of node groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import NetworkInterface, PoolPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.node_config import user_data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelfManaged:
-    """Values for self-managed nodes that EKS fills in for managed ones.
+class SelfManaged(Frozen):
+    """Values for self-managed nodes that EKS fills in for managed ones."""
 
-    Attributes:
-        cluster: The cluster that the nodes join.
-        instance_profile_arn: ARN of the nodes' instance profile.
-    """
-
-    cluster: ClusterContext
-    instance_profile_arn: str
+    cluster: ClusterContext  # The cluster that the nodes join
+    instance_profile_arn: str  # ARN of the nodes' instance profile
 
 
 class NodeLaunchTemplate(Construct):

@@ -1,35 +1,29 @@
 """IAM roles of pods, by EKS Pod Identity."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from aws_cdk import Stack, Token
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+from msgspec import field
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.cdk_types import principal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """Actions that a role may take.
+class Permission(Frozen):
+    """Actions that a role may take."""
 
-    Attributes:
-        actions: IAM actions.
-        resources: ARNs, or ``*``.
-        conditions: Conditions by operator and key.
-        why_wildcards: Why its resources have wildcards; None where they have none.
-    """
-
-    actions: Sequence[str]
-    resources: Sequence[str]
+    actions: Sequence[str]  # IAM actions
+    resources: Sequence[str]  # ARNs, or ``*``
+    # Conditions by operator and key.
     conditions: Mapping[str, Mapping[str, object]] = field(
         default_factory=dict[str, Mapping[str, object]]
     )
-    why_wildcards: str | None = None
+    why_wildcards: str | None = None  # Why its resources have wildcards; None where they have none
 
 
 def pods_of(

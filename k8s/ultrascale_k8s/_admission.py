@@ -7,10 +7,10 @@ Sources:
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ultrascale.documents import Json, JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale_k8s._pods import labels
 
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -19,19 +19,12 @@ API_VERSION = "admissionregistration.k8s.io/v1"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kinds:
-    """Kinds of objects that one policy judges.
+class Kinds(Frozen):
+    """Kinds of objects that one policy judges."""
 
-    Attributes:
-        group: API group of the kinds; empty for Kubernetes' core.
-        version: Its version.
-        resources: Plurals of the kinds.
-    """
-
-    group: str
-    version: str
-    resources: tuple[str, ...]
+    group: str  # API group of the kinds; empty for Kubernetes' core
+    version: str  # Its version
+    resources: tuple[str, ...]  # Plurals of the kinds
 
 
 PODS = Kinds(group="", version="v1", resources=("pods",))

@@ -1,31 +1,25 @@
 """Charts of the platform, and the source of the images of their pods."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 import cdk8s
 
 from ultrascale.documents import Json, JsonObject, text
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ImageCachePlan, MirrorPlan
 from ultrascale_k8s.objects import named_by_template
 
 Copies: TypeAlias = ImageCachePlan | MirrorPlan
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlatformChart:
-    """A chart, and the fate of its objects.
+class PlatformChart(Frozen, dict=True):
+    """A chart, and the fate of its objects."""
 
-    Attributes:
-        chart: The chart.
-        retained: Whether its objects outlive it. Their deletion would delete jobs or claims.
-        copies: Copies of images, used instead of their publishers' registries; None without any.
-    """
-
-    chart: cdk8s.Chart
-    retained: bool
+    chart: cdk8s.Chart  # The chart
+    retained: bool  # Whether its objects outlive it. Their deletion would delete jobs or claims.
+    # Copies of images, used instead of their publishers' registries; None without any.
     copies: Copies | None = None
 
     @property
@@ -52,25 +46,18 @@ class PlatformChart:
         return self.chart.to_json()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Charts:
-    """Every chart of a cluster, each tuple in the order it is applied.
+class Charts(Frozen):
+    """Every chart of a cluster, each tuple in the order it is applied."""
 
-    Attributes:
-        system_node_pools: NodePools of EKS Auto Mode for the nodes of controllers.
-        platform: Programs and policies of the cluster.
-        scheduling: Queues of Kueue, once its controller serves their webhooks.
-        front: The Gateway of all models, once its controller runs.
-        teams: Objects in the namespaces that HyperPod task governance creates.
-        node_pools: All other NodePools, of Karpenter and of EKS Auto Mode.
-    """
-
+    # NodePools of EKS Auto Mode for the nodes of controllers.
     system_node_pools: tuple[PlatformChart, ...]
-    platform: tuple[PlatformChart, ...]
+    platform: tuple[PlatformChart, ...]  # Programs and policies of the cluster
+    # Queues of Kueue, once its controller serves their webhooks.
     scheduling: tuple[PlatformChart, ...]
-    front: tuple[PlatformChart, ...]
+    front: tuple[PlatformChart, ...]  # The Gateway of all models, once its controller runs
+    # Objects in the namespaces that HyperPod task governance creates.
     teams: tuple[PlatformChart, ...]
-    node_pools: tuple[PlatformChart, ...]
+    node_pools: tuple[PlatformChart, ...]  # All other NodePools, of Karpenter and of EKS Auto Mode
 
     @property
     def all(self) -> tuple[PlatformChart, ...]:

@@ -1,12 +1,12 @@
 """All charts of a cluster, in the order in which they are applied."""
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import cdk8s
 from constructs import Construct
+from msgspec.structs import replace
 
 from ultrascale import yaml_writer
 from ultrascale.documents import JsonObject

@@ -5,12 +5,12 @@ policy with each request.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import QueueAccessPlan
 from ultrascale.plan.names import (
     EDIT_ROLE,
@@ -63,25 +63,15 @@ _MESSAGE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """Kinds of objects that are judged alike, by expressions of CEL on ``thing``.
+class _Judged(Frozen):
+    """Kinds of objects that are judged alike, by expressions of CEL on ``thing``."""
 
-    Attributes:
-        name: End of the name of the policy.
-        kinds: The kinds.
-        asks: True where it asks for an accelerator.
-        named: True where it names a queue.
-        queue: The queue that it names.
-        deletes: Whether its deletion is judged.
-    """
-
-    name: str
-    kinds: Kinds
-    asks: str
-    named: str = "false"
-    queue: str = '""'
-    deletes: bool = True
+    name: str  # End of the name of the policy
+    kinds: Kinds  # The kinds
+    asks: str  # True where it asks for an accelerator
+    named: str = "false"  # True where it names a queue
+    queue: str = '""'  # The queue that it names
+    deletes: bool = True  # Whether its deletion is judged
 
 
 class QueueAccessChart(cdk8s.Chart):

@@ -1,50 +1,32 @@
 """Rules over CloudFormation templates, and the resources that they look at."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ultrascale.documents import Json, JsonObject, look_up, mapping
+from ultrascale.frozen import Frozen
 
 Properties = JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """One resource of a template.
+class Resource(Frozen):
+    """One resource of a template."""
 
-    Attributes:
-        logical_id: Its logical id.
-        type: Its CloudFormation type.
-        properties: Its properties.
-        retained: Whether it outlives its stack and its replacement.
-        rolls: Whether a deployment replaces running instances.
-        launches: `LaunchTemplateData` of its launch template in the same stack; empty where there
-            is none.
-    """
-
-    logical_id: str
-    type: str
-    properties: Properties
-    retained: bool
-    rolls: bool
+    logical_id: str  # Its logical id
+    type: str  # Its CloudFormation type
+    properties: Properties  # Its properties
+    retained: bool  # Whether it outlives its stack and its replacement
+    rolls: bool  # Whether a deployment replaces running instances
+    # `LaunchTemplateData` of its launch template in the same stack; empty where there is none.
     launches: Properties
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A rule.
+class Rule(Frozen):
+    """A rule."""
 
-    Attributes:
-        name: Its name in an acknowledgment.
-        description: The mistake that it reports.
-        types: CloudFormation types it looks at.
-        broken: Whether a resource breaks it.
-    """
-
-    name: str
-    description: str
-    types: tuple[str, ...]
-    broken: Callable[[Resource], bool]
+    name: str  # Its name in an acknowledgment
+    description: str  # The mistake that it reports
+    types: tuple[str, ...]  # CloudFormation types it looks at
+    broken: Callable[[Resource], bool]  # Whether a resource breaks it
 
 
 def resources(template: object) -> Iterator[Resource]:

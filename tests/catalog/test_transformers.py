@@ -1,9 +1,9 @@
 """Figures of published models by their own config.json, cut to what is read."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
 

@@ -1,10 +1,10 @@
 """EKS add-ons: pinned, configured, and with no more rights than their pods need."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from aws_cdk.assertions import Match, Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_stack, managed_policies, the
 from ultrascale.plan.model import AddonPlan

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from aws_cdk import aws_autoscaling as autoscaling
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.block_calendars import (
     CALENDAR,

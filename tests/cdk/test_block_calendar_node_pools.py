@@ -1,12 +1,12 @@
 """The calendar of a static NodePool in its stack and in its cluster."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.block_calendars import (
     CALENDAR,

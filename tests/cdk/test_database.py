@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_stack, resources, the
 from ultrascale.plan.model import DatabasePlan, InstanceCapacity, ServerlessCapacity

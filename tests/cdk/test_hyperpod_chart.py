@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, TRAINING_PLAN, make_cluster

@@ -1,11 +1,11 @@
 """The build that installs AWS's HyperPod chart: nothing but what was pinned may be installed."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.chart_registry import serve_chart
 from tests.support.hyperpod_chart_build import (

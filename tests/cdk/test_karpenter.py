@@ -1,10 +1,10 @@
 """Karpenter's roles, queue and values."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import logical_id, make_stack, managed_policies, resources, the
 from ultrascale.catalog.karpenter import CHART, CRD_CHART

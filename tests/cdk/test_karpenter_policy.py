@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.support.folders import DATA
 from ultrascale_constructs.karpenter_policy import PolicyScope, Statement, controller_policies

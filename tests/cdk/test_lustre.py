@@ -1,12 +1,12 @@
 """FSx for Lustre: the checkpoints of months, and the ports to reach them."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_stack, resources, the
 from ultrascale.plan.model import LustrePlan

@@ -1,11 +1,11 @@
 """The VPC: where nodes get addresses, and how they reach AWS."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import REGION, make_stack, resources, the
 from tests.support.existing_vpc import GROUP, VPC, existing_document

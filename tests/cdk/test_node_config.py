@@ -1,6 +1,5 @@
 """The document for nodeadm; a node that cannot read it never joins."""
 
-from dataclasses import replace
 from email.message import Message
 from email.parser import Parser
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from aws_cdk import Fn
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack
 from ultrascale.plan.model import Taint

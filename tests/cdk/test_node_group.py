@@ -1,10 +1,10 @@
 """The managed node group of a pool, and what its nodes need around them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_pool_plan, the
 from tests.support.managed_groups import BLOCK, CLUSTER_GROUP, NODE_GROUP, ODCR, synthesize

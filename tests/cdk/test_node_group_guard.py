@@ -1,10 +1,10 @@
 """The guard between a deployment and the running nodes of a managed group."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.assembly import named_in
 from tests.support.construct_stacks import make_pool_plan, resources, the

@@ -1,10 +1,10 @@
 """The size that a managed node group is deployed with, and what its scaler must know of it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_pool_plan, resources, the
 from tests.support.managed_groups import (

@@ -1,10 +1,10 @@
 """Network resources that the nodes of a NodePool share; a mistake makes EFA fall back to TCP."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from ultrascale.plan.model import PoolPlan

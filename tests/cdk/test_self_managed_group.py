@@ -1,11 +1,11 @@
 """Nodes that nobody manages: how the first comes, who asks for it, and how the last one goes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from aws_cdk.assertions import Match, Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from tests.support.pools import CAPACITY_BLOCK

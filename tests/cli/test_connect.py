@@ -5,13 +5,13 @@ import signal
 import socket
 import stat
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.support.account import fake_account
 from tests.support.command_line import Ultrascale, run

@@ -1,9 +1,9 @@
 """The summary after `make synth`, the last text before money is spent."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.assembly import Assembly
 from tests.support.command_line import Ultrascale

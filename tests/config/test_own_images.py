@@ -176,7 +176,7 @@ EJECTED = {
 def test_a_file_beside_a_record_of_copies_is_refused_with_what_to_do(
     file: Path, ultrascale: Ultrascale, command: str
 ) -> None:
-    entry = {"version": "0.1.0", "files": {}}
+    entry: dict[str, object] = {"version": "0.1.0", "files": {}}
     record = file.parent / "ejected.json"
     record.write_text(json.dumps(dict.fromkeys(EJECTED, entry)))
 

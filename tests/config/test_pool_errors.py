@@ -1,9 +1,9 @@
 """Mistakes in pools, and in what they need of the cluster."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.config_documents import KARPENTER, TWO_ZONES, mistakes_in, with_pool
 from tests.support.pools import (

@@ -1,11 +1,11 @@
 """State of the front for a service, as `status` and `submit` read it from its objects."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve

@@ -4,10 +4,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.config_jobs import LUSTRE
 from tests.support.job_rules import findings, pod_templates

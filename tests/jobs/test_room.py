@@ -1,11 +1,11 @@
 """A job that fits nowhere now: `submit` says what it waits for."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.stub_api_http import kubeconfig, serve

@@ -1,10 +1,10 @@
 """Traffic of a service, as `status` reads it from its pods behind the API server."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support import job_manifests as given
 from tests.support.model_servers import BUSY, IDLE, counted, metrics_path, server

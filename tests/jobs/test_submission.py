@@ -1,11 +1,11 @@
 """A job is sent whole or not at all, and only where it can run."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support import job_manifests as given
 from tests.support.stub_api_http import kubeconfig, serve

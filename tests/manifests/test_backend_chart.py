@@ -1,11 +1,11 @@
 """The backend's manifests: one replica at a time may go, and nobody else's pods reach it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
+from msgspec.structs import replace
 
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import ApplicationPlan, BackendPlan, IdentityPlan, RightPlan

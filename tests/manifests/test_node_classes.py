@@ -1,11 +1,11 @@
 """The node classes of Karpenter and EKS Auto Mode: a wrong field and no node ever launches."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.support.auto_mode_crd import AUTO_MODE
 from tests.support.cases import for_each

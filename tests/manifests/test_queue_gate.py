@@ -1,11 +1,11 @@
 """The admission policies of Kueue's queues refuse what passes the queues by, and nothing else."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
+from msgspec.structs import replace
 
 from tests.support.admission import Policy
 from tests.support.kubernetes_schemas import MINORS, validate_core

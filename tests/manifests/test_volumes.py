@@ -1,10 +1,10 @@
 """Volumes: the data behind them must outlive every manifest."""
 
-from dataclasses import replace
 from typing import Any
 
 import cdk8s
 import pytest
+from msgspec.structs import replace
 
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import ClaimPlan, VolumePlan

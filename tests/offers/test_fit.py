@@ -1,10 +1,10 @@
 """Offers that would be paid for and never used: no cluster file could have them as a pool."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.account import fake_account
 from tests.support.cases import for_each

@@ -1,11 +1,11 @@
 """Nodes of reserved pools are renewed one after the other, and never more of them than are paid."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.operate_cluster import NODE_CLAIMS, NODE_POOLS, NODES, make_pool, put_pod
 from tests.support.operate_roll import Pool

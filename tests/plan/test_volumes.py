@@ -1,12 +1,12 @@
 """Volumes: what jobs of every namespace find at /data and /checkpoints, and what they do not."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.pools import (

@@ -1,10 +1,10 @@
 """Facts of an account beside quotas: caller, Region, CDK's bootstrap, roles of services."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.account import make_context
 from tests.support.fake_aws import ARN, ID, THROTTLED, Refusal, Told, denied

@@ -1,6 +1,6 @@
 """Copies that are missing in the mirror are found before a node waits for one that never comes."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.support.fake_aws import ID, REGION, Refusal, Told
 from tests.support.preflight_context import found, pools_plan

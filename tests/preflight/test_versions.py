@@ -1,11 +1,11 @@
 """A version, image or add-on that AWS has withdrawn fails a deployment half way."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fake_aws import Refusal, denied
 from tests.support.preflight_context import NOW, file_plan, found, make_context, pools_plan, states

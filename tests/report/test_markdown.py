@@ -1,7 +1,8 @@
 """The report as Markdown for a pull request."""
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.report.test_page import CLUSTERS, document_of, needs_of
 from tests.support.cases import for_each

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from msgspec.structs import replace
 
 from tests.support.assembly import Assembly
 from tests.support.command_line import Ultrascale

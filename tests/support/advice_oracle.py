@@ -4,9 +4,10 @@ Nothing of the adviser's own filters and ranks is used here: what they get wrong
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import matrix, regions
 from ultrascale.catalog.provisioners import PROVISIONERS, Provisioner

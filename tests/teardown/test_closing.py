@@ -1,11 +1,11 @@
 """A cluster that fills again while it is taken down: whoever fills it is closed, or named."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.teardown_cluster import ALL, estate, ids, research, volume
 from tests.support.teardown_doubles import FakeClock

@@ -1,10 +1,10 @@
 """Obstacles in a teardown: it stops, says why, and deletes nothing unprinted."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.fake_aws import ID, Refusal
 from tests.support.teardown_cluster import (

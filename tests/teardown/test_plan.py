@@ -1,9 +1,9 @@
 """The plan of a teardown: deleted and kept resources, before it asks."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.teardown_cluster import (
     ALL,

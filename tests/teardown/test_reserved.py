@@ -1,11 +1,11 @@
 """Reservations outlive a cluster, and cost as much without it: the plan has to say so."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.account import fake_account
 from tests.support.fake_aws import ID, denied

@@ -1,13 +1,13 @@
 """The stack of the NodePools: in what order their nodes come to exist, and what a deploy leaves."""
 
 import json
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import context_in, managed_policies
 from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cluster, pool_document

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the

@@ -1,13 +1,13 @@
 """Order and values by which Helm brings Kueue and JobSet into the cluster."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 import yaml
 from aws_cdk.assertions import Template
+from msgspec.structs import replace
 
 from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.queued_pools import planned, queued_document

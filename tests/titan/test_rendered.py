@@ -1,11 +1,11 @@
 """Options that a job with a recipe is sent with, held against TorchTitan's own checks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from torchtitan.distributed import ParallelDims
 
 from ultrascale import catalog, config

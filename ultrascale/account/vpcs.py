@@ -9,13 +9,13 @@ Sources:
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Literal
 
 from ultrascale.account.account import Account
 from ultrascale.catalog import eks, vpc
 from ultrascale.errors import UltrascaleError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.stacks import stack_of
 
 if TYPE_CHECKING:
@@ -55,93 +55,53 @@ _CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
 _STACK_TAG = "aws:cloudformation:stack-name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubnetRecord:
-    """A subnet, and what is free in it for a cluster.
+class SubnetRecord(Frozen):
+    """A subnet, and what is free in it for a cluster."""
 
-    Attributes:
-        id: Its id.
-        zone: Name of its zone in this account.
-        zone_id: Id of its zone.
-        cidr: Its IPv4 range.
-        free_addresses: Addresses that are free, or held by the cluster itself.
-        free_prefixes: Aligned /28 blocks of which the same is certain.
-        most_free_prefixes: The same if the interfaces that the account cannot see, those of other
-            accounts, spoil none of the blocks.
-        route: Target of 0.0.0.0/0 in its route table.
-        route_table: Id of that route table; None where the account sees none.
-        reservations_known: Whether the account may see which parts of it are reserved. Otherwise it
-            counts as if none were.
-        tags: Its tags that this account sees.
-    """
-
-    id: str
-    zone: str
-    zone_id: str
-    cidr: IPv4Network
-    free_addresses: int
-    free_prefixes: int
+    id: str  # Its id
+    zone: str  # Name of its zone in this account
+    zone_id: str  # Id of its zone
+    cidr: IPv4Network  # Its IPv4 range
+    free_addresses: int  # Addresses that are free, or held by the cluster itself
+    free_prefixes: int  # Aligned /28 blocks of which the same is certain
+    # The same if the interfaces that the account cannot see, those of other accounts, spoil none of
+    # the blocks.
     most_free_prefixes: int
-    route: Route
-    route_table: str | None
+    route: Route  # Target of 0.0.0.0/0 in its route table
+    route_table: str | None  # Id of that route table; None where the account sees none
+    # Whether the account may see which parts of it are reserved. Otherwise it counts as if none
+    # were.
     reservations_known: bool
-    tags: Mapping[str, str]
+    tags: Mapping[str, str]  # Its tags that this account sees
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointRecord:
-    """An endpoint of an AWS service.
+class EndpointRecord(Frozen):
+    """An endpoint of an AWS service."""
 
-    Attributes:
-        id: Its id.
-        service: Short name of the service, such as ``ecr.api``.
-        kind: Its type.
-        available: Whether it works.
-        private_dns: Whether the service's own name leads to it.
-        route_tables: Route tables of a gateway endpoint.
-        subnets: Subnets of an interface endpoint.
-        groups: Security groups of an interface endpoint.
-        interfaces: Network interfaces of an interface endpoint.
-        ours: Whether a stack of the cluster made it.
-    """
-
-    id: str
-    service: str
-    kind: EndpointKind
-    available: bool
-    private_dns: bool
-    route_tables: tuple[str, ...]
-    subnets: tuple[str, ...]
-    groups: tuple[str, ...]
-    interfaces: tuple[str, ...]
-    ours: bool
+    id: str  # Its id
+    service: str  # Short name of the service, such as ``ecr.api``
+    kind: EndpointKind  # Its type
+    available: bool  # Whether it works
+    private_dns: bool  # Whether the service's own name leads to it
+    route_tables: tuple[str, ...]  # Route tables of a gateway endpoint
+    subnets: tuple[str, ...]  # Subnets of an interface endpoint
+    groups: tuple[str, ...]  # Security groups of an interface endpoint
+    interfaces: tuple[str, ...]  # Network interfaces of an interface endpoint
+    ours: bool  # Whether a stack of the cluster made it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VpcRecord:
-    """A VPC.
+class VpcRecord(Frozen):
+    """A VPC."""
 
-    Attributes:
-        id: Its id.
-        owner: Account that owns it.
-        shared: Whether that is another account than the one that was asked.
-        cidrs: Its IPv4 ranges, the primary one first.
-        dns_support: Whether the VPC's resolver answers.
-        dns_hostnames: Whether instances get names.
-        dhcp_options: Id of its DHCP options; ``default`` where it has none.
-        subnets: Its subnets that the account sees, by zone and range.
-        endpoints: Its endpoints that the account sees, by service.
-    """
-
-    id: str
-    owner: str
-    shared: bool
-    cidrs: tuple[IPv4Network, ...]
-    dns_support: bool
-    dns_hostnames: bool
-    dhcp_options: str
-    subnets: tuple[SubnetRecord, ...]
-    endpoints: tuple[EndpointRecord, ...]
+    id: str  # Its id
+    owner: str  # Account that owns it
+    shared: bool  # Whether that is another account than the one that was asked
+    cidrs: tuple[IPv4Network, ...]  # Its IPv4 ranges, the primary one first
+    dns_support: bool  # Whether the VPC's resolver answers
+    dns_hostnames: bool  # Whether instances get names
+    dhcp_options: str  # Id of its DHCP options; ``default`` where it has none
+    subnets: tuple[SubnetRecord, ...]  # Its subnets that the account sees, by zone and range
+    endpoints: tuple[EndpointRecord, ...]  # Its endpoints that the account sees, by service
 
     def subnet(self, id: str) -> SubnetRecord | None:
         """Return the subnet of an id; None where the account sees none of it."""

@@ -6,8 +6,9 @@ Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeAvail
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale.account.account import Account
@@ -16,25 +17,15 @@ ACTION = "ec2:DescribeAvailabilityZones"
 """The IAM action that `zones_of` needs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Zone:
-    """A zone of a Region.
+class Zone(Frozen):
+    """A zone of a Region."""
 
-    Attributes:
-        name: Its name in this account.
-        id: Its id in all accounts.
-        kind: ``availability-zone``, ``local-zone`` or ``wavelength-zone``.
-        opted_in: Whether the account may launch instances in it.
-        state: ``available``, or a problem.
-        group: Group of zones that an account opts in to together.
-    """
-
-    name: str
-    id: str
-    kind: str
-    opted_in: bool
-    state: str
-    group: str
+    name: str  # Its name in this account
+    id: str  # Its id in all accounts
+    kind: str  # ``availability-zone``, ``local-zone`` or ``wavelength-zone``
+    opted_in: bool  # Whether the account may launch instances in it
+    state: str  # ``available``, or a problem
+    group: str  # Group of zones that an account opts in to together
 
     def __str__(self) -> str:
         return f"{self.name} ({self.id})"

@@ -1,11 +1,11 @@
 """Typed attributes over the cells of a table, which raise where no source states a value."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Generic, Self, TypeVar, overload
 
 from ultrascale.catalog._sources import Source, sources_of_cell
 from ultrascale.errors import CatalogError, UnknownFactError
+from ultrascale.frozen import Frozen
 
 T = TypeVar("T")
 
@@ -42,17 +42,11 @@ class Fact(Generic[T]):
         return self._parse(cell)
 
 
-@dataclass(frozen=True, repr=False)
-class Entry:
-    """The row of an instance type, or the part of one that describes its accelerators.
+class Entry(Frozen, kw_only=False, eq=False):
+    """The row of an instance type, or the part of one that describes its accelerators."""
 
-    Attributes:
-        instance_type: EC2 name of the type.
-        cells: The row, by column.
-    """
-
-    instance_type: str
-    cells: Mapping[str, str] = field(compare=False)
+    instance_type: str  # EC2 name of the type
+    cells: Mapping[str, str]  # The row, by column
 
     @classmethod
     def facts(cls) -> tuple[str, ...]:
@@ -77,6 +71,12 @@ class Entry:
         if not isinstance(fact, Fact):
             raise AttributeError(f"{type(self).__name__} has no fact {name!r}")
         return fact.column
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.instance_type == self.instance_type
+
+    def __hash__(self) -> int:
+        return hash(self.instance_type)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.instance_type!r})"

@@ -2,31 +2,23 @@
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
 
+from ultrascale.frozen import Frozen
+
 FOLDER = Path(__file__).parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A public page or file that states values of the catalog.
+class Source(Frozen):
+    """A public page or file that states values of the catalog."""
 
-    Attributes:
-        key: Short name in `instance_sources.csv`.
-        title: Title.
-        url: Its address.
-        revision: Commit or version that was read; empty where the source has none.
-        date: Date of the text that was read; None where it has none.
-    """
-
-    key: str
-    title: str
-    url: str
-    revision: str
-    date: date | None
+    key: str  # Short name in `instance_sources.csv`
+    title: str  # Title
+    url: str  # Its address
+    revision: str  # Commit or version that was read; empty where the source has none
+    date: date | None  # Date of the text that was read; None where it has none
 
 
 @cache

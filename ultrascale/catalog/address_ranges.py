@@ -6,23 +6,17 @@ Sources:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Network, collapse_addresses
 
+from ultrascale.frozen import Frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecialRange:
-    """A range that is set aside.
 
-    Attributes:
-        block: The range.
-        use: Addresses that it holds, as the words behind "a range of".
-        source: Where it is set aside.
-    """
+class SpecialRange(Frozen):
+    """A range that is set aside."""
 
-    block: IPv4Network
-    use: str
-    source: str
+    block: IPv4Network  # The range
+    use: str  # Addresses that it holds, as the words behind "a range of"
+    source: str  # Where it is set aside
 
 
 def _special(block: str, use: str, source: str) -> SpecialRange:

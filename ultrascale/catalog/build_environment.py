@@ -5,28 +5,20 @@ Sources:
     https://docs.aws.amazon.com/codebuild/latest/userguide/build-env-ref-compute-types.html
 """
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 # Amazon ECR Public gives logins there alone, for every Region.
 # Source: https://docs.aws.amazon.com/AmazonECR/latest/public/public-registry-auth.html
 PUBLIC_REGION = "us-east-1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildEnvironment:
-    """Environment of a build in CodeBuild.
+class BuildEnvironment(Frozen):
+    """Environment of a build in CodeBuild."""
 
-    Attributes:
-        image: Build image; AWS keeps its Docker and AWS CLI patched under the same name.
-        compute_type: CodeBuild's name of its size.
-        timeout_minutes: After how long a build is stopped, in minutes.
-        queued_timeout_minutes: After how long one that waits is dropped, in minutes.
-    """
-
-    image: str
-    compute_type: str
-    timeout_minutes: int
-    queued_timeout_minutes: int
+    image: str  # Build image; AWS keeps its Docker and AWS CLI patched under the same name
+    compute_type: str  # CodeBuild's name of its size
+    timeout_minutes: int  # After how long a build is stopped, in minutes
+    queued_timeout_minutes: int  # After how long one that waits is dropped, in minutes
 
 
 # Amazon Linux 2023, x86-64.

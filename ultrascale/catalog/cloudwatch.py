@@ -5,8 +5,9 @@ of a mistake, a graph stays empty and an alarm never goes off.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 APPLICATION_SIGNALS = "AWS/ApplicationSignals"
 CONTAINER_INSIGHTS = "ContainerInsights"
@@ -29,21 +30,14 @@ _CLUSTER = ("ClusterName",)
 _NAMESPACE = ("ClusterName", "Namespace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VendedMetric:
-    """A metric that AWS publishes.
+class VendedMetric(Frozen):
+    """A metric that AWS publishes."""
 
-    Attributes:
-        namespace: CloudWatch namespace.
-        name: Its name.
-        dimensions: Sets of dimensions that it is published with, as far as we use them.
-        source: Where they are stated.
-    """
-
-    namespace: str
-    name: str
+    namespace: str  # CloudWatch namespace
+    name: str  # Its name
+    # Sets of dimensions that it is published with, as far as we use them.
     dimensions: tuple[tuple[str, ...], ...]
-    source: str
+    source: str  # Where they are stated
 
 
 def _insights(*names: str, dimensions: tuple[tuple[str, ...], ...]) -> tuple[VendedMetric, ...]:

@@ -7,8 +7,9 @@ is all there is.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 _EC2_ERRORS = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html"
 _EKS_GROUP_ERRORS = "https://docs.aws.amazon.com/eks/latest/APIReference/API_Issue.html"
@@ -20,19 +21,12 @@ _CDK = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-troubleshoot.html
 _CUSTOM = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/crpg-ref-responses.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployFailure:
-    """A reason that deployments fail for.
+class DeployFailure(Frozen):
+    """A reason that deployments fail for."""
 
-    Attributes:
-        pattern: What such a reason contains.
-        todo: What to do, with ``{file}``, ``{stack}``, ``{cluster}`` and ``{region}``.
-        source: Page that says what it means.
-    """
-
-    pattern: re.Pattern[str]
-    todo: str
-    source: str
+    pattern: re.Pattern[str]  # What such a reason contains
+    todo: str  # What to do, with ``{file}``, ``{stack}``, ``{cluster}`` and ``{region}``
+    source: str  # Page that says what it means
 
 
 def _failure(pattern: str, todo: str, source: str) -> DeployFailure:

@@ -6,12 +6,12 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from types import MappingProxyType
 from typing import Literal
 
 from ultrascale.catalog import address_ranges
+from ultrascale.frozen import Frozen
 
 ControlPlaneTier = Literal["standard", "xl", "2xl", "4xl", "8xl"]
 LogType = Literal["api", "audit", "authenticator", "controllerManager", "scheduler"]
@@ -40,19 +40,12 @@ CONTROL_PLANE_TIERS: Mapping[ControlPlaneTier, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierLimits:
-    """Limits of a provisioned control plane, from Kubernetes 1.34 on.
+class TierLimits(Frozen):
+    """Limits of a provisioned control plane, from Kubernetes 1.34 on."""
 
-    Attributes:
-        api_seats: Requests that the API server works on at a time, those of long lists several.
-        pods_per_second: Pods that are scheduled in a second.
-        database_gb: Size of etcd's database, in GB.
-    """
-
-    api_seats: int
-    pods_per_second: int
-    database_gb: int
+    api_seats: int  # Requests that the API server works on at a time, those of long lists several
+    pods_per_second: int  # Pods that are scheduled in a second
+    database_gb: int  # Size of etcd's database, in GB
 
 
 # By EKS's own name; ``standard`` is not among them, as it has no fixed ones.

@@ -7,8 +7,9 @@ above what these nodes' network adapters carry, and are not used.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 MEASURED_BYTES = 2**30
 """Bytes of the message of each figure and of each measurement."""
@@ -23,17 +24,11 @@ its type is known. It is ours: half of the adapters and TCP stay below it, and t
 jobs on the network does not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A published measurement of two nodes.
+class Figure(Frozen):
+    """A published measurement of two nodes."""
 
-    Attributes:
-        busbw: Bus bandwidth in GB/s.
-        source: Where it is published.
-    """
-
-    busbw: float
-    source: str
+    busbw: float  # Bus bandwidth in GB/s
+    source: str  # Where it is published
 
 
 _NCCL_TESTS = (

@@ -6,24 +6,16 @@ interruptions in 54 days. No other public figure states nodes, time and count to
 Source: https://arxiv.org/abs/2407.21783 (section 3.3.4, table 5)
 """
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureRecord:
-    """Failures of a fleet over a time.
+class FailureRecord(Frozen):
+    """Failures of a fleet over a time."""
 
-    Attributes:
-        interruptions: Unexpected ends of the job.
-        nodes: Nodes that it ran on.
-        days: Time, in days.
-        source: Where that is written.
-    """
-
-    interruptions: int
-    nodes: int
-    days: int
-    source: str
+    interruptions: int  # Unexpected ends of the job
+    nodes: int  # Nodes that it ran on
+    days: int  # Time, in days
+    source: str  # Where that is written
 
     @property
     def node_hours_between(self) -> float:

@@ -4,25 +4,18 @@ The numbers are those of the corpus in `tests/data/known_bad`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ultrascale.catalog import auto_mode
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldFailure:
-    """A way in which clusters have failed their users.
+class FieldFailure(Frozen):
+    """A way in which clusters have failed their users."""
 
-    Attributes:
-        number: Its number.
-        what: What goes wrong.
-        url: The public thread or page about it.
-    """
-
-    number: str
-    what: str
-    url: str
+    number: str  # Its number
+    what: str  # What goes wrong
+    url: str  # The public thread or page about it
 
 
 _KARPENTER = "https://github.com/aws/karpenter-provider-aws"

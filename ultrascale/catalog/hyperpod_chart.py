@@ -14,8 +14,9 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 REPOSITORY = "https://github.com/aws/sagemaker-hyperpod-cli.git"
 COMMIT = "bb6a9f9534217c55a5806ae968e1dd8b285d4b8c"
@@ -74,19 +75,12 @@ AGENT_DAEMON_SET = "health-monitoring-agent"
 NEURON_DAEMON_SET = "neuron-device-plugin-daemonset"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteChart:
-    """A chart that AWS's chart takes from a chart repository.
+class RemoteChart(Frozen):
+    """A chart that AWS's chart takes from a chart repository."""
 
-    Attributes:
-        name: Its name.
-        version: Its version, as AWS's chart has it.
-        sha256: Of its archive; None where no source states it, and the build prints it.
-    """
-
-    name: str
-    version: str
-    sha256: str | None
+    name: str  # Its name
+    version: str  # Its version, as AWS's chart has it
+    sha256: str | None  # Of its archive; None where no source states it, and the build prints it
 
 
 REMOTE_CHARTS = (

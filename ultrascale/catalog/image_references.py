@@ -4,7 +4,8 @@ Source: https://github.com/distribution/reference/blob/v0.6.0/reference.go
 """
 
 import re
-from dataclasses import dataclass
+
+from ultrascale.frozen import Frozen
 
 _DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
@@ -26,21 +27,13 @@ _LONGEST_NAME = 255
 _HIGHEST_PORT = 65_535
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageReference:
-    """The parts of a reference.
+class ImageReference(Frozen):
+    """The parts of a reference."""
 
-    Attributes:
-        host: Registry, with its port; None where the reference begins with a repository.
-        repository: Repository within the registry.
-        tag: Tag; None without one.
-        digest: Digest; None without one.
-    """
-
-    host: str | None
-    repository: str
-    tag: str | None
-    digest: str | None
+    host: str | None  # Registry, with its port; None where the reference begins with a repository
+    repository: str  # Repository within the registry
+    tag: str | None  # Tag; None without one
+    digest: str | None  # Digest; None without one
 
 
 def parse(text: str) -> ImageReference | None:

@@ -7,7 +7,6 @@ it). An empty cell is a fact that no source states; `none` is a fact that a sour
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -16,6 +15,7 @@ from ultrascale.catalog._fact import Entry, Fact
 from ultrascale.catalog._near import did_you_mean
 from ultrascale.catalog._sources import FOLDER, Source, read_table, sources
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 
 Architecture = Literal["amd64", "arm64"]
 AcceleratorKind = Literal["nvidia", "neuron"]
@@ -59,30 +59,18 @@ _HYPERVISORS: Mapping[str, Hypervisor] = {"nitro": "nitro", "none": "none"}
 _YES_NO: Mapping[str, bool] = {"yes": True, "no": False}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NvmeDisks:
-    """The local NVMe disks of an instance; ``count`` is 0 where it has none.
+class NvmeDisks(Frozen):
+    """The local NVMe disks of an instance; ``count`` is 0 where it has none."""
 
-    Attributes:
-        count: Number of disks.
-        gb_each: Size of each, in GB.
-    """
-
-    count: int
-    gb_each: int
+    count: int  # Number of disks
+    gb_each: int  # Size of each, in GB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UltraServer:
-    """An UltraServer that instances of a type can be part of.
+class UltraServer(Frozen):
+    """An UltraServer that instances of a type can be part of."""
 
-    Attributes:
-        name: Its EC2 name, such as ``u-p6e-gb200x72``.
-        instances: Number of instances it consists of.
-    """
-
-    name: str
-    instances: int
+    name: str  # Its EC2 name, such as ``u-p6e-gb200x72``
+    instances: int  # Number of instances it consists of
 
 
 def _cards(cell: str) -> tuple[int, ...]:
@@ -116,8 +104,7 @@ def _nitro_version(cell: str) -> int:
     return int(cell.removeprefix("v"))
 
 
-@dataclass(frozen=True, repr=False)
-class Accelerator(Entry):
+class Accelerator(Entry, kw_only=False, eq=False):
     """The accelerators of an instance type. Reading what no source states raises CatalogError.
 
     Attributes:
@@ -152,8 +139,7 @@ class Accelerator(Entry):
         return super().unknown(f"accelerator.{name}")
 
 
-@dataclass(frozen=True, repr=False)
-class InstanceType(Entry):
+class InstanceType(Entry, kw_only=False, eq=False):
     """An EC2 instance type. Reading an attribute that no source states raises CatalogError.
 
     Attributes:

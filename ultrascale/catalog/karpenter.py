@@ -7,9 +7,10 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from ultrascale.frozen import Frozen
 
 # The CRDs have a chart of their own: Helm installs what it finds in another chart's `crds` folder
 # once, and never upgrades it.
@@ -73,19 +74,12 @@ FEATURES: Mapping[Feature, str] = MappingProxyType(
 """First version in which each feature that a pool may need works."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureGate:
-    """A feature gate of Karpenter.
+class FeatureGate(Frozen):
+    """A feature gate of Karpenter."""
 
-    Attributes:
-        default: Whether it is on where nothing is said.
-        stage: How ripe the feature is.
-        since: First version that knows it, of those that matter here.
-    """
-
-    default: bool
-    stage: Literal["alpha", "beta"]
-    since: str = "1.6.0"
+    default: bool  # Whether it is on where nothing is said
+    stage: Literal["alpha", "beta"]  # How ripe the feature is
+    since: str = "1.6.0"  # First version that knows it, of those that matter here
 
 
 # Source: https://karpenter.sh/v1.15/reference/settings/#feature-gates

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from ultrascale.catalog.transformers import Transformer, transformer_of
 from ultrascale.documents import Json, mapping

@@ -10,7 +10,6 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -26,6 +25,7 @@ from ultrascale.catalog.provisioners import (
     PROVISIONERS,
     Provisioner,
 )
+from ultrascale.frozen import Frozen
 
 PurchaseOption = Literal["on-demand", "spot", "odcr", "capacity-block", "training-plan"]
 ReservationKey = Literal["reservation", "reservation_tags", "resource_group"]
@@ -57,38 +57,24 @@ _NODE_FACTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """Support of one purchase option by one provisioner.
+class Cell(Frozen):
+    """Support of one purchase option by one provisioner."""
 
-    Attributes:
-        provisioner: What launches the nodes.
-        option: How they are paid for.
-        rendered: What the pool becomes; empty where the cell is refused, as are the next two.
-        first_node: How its first node comes to exist: who asks for it, and when.
-        last_node: How its last node goes.
-        refused: Why it is refused; empty where it works.
-        source: The page that says so, where it is refused.
-        instead: The nearest cells that work, where this one is refused.
-        names_reservation_by: Keys that may name its reservation.
-        spills: Whether it can launch On-Demand instances once its reservation is full.
-        falls_back: Whether it can launch On-Demand instances where Spot is short.
-        fewest_types: Fewest instance types of such a pool.
-        failures: What has failed in the field here, and is refused, warned of or made impossible.
-    """
-
-    provisioner: Provisioner
-    option: PurchaseOption
+    provisioner: Provisioner  # What launches the nodes
+    option: PurchaseOption  # How they are paid for
+    # What the pool becomes; empty where the cell is refused, as are the next two.
     rendered: str = ""
-    first_node: str = ""
-    last_node: str = ""
-    refused: str = ""
-    source: str = ""
+    first_node: str = ""  # How its first node comes to exist: who asks for it, and when
+    last_node: str = ""  # How its last node goes
+    refused: str = ""  # Why it is refused; empty where it works
+    source: str = ""  # The page that says so, where it is refused
+    # The nearest cells that work, where this one is refused.
     instead: tuple[tuple[Provisioner, PurchaseOption], ...] = ()
-    names_reservation_by: tuple[ReservationKey, ...] = ()
-    spills: bool = False
-    falls_back: bool = False
-    fewest_types: int = 1
+    names_reservation_by: tuple[ReservationKey, ...] = ()  # Keys that may name its reservation
+    spills: bool = False  # Whether it can launch On-Demand instances once its reservation is full
+    falls_back: bool = False  # Whether it can launch On-Demand instances where Spot is short
+    fewest_types: int = 1  # Fewest instance types of such a pool
+    # What has failed in the field here, and is refused, warned of or made impossible.
     failures: tuple[FieldFailure, ...] = ()
 
     @property

@@ -8,8 +8,9 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 JOB_LABEL = "ultrascale.dev/job"
 """On every object and pod of a job: its name."""
@@ -57,19 +58,12 @@ KINDS_OF_JOBS = (
 """Kinds of which jobs of all engines consist; `Job` is Kubernetes' own and Volcano's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A controller that sets or reads annotations of a domain.
+class Owner(Frozen, kw_only=False):
+    """A controller that sets or reads annotations of a domain."""
 
-    Attributes:
-        domain: The domain; those below it belong to it as well.
-        name: What users call it.
-        instead: What to do instead of setting one.
-    """
-
-    domain: str
-    name: str
-    instead: str
+    domain: str  # The domain; those below it belong to it as well
+    name: str  # What users call it
+    instead: str  # What to do instead of setting one
 
 
 _LEAVE_OUT = "leave it out"

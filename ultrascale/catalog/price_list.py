@@ -12,13 +12,13 @@ others stand in `ITEMS`.
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from types import MappingProxyType
 
 from ultrascale.catalog._sources import FOLDER, sources
 from ultrascale.catalog.rds import INSTANCE_CLASSES
+from ultrascale.frozen import Frozen
 
 COLUMNS = ("region", "service", "item", "unit", "price", "currency", "valid_on", "source")
 DOLLARS = "USD"
@@ -69,29 +69,17 @@ ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """Unit of each item, by service, but for services whose items are instance types."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """The price of one unit of an item.
+class Price(Frozen):
+    """The price of one unit of an item."""
 
-    Attributes:
-        region: AWS Region.
-        service: Service, as in `ITEMS`.
-        item: Item, as in `ITEMS`.
-        unit: What the price is for one of, such as ``hour`` or ``GB-month``.
-        price: Price of one unit.
-        currency: Code of ISO 4217.
-        valid_on: A day on which the source states it.
-        source: Page or document that states it.
-    """
-
-    region: str
-    service: str
-    item: str
-    unit: str
-    price: float
-    currency: str
-    valid_on: date
-    source: str
+    region: str  # AWS Region
+    service: str  # Service, as in `ITEMS`
+    item: str  # Item, as in `ITEMS`
+    unit: str  # What the price is for one of, such as ``hour`` or ``GB-month``
+    price: float  # Price of one unit
+    currency: str  # Code of ISO 4217
+    valid_on: date  # A day on which the source states it
+    source: str  # Page or document that states it
 
 
 class PriceList:

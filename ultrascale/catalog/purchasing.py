@@ -9,9 +9,10 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 FUTURE_DATED_FAMILIES = frozenset("cmritg")
 """First letters of the families of which a capacity reservation may start on a future date."""
@@ -39,21 +40,13 @@ LONG_TERM = timedelta(days=365)
 """From how long a use on is worth a contract: the shorter term of a Savings Plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenRatio:
-    """Observed price of a Capacity Block as a part of the On-Demand price.
+class SeenRatio(Frozen):
+    """Observed price of a Capacity Block as a part of the On-Demand price."""
 
-    Attributes:
-        ratio: The part.
-        seen: When, in words.
-        quality: Who says so.
-        source: Where.
-    """
-
-    ratio: float
-    seen: str
-    quality: str
-    source: str
+    ratio: float  # The part
+    seen: str  # When, in words
+    quality: str  # Who says so
+    source: str  # Where
 
 
 # AWS sets the price of each offer anew: good for an order of magnitude, never for a budget.

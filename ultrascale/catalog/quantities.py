@@ -6,11 +6,11 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
 from ultrascale.catalog.integer_bounds import INT64
+from ultrascale.frozen import Frozen
 
 _PARTS = re.compile(
     r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?"
@@ -22,19 +22,12 @@ _MIB = 2**20
 _LONGEST = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Least and greatest amount of a resource that a pod or a queue asks for.
+class Bounds(Frozen):
+    """Least and greatest amount of a resource that a pod or a queue asks for."""
 
-    Attributes:
-        least: The least.
-        greatest: The greatest.
-        written: The least as a user writes it.
-    """
-
-    least: Decimal
-    greatest: Decimal
-    written: str
+    least: Decimal  # The least
+    greatest: Decimal  # The greatest
+    written: str  # The least as a user writes it
 
 
 # Thousandths of a CPU are the finest that Kubernetes counts, in an integer of 64 bits.

@@ -5,12 +5,15 @@ run that it repeats; without one its memory and time are calculated, and nothing
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
+from msgspec import field
+from msgspec.structs import replace
+
 from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer
+from ultrascale.frozen import Frozen
 
 Purpose = Literal["pre-train", "fine-tune", "lora", "evaluate"]
 Recomputation = Literal["none", "selective", "full"]
@@ -69,85 +72,49 @@ def utilization_of(accelerator: str) -> float:
     return _UTILIZATION.get(accelerator, UTILIZATION)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Division of a model among devices; what is left of them shares the data.
+class Layout(Frozen):
+    """Division of a model among devices; what is left of them shares the data."""
 
-    Attributes:
-        local_batch: Sequences of a group that shares the data, in one pass.
-        tensor: Devices that share each matrix.
-        pipeline: Groups of layers one after another.
-        context: Devices that share each sequence.
-        expert: Devices that share the experts of a layer.
-        recomputation: Activations that are computed again instead of kept.
-        config: Configuration of TorchTitan Neuron; empty on other devices, and where no source
-            names one.
-        source: Published run of it; empty where it is ours, and unrun.
-    """
-
-    local_batch: int = 1
-    tensor: int = 1
-    pipeline: int = 1
-    context: int = 1
-    expert: int = 1
+    local_batch: int = 1  # Sequences of a group that shares the data, in one pass
+    tensor: int = 1  # Devices that share each matrix
+    pipeline: int = 1  # Groups of layers one after another
+    context: int = 1  # Devices that share each sequence
+    expert: int = 1  # Devices that share the experts of a layer
+    # Activations that are computed again instead of kept.
     recomputation: Recomputation = "selective"
+    # Configuration of TorchTitan Neuron; empty on other devices, and where no source names one.
     config: str = ""
-    source: str = ""
+    source: str = ""  # Published run of it; empty where it is ours, and unrun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """Settings of AdamW, and the learning rate from the first step to the last, on GPUs.
+class Schedule(Frozen):
+    """Settings of AdamW, and the learning rate from the first step to the last, on GPUs."""
 
-    Attributes:
-        rate: Learning rate after the warm-up.
-        warmup: Steps in which it rises to that.
-        decay: Curve along which it falls.
-        decay_share: Share of all steps in which it falls, the last ones; None: all after the
-            warm-up.
-        least: Share of the rate that the last step has.
-        weight_decay: Decay of the weights.
-        betas: Decays of the two moments.
-        source: Configuration that states them; empty for the recipe's own.
-    """
-
-    rate: float
-    warmup: int
-    decay: Literal["linear", "cosine"] = "linear"
+    rate: float  # Learning rate after the warm-up
+    warmup: int  # Steps in which it rises to that
+    decay: Literal["linear", "cosine"] = "linear"  # Curve along which it falls
+    # Share of all steps in which it falls, the last ones; None: all after the warm-up.
     decay_share: float | None = None
-    least: float = 0.0
-    weight_decay: float = 0.1
-    betas: tuple[float, float] = (0.9, 0.95)
-    source: str = ""
+    least: float = 0.0  # Share of the rate that the last step has
+    weight_decay: float = 0.1  # Decay of the weights
+    betas: tuple[float, float] = (0.9, 0.95)  # Decays of the two moments
+    source: str = ""  # Configuration that states them; empty for the recipe's own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """A way to train a model.
+class Recipe(Frozen):
+    """A way to train a model."""
 
-    Attributes:
-        name: Name in the job file.
-        purpose: What it does with the model.
-        model: The model.
-        sequence: Tokens of a sequence.
-        global_batch: Sequences of a step, on however many nodes.
-        steps: Steps of the whole run.
-        nodes: Nodes, where the job states none.
-        layouts: Division by accelerator, in the catalog's words.
-        source: Configuration of TorchTitan that it follows.
-        schedule: Its optimizer and learning rate; None where nothing learns.
-    """
-
-    name: str
-    purpose: Purpose
-    model: Transformer
-    sequence: int
-    global_batch: int
-    steps: int
-    nodes: int
+    name: str  # Name in the job file
+    purpose: Purpose  # What it does with the model
+    model: Transformer  # The model
+    sequence: int  # Tokens of a sequence
+    global_batch: int  # Sequences of a step, on however many nodes
+    steps: int  # Steps of the whole run
+    nodes: int  # Nodes, where the job states none
+    # Division by accelerator, in the catalog's words.
     layouts: Mapping[str, Layout] = field(default_factory=dict[str, Layout])
-    source: str = ""
-    schedule: Schedule | None = None
+    source: str = ""  # Configuration of TorchTitan that it follows
+    schedule: Schedule | None = None  # Its optimizer and learning rate; None where nothing learns
 
     @property
     def family(self) -> str:

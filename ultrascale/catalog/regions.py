@@ -15,7 +15,6 @@ Sources:
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,6 +22,7 @@ from ultrascale.catalog._near import did_you_mean
 from ultrascale.catalog._sources import read_table
 from ultrascale.catalog.instance_types import INSTANCE_TYPES
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 
 Partition = Literal["aws", "aws-us-gov", "aws-cn"]
 
@@ -33,27 +33,21 @@ _PARTITIONS: Mapping[str, Partition] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """An AWS Region.
+class Region(Frozen):
+    """An AWS Region."""
 
-    Attributes:
-        name: Its name, such as ``us-west-2``.
-        partition: The partition that ARNs in it begin with.
-        zone_id_prefix: What its zone ids begin with, such as ``usw2``; None where no source
-            states it, so that only zone names are accepted there.
-        zone_letters: Letters that accounts have behind its name in names of zones, and as many
-            as there are zones by id; empty where no source states them. Until November 2025 each
-            account got letters of its own: `us-west-1` has three, of which an account sees two.
-        subnet_cidr_reservations: Whether CloudFormation makes subnet CIDR reservations there;
-            false where no source states it. It stays as it is for clusters that are deployed: the
-            reservations of a function and those of CloudFormation would overlap.
-    """
-
-    name: str
-    partition: Partition
+    name: str  # Its name, such as ``us-west-2``
+    partition: Partition  # The partition that ARNs in it begin with
+    # What its zone ids begin with, such as ``usw2``; None where no source states it, so that only
+    # zone names are accepted there.
     zone_id_prefix: str | None
+    # Letters that accounts have behind its name in names of zones, and as many as there are zones
+    # by id; empty where no source states them. Until November 2025 each account got letters of its
+    # own: `us-west-1` has three, of which an account sees two.
     zone_letters: str
+    # Whether CloudFormation makes subnet CIDR reservations there; false where no source states it.
+    # It stays as it is for clusters that are deployed: the reservations of a function and those of
+    # CloudFormation would overlap.
     subnet_cidr_reservations: bool
 
 

@@ -8,9 +8,10 @@ Source: https://github.com/aws/aws-ofi-nccl/blob/master/doc/efa-env-var.md
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
+
+from ultrascale.frozen import Frozen
 
 Runtime = Literal[
     "any",
@@ -29,19 +30,12 @@ COMPILED_GRAPHS = "NEURON_COMPILED_ARTIFACTS"
 """Folder of compiled graphs, which vLLM on Neuron reads, or else writes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """A variable that every job of a runtime gets.
+class Variable(Frozen):
+    """A variable that every job of a runtime gets."""
 
-    Attributes:
-        value: Its value.
-        why: What it is good for.
-        source: Where that is written.
-    """
-
-    value: str
-    why: str
-    source: str
+    value: str  # Its value
+    why: str  # What it is good for
+    source: str  # Where that is written
 
 
 _NEURON = (
@@ -199,32 +193,19 @@ VARIABLES: Mapping[Runtime, Mapping[str, Variable]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Reason that a job may not set a variable.
+class Refusal(Frozen):
+    """Reason that a job may not set a variable."""
 
-    Attributes:
-        wrong: The mistake.
-        todo: What to do instead.
-    """
-
-    wrong: str
-    todo: str
+    wrong: str  # The mistake
+    todo: str  # What to do instead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedVariable:
-    """Variables that no job may set.
+class RefusedVariable(Frozen):
+    """Variables that no job may set."""
 
-    Attributes:
-        pattern: Regular expression of their names.
-        why: What is wrong with them, and what to do.
-        allowable: Whether a job may set them after all, by naming them in ``allow_env``.
-    """
-
-    pattern: str
-    why: Refusal
-    allowable: bool = False
+    pattern: str  # Regular expression of their names
+    why: Refusal  # What is wrong with them, and what to do
+    allowable: bool = False  # Whether a job may set them after all, by naming them in ``allow_env``
 
 
 _LEAVE = "leave it out"

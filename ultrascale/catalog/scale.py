@@ -3,7 +3,7 @@
 A load that nobody has published is none that a plan may promise.
 """
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 # Groups of up to 1,000 nodes with 30 pods each; nothing larger is stated.
 # Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
@@ -42,21 +42,13 @@ CLEANUP_SOURCES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLoad:
-    """A control plane that held a load.
+class PublishedLoad(Frozen):
+    """A control plane that held a load."""
 
-    Attributes:
-        nodes: Its nodes.
-        pods: Its pods.
-        database_gb: Largest size of its database, in GB, of all parts together.
-        source: Who says so.
-    """
-
-    nodes: int
-    pods: int
-    database_gb: float
-    source: str
+    nodes: int  # Its nodes
+    pods: int  # Its pods
+    database_gb: float  # Largest size of its database, in GB, of all parts together
+    source: str  # Who says so
 
 
 _NVIDIA = "https://github.com/NVIDIA/NVSentinel/issues/1705"

@@ -6,8 +6,9 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 _GIB = 2**30
 
@@ -49,17 +50,11 @@ LOADED_SHARE: Mapping[str, float] = MappingProxyType({"fp8": 0.5, "bitsandbytes"
 """Share of their size in files that weights take in memory, by ``--quantization``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchDefaults:
-    """The batch of vLLM's server where its arguments state none.
+class BatchDefaults(Frozen):
+    """The batch of vLLM's server where its arguments state none."""
 
-    Attributes:
-        tokens: Tokens of a step.
-        sequences: Sequences at the same time.
-    """
-
-    tokens: int
-    sequences: int
+    tokens: int  # Tokens of a step
+    sequences: int  # Sequences at the same time
 
 
 def batch_defaults(accelerator: str, memory_bytes: int) -> BatchDefaults:

@@ -6,10 +6,10 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ultrascale.catalog import integer_bounds
 from ultrascale.documents import Json, mapping
+from ultrascale.frozen import Frozen
 
 # A model with pictures or sound has the decoder's figures below one of these.
 _DECODER = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -54,53 +54,35 @@ class UnreadableFiguresError(Exception):
     """A `config.json` without the figures of a decoder that keeps keys and values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transformer:
+class Transformer(Frozen):
     """A decoder: attention, then a gated network or experts, in each layer.
 
     Serving counts its keys and values; training also its parameters, of models with equal layers.
-
-    Attributes:
-        name: Name under which it is published; empty where a job or a bucket states the figures.
-        model_type: Architecture, as `config.json` names it.
-        weights_bytes: Size of its weight files; 0 where only `config.json` was read.
-        dtype: Data type of most weights in the files.
-        layers: Layers.
-        heads: Heads of queries.
-        kv_heads: Heads of keys and values.
-        head_width: Width of a head.
-        latent_width: Values of a token in a layer with multi-head latent attention; None: keys and
-            values of each head.
-        attention_layers: Layers that keep keys and values, where others keep a state of fixed size;
-            None: all.
-        windowed_layers: Attention layers that keep the last `window` tokens alone; None: none.
-        window: Tokens of that window; None without.
-        longest_context: Most tokens of a sequence; None: not stated.
-        hidden: Width between layers; 0 where it is not stated, as the next two.
-        feed_forward: Inner width of the gated network, or of one expert.
-        vocabulary: Tokens that it knows.
-        experts: Experts of each layer; 0 where it has one network.
-        active_experts: Experts that one token passes through.
     """
 
+    # Name under which it is published; empty where a job or a bucket states the figures.
     name: str = ""
-    model_type: str = ""
-    weights_bytes: int = 0
-    dtype: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_width: int
+    model_type: str = ""  # Architecture, as `config.json` names it
+    weights_bytes: int = 0  # Size of its weight files; 0 where only `config.json` was read
+    dtype: str  # Data type of most weights in the files
+    layers: int  # Layers
+    heads: int  # Heads of queries
+    kv_heads: int  # Heads of keys and values
+    head_width: int  # Width of a head
+    # Values of a token in a layer with multi-head latent attention; None: keys and values of each
+    # head.
     latent_width: int | None = None
+    # Layers that keep keys and values, where others keep a state of fixed size; None: all.
     attention_layers: int | None = None
+    # Attention layers that keep the last `window` tokens alone; None: none.
     windowed_layers: int | None = None
-    window: int | None = None
-    longest_context: int | None = None
-    hidden: int = 0
-    feed_forward: int = 0
-    vocabulary: int = 0
-    experts: int = 0
-    active_experts: int = 0
+    window: int | None = None  # Tokens of that window; None without
+    longest_context: int | None = None  # Most tokens of a sequence; None: not stated
+    hidden: int = 0  # Width between layers; 0 where it is not stated, as the next two
+    feed_forward: int = 0  # Inner width of the gated network, or of one expert
+    vocabulary: int = 0  # Tokens that it knows
+    experts: int = 0  # Experts of each layer; 0 where it has one network
+    active_experts: int = 0  # Experts that one token passes through
 
     @property
     def folder(self) -> str:

@@ -7,9 +7,10 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 _OPENAPI = "https://github.com/kubernetes/kubernetes/tree/release-{}/api/openapi-spec/v3"
 
@@ -67,23 +68,14 @@ Source: https://helm.sh/docs/topics/version_skew/
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedApi:
-    """A version of kinds that Kubernetes no longer serves.
+class RemovedApi(Frozen):
+    """A version of kinds that Kubernetes no longer serves."""
 
-    Attributes:
-        api_version: Group and version, as `apiVersion` has them.
-        kinds: Its kinds that are gone.
-        minor: First minor without them.
-        instead: What serves the same kinds in that minor; empty where nothing does.
-        source: The API of the minor as its release describes it.
-    """
-
-    api_version: str
-    kinds: tuple[str, ...]
-    minor: str
-    instead: str
-    source: str
+    api_version: str  # Group and version, as `apiVersion` has them
+    kinds: tuple[str, ...]  # Its kinds that are gone
+    minor: str  # First minor without them
+    instead: str  # What serves the same kinds in that minor; empty where nothing does
+    source: str  # The API of the minor as its release describes it
 
 
 def _removed(minor: str, api_version: str, kinds: tuple[str, ...], instead: str) -> RemovedApi:

@@ -8,10 +8,11 @@ Sources:
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+
+from ultrascale.frozen import Frozen
 
 # Tests of tests/serving hold what stands here against this release.
 VERSION = "0.32.0"
@@ -122,21 +123,13 @@ AUTO_LENGTH = -1
 """`--max-model-len=auto`: as many tokens as the memory holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """An option of `vllm serve`.
+class Option(Frozen):
+    """An option of `vllm serve`."""
 
-    Attributes:
-        names: Its spellings, without those that begin with `--no-`.
-        opposites: The spellings that begin so.
-        nargs: `nargs` of argparse: empty for one value, `0` for a flag.
-        type: vLLM's reader of its value, such as `int`.
-    """
-
-    names: tuple[str, ...]
-    opposites: tuple[str, ...]
-    nargs: str
-    type: str
+    names: tuple[str, ...]  # Its spellings, without those that begin with `--no-`
+    opposites: tuple[str, ...]  # The spellings that begin so
+    nargs: str  # `nargs` of argparse: empty for one value, `0` for a flag
+    type: str  # vLLM's reader of its value, such as `int`
 
     @property
     def attribute(self) -> str:

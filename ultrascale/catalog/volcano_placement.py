@@ -9,7 +9,7 @@ Sources:
     https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/scheduler/util/scheduler_helper.go
 """
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 MEASURED_ON = (
     "Volcano 1.15.1 and kube-scheduler 1.36 against a real API server, November 2026: simulated "
@@ -24,29 +24,17 @@ about 500. AWS publishes no sizes; `aws ec2 describe-instance-topology` shows th
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """One measurement of a gang that was placed by topology.
+class Measured(Frozen):
+    """One measurement of a gang that was placed by topology."""
 
-    Attributes:
-        nodes: Nodes of the fleet.
-        full_percent: Share of them that was taken.
-        gang: Pods of the gang, one for a node.
-        candidates: Nodes that were scored for a pod.
-        spread_scored: Whether `podtopologyspread.weight` was as Volcano has it.
-        seconds: Time to the last bound pod.
-        groups: Groups of the lowest layer that were used.
-        fewest_groups: Fewest that the gang fits in; None where it was not noted.
-    """
-
-    nodes: int
-    full_percent: int
-    gang: int
-    candidates: int
-    spread_scored: bool
-    seconds: float
-    groups: int | None
-    fewest_groups: int | None
+    nodes: int  # Nodes of the fleet
+    full_percent: int  # Share of them that was taken
+    gang: int  # Pods of the gang, one for a node
+    candidates: int  # Nodes that were scored for a pod
+    spread_scored: bool  # Whether `podtopologyspread.weight` was as Volcano has it
+    seconds: float  # Time to the last bound pod
+    groups: int | None  # Groups of the lowest layer that were used
+    fewest_groups: int | None  # Fewest that the gang fits in; None where it was not noted
 
 
 def _measured(

@@ -4,11 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 from rich.box import SIMPLE
 
 from ultrascale.catalog import eks, matrix
@@ -17,6 +17,7 @@ from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.screen import Table, screen
+from ultrascale.frozen import to_document
 from ultrascale.plan.advice import (
     REQUIRED,
     Advice,
@@ -143,7 +144,7 @@ def advise_command(
     known = price_list(prices, region)
     answer = advise(read_question(_asked(given) if sys.stdin.isatty() else given), known)
     if as_json:
-        typer.echo(json.dumps(asdict(answer), indent=2, ensure_ascii=False, default=_time))
+        typer.echo(json.dumps(to_document(answer), indent=2, ensure_ascii=False, default=_time))
     elif cluster_file and answer.choice is not None:
         typer.echo(answer.cluster_file, nl=False)
     else:

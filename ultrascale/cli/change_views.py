@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 
+from ultrascale.frozen import to_document
 from ultrascale.guard.model import Action, Change, Changes, PropertyChange, RolledPool, Verdict
 
 _MOST_NAMES = 4
@@ -63,9 +63,9 @@ def as_document(changes: Changes) -> Mapping[str, object]:
         "safe": changes.is_safe,
         "verdicts": sorted(changes.verdicts),
         "protected": [change.ids[-1] for change in changes.protected],
-        **asdict(changes),
+        **to_document(changes),
         "resources": [
-            {**asdict(change), "verdict": _verdict_of(change)} for change in changes.resources
+            {**to_document(change), "verdict": _verdict_of(change)} for change in changes.resources
         ],
     }
 

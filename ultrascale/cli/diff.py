@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ import typer
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import PROTECTED
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:
@@ -107,16 +107,11 @@ def new_templates(
     yield new
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
-    """The state that new templates are compared with.
+class _Old(Frozen, kw_only=False):
+    """The state that new templates are compared with."""
 
-    Attributes:
-        name: Its name.
-        compare: Returns the changes, and a note; the note may be empty.
-    """
-
-    name: str
+    name: str  # Its name
+    # Returns the changes, and a note; the note may be empty.
     compare: Callable[["Templates"], tuple["Changes", str]]
 
 

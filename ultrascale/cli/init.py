@@ -1,12 +1,12 @@
 """`ultrascale init`: a new cluster file, and a repository around it."""
 
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ultrascale.cli import complete
 from ultrascale.cli.output import say

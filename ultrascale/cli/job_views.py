@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from ultrascale import plan
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError, printable
+from ultrascale.frozen import to_document
 from ultrascale.jobs.arrays import ArrayState
 from ultrascale.jobs.front_report import FrontReport
 from ultrascale.jobs.pods import STATES, Pod
@@ -197,30 +197,30 @@ def job_document(
         "kind": job.kind,
         "queue": job.queue,
         "created": job.created,
-        **asdict(job.state),
+        **to_document(job.state),
         "array": None if (array := job.state.array) is None else _array_document(array),
         "counts": job.counts,
         "nodes": job.nodes,
         "pods": [_pod_document(index, pod) for index, pod in _indexed(job)],
-        **({} if report is None else asdict(report)),
-        **({} if serving is None else {"serving": asdict(serving)}),
-        **({} if scaling is None else {"scaling": asdict(scaling)}),
-        **({} if front is None else {"front": asdict(front)}),
+        **({} if report is None else to_document(report)),
+        **({} if serving is None else {"serving": to_document(serving)}),
+        **({} if scaling is None else {"scaling": to_document(scaling)}),
+        **({} if front is None else {"front": to_document(front)}),
     }
 
 
 def queues_document(queues: Queues) -> Mapping[str, object]:
     """Return the queues as `queue --json` prints them."""
-    return asdict(queues)
+    return to_document(queues)
 
 
 def _pod_document(index: int | None, pod: Pod) -> Mapping[str, object]:
-    document = asdict(pod)
+    document = to_document(pod)
     return {**document, "index": index}
 
 
 def _array_document(array: ArrayState) -> Mapping[str, object]:
-    return {**asdict(array), "left": array.left}
+    return {**to_document(array), "left": array.left}
 
 
 def _plain(value: object) -> str:
@@ -270,7 +270,7 @@ def show_pools(
         raise UsageError(["--pools: goes with a cluster file alone; write status FILE --pools"])
     states = pool_nodes(connect(), plan.load(file))
     if as_json:
-        typer.echo(json.dumps([asdict(state) for state in states], indent=2))
+        typer.echo(json.dumps([to_document(state) for state in states], indent=2))
     else:
         _print_pools(states)
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from rich.box import SIMPLE
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
+from ultrascale.frozen import Frozen, to_document
 
 if TYPE_CHECKING:
     from ultrascale.catalog.transformers import Transformer
@@ -26,8 +26,7 @@ NOTHING_FOUND = 3
 _GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
+class _Row(Frozen):
     """A model in a bucket, and its pools."""
 
     place: "Place"
@@ -236,9 +235,9 @@ def _document(row: _Row) -> dict[str, object]:
     return {
         "bucket": row.place.bucket,
         "s3_name": row.place.s3_name,
-        **asdict(row.found),
+        **to_document(row.found),
         "figures": figures,
         "path": row.path,
         "model": dict(figures_as_keys(row.found)),
-        "fits": [asdict(fit) for fit in row.fits],
+        "fits": [to_document(fit) for fit in row.fits],
     }

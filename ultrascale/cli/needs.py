@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import BEYOND
 from ultrascale.cli.table_names import TABLES
 from ultrascale.errors import UsageError
+from ultrascale.frozen import to_document
 
 if TYPE_CHECKING:
     from ultrascale.plan.model import WindowNeeds
@@ -76,7 +76,7 @@ def plan_command(
     if as_json and tables:
         typer.echo(json.dumps([key_answer(each) for each in needs.keys], indent=2))
     elif as_json:
-        typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False, default=_time))
+        typer.echo(json.dumps(to_document(needs), indent=2, ensure_ascii=False, default=_time))
     else:
         lines = answer_lines(needs, file)
         print_lines(("```text", *lines, "```", "") if as_markdown else lines)

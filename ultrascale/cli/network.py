@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 from ultrascale.cli import complete
 from ultrascale.cli.output import print_lines, say
 from ultrascale.errors import UsageError
+from ultrascale.frozen import to_document
 
 if TYPE_CHECKING:
     from ultrascale.account.vpcs import SubnetRecord, VpcRecord
@@ -68,7 +68,7 @@ def needs_command(
 
     needs = plan_network_needs(plan.draft(file))
     if as_json:
-        typer.echo(json.dumps(asdict(needs), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(to_document(needs), indent=2, ensure_ascii=False))
     elif as_markdown:
         print_lines(_page(needs))
     else:

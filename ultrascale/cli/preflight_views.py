@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 
 import typer
 from rich.box import SIMPLE
@@ -13,6 +12,7 @@ from rich.text import Text
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import to_document
 from ultrascale.preflight.model import Check, Context, Finding, State
 from ultrascale.preflight.quota_requests import Increase, Left, file, history_command, increases
 from ultrascale.preflight.run import Progress as Told
@@ -80,7 +80,7 @@ def as_document(context: Context, findings: Sequence[Finding], status: int) -> M
         "status": status,
         "counts": _counts(findings),
         "missing_permissions": _missing(findings),
-        "findings": [asdict(finding) for finding in findings],
+        "findings": [to_document(finding) for finding in findings],
     }
 
 

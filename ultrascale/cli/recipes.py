@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from ultrascale.cli import complete
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
+from ultrascale.frozen import to_document
 from ultrascale.plan.jobs.checkpoints import interval_in_bucket, span
 from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.recipes.chosen import on_type
@@ -115,7 +115,7 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
         raise UsageError([f"--type: {recipe.name} is not for {instance_type}; use {known}"])
     if as_json:
         document = {name: _document(each) for name, each in plans.items()}
-        schedule = None if recipe.schedule is None else asdict(recipe.schedule)
+        schedule = None if recipe.schedule is None else to_document(recipe.schedule)
         shown = {"recipe": recipe.name, "schedule": schedule, "types": document}
         typer.echo(json.dumps(shown, indent=2))
         return
@@ -195,7 +195,7 @@ def _gib(each: RecipePlan) -> str:
 
 
 def _document(each: RecipePlan) -> Mapping[str, object]:
-    document: dict[str, object] = asdict(each)
+    document: dict[str, object] = to_document(each)
     return document | {
         "tokens_per_step": each.tokens_per_step,
         "checkpoint_interval_seconds": round(interval_in_bucket(each)),

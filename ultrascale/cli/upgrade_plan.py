@@ -1,11 +1,12 @@
 """`ultrascale upgrade-plan`: plan an upgrade of Kubernetes, without asking AWS."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ultrascale.frozen import to_document
 
 BLOCKED = 3
 """Exit status where something has to be done before the upgrade."""
@@ -34,7 +35,7 @@ def upgrade_plan(
 
     upgrade = planned(file, to, assembly=assembly, manifests=manifests, also=also)
     if as_json:
-        typer.echo(json.dumps(asdict(upgrade), indent=2, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(to_document(upgrade), indent=2, ensure_ascii=False, default=str))
     else:
         print_upgrade(upgrade)
     if upgrade.blockers:

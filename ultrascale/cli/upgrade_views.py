@@ -3,11 +3,11 @@
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import yaml
+from msgspec.structs import replace
 from rich.box import SIMPLE
 
 from ultrascale import config

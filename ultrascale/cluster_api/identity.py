@@ -1,12 +1,12 @@
 """The EKS cluster that a kubeconfig names."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ultrascale import config
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
@@ -17,8 +17,7 @@ _ARN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterArn:
+class ClusterArn(Frozen, kw_only=False):
     """The ARN of an EKS cluster, in parts."""
 
     region: str

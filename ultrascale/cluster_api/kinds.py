@@ -1,25 +1,16 @@
 """Kinds of Kubernetes objects, and their paths on the API server."""
 
-from dataclasses import dataclass
-
 from ultrascale.catalog import training_operator
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of object.
+class Kind(Frozen, kw_only=False):
+    """A kind of object."""
 
-    Attributes:
-        api_version: Group and version; the version alone for the core.
-        kind: Its name in a manifest.
-        plural: Its name in a path.
-        namespaced: Whether its objects belong to a namespace.
-    """
-
-    api_version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
+    api_version: str  # Group and version; the version alone for the core
+    kind: str  # Its name in a manifest
+    plural: str  # Its name in a path
+    namespaced: bool = True  # Whether its objects belong to a namespace
 
     @property
     def group_path(self) -> str:

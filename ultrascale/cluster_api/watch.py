@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.objects import Object
 from ultrascale.cluster_api.server import FORBIDDEN, GONE, NOT_FOUND, Cluster, Query, Stream
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 
 # Seconds that the server keeps a watch open. It sends a bookmark each minute, so a longer silence
 # means a broken connection.
@@ -23,36 +23,22 @@ _WAITS = (0.5, 1, 2, 4, 8, 15, 30, 30, 30, 30, 30, 30, 30, 30, 30)
 _FINAL = frozenset({401, 403, 404})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """A list of objects to watch.
+class Watched(Frozen):
+    """A list of objects to watch."""
 
-    Attributes:
-        path: Path of the list.
-        query: Parameters that select objects.
-        slim: Returns the fields of an object that are kept: ten thousand whole pods take a
-            gigabyte.
-    """
-
-    path: str
-    query: Query
+    path: str  # Path of the list
+    query: Query  # Parameters that select objects
+    # Returns the fields of an object that are kept: ten thousand whole pods take a gigabyte.
     slim: Callable[[Object], Object] = lambda manifest: manifest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of a watched list.
+class Change(Frozen):
+    """A change of a watched list."""
 
-    Attributes:
-        source: Name of the watch.
-        gone: Whether ``manifest`` was deleted.
-        manifest: The object after the change, or before its deletion.
-        listed: All objects, after a new list. Objects that are not among them are gone.
-    """
-
-    source: str
-    gone: bool = False
-    manifest: Object | None = None
+    source: str  # Name of the watch
+    gone: bool = False  # Whether ``manifest`` was deleted
+    manifest: Object | None = None  # The object after the change, or before its deletion
+    # All objects, after a new list. Objects that are not among them are gone.
     listed: tuple[Object, ...] | None = None
 
 

@@ -1,9 +1,9 @@
 """The cluster file as types, and the rules that judge it: `load` tells all mistakes at once."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pydantic.main
+from msgspec.structs import replace
 
 from ultrascale import yaml_writer
 from ultrascale.config import (

@@ -1,12 +1,12 @@
 """The base type of the parts of the cluster file, which keeps what pydantic has read."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Self, TypeVar, get_type_hints
 
 import pydantic
+from msgspec import field
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,21 +22,19 @@ from pydantic_core import CoreSchema, PydanticUndefined
 
 from ultrascale.config._document import is_mapping
 from ultrascale.config._schema import documentation
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Frozen, kw_only=False):
     """The mappings of a document that pydantic has read, by the ``id`` of each.
 
     Pydantic reads each part of a document although another part of it has a mistake, but returns
     nothing then. What it reads on the way is kept here.
-
-    Attributes:
-        kinds: Type of each mapping.
-        models: The mappings that have the form of their type.
     """
 
+    # Type of each mapping.
     kinds: "dict[int, type[Model]]" = field(default_factory=dict[int, "type[Model]"])
+    # The mappings that have the form of their type.
     models: "dict[int, Model]" = field(default_factory=dict[int, "Model"])
 
 
@@ -150,8 +148,7 @@ class Section(Model):
     """A part that a cluster file has at most once. A rule takes it by its type."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ToldApart:
+class _ToldApart(Frozen, kw_only=False):
     """The choice of one of several types, each marked by a `Tag`, by the value of a key."""
 
     key: str

@@ -4,7 +4,6 @@ import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TextIO, TypeGuard
@@ -13,6 +12,7 @@ import yaml
 
 from ultrascale import yaml_reader, yaml_writer
 from ultrascale.errors import ConfigError, Diagnostic, Span
+from ultrascale.frozen import Frozen
 from ultrascale.yaml_reader import Problem, YamlError
 
 Key = str | int
@@ -21,35 +21,21 @@ KeyPath = tuple[Key, ...]
 _LONGEST = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The file whose part a document holds, with changes.
+class Origin(Frozen, kw_only=False):
+    """The file whose part a document holds, with changes."""
 
-    Attributes:
-        document: The file.
-        at: Keys that lead to the part.
-    """
-
-    document: "Document"
-    at: KeyPath = ()
+    document: "Document"  # The file
+    at: KeyPath = ()  # Keys that lead to the part
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A cluster file as read.
+class Document(Frozen, kw_only=False):
+    """A cluster file as read."""
 
-    Attributes:
-        source: What error lines call it.
-        value: Its mapping; lists have become tuples.
-        root: The YAML node that ``value`` was made from.
-        is_own: Whether this program wrote it, so that its lines are nobody's.
-        origin: The file that it was made from; None where that is none, or it itself.
-    """
-
-    source: str
-    value: Mapping[str, object]
-    root: yaml.Node
-    is_own: bool = False
+    source: str  # What error lines call it
+    value: Mapping[str, object]  # Its mapping; lists have become tuples
+    root: yaml.Node  # The YAML node that ``value`` was made from
+    is_own: bool = False  # Whether this program wrote it, so that its lines are nobody's
+    # The file that it was made from; None where that is none, or it itself.
     origin: Origin | None = None
 
     def got(self, at: KeyPath) -> str | None:

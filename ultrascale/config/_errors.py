@@ -2,35 +2,28 @@
 
 import difflib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.config._document import Document, KeyPath
 from ultrascale.errors import Diagnostic, Severity
+from ultrascale.frozen import Frozen
 
 Code = Literal["form", "missing", "rule", "undurable", "unsupported"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One mistake in a cluster file.
+class Mistake(Frozen, kw_only=False):
+    """One mistake in a cluster file."""
 
-    Attributes:
-        at: Keys that lead to the wrong value.
-        wrong: What is wrong with it.
-        todo: What to do about it.
-        got: The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
-        code: ``form`` where pydantic cannot read the value; ``rule`` where a rule refuses it;
-            ``unsupported`` where it is right but nothing builds it yet; ``missing`` where a job
-            leaves out what whoever sends it has to add.
-        rests_on: Keys that lead to another value which has to change with this one.
-    """
-
-    at: KeyPath
-    wrong: str
-    todo: str = ""
+    at: KeyPath  # Keys that lead to the wrong value
+    wrong: str  # What is wrong with it
+    todo: str = ""  # What to do about it
+    # The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
     got: str | None = None
+    # ``form`` where pydantic cannot read the value; ``rule`` where a rule refuses it;
+    # ``unsupported`` where it is right but nothing builds it yet; ``missing`` where a job leaves
+    # out what whoever sends it has to add.
     code: Code = "rule"
+    # Keys that lead to another value which has to change with this one.
     rests_on: KeyPath | None = None
 
     @property

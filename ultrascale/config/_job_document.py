@@ -1,8 +1,10 @@
 """One job, read against the cluster file that it is to run in."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import field
+from msgspec.structs import replace
 
 from ultrascale.config._document import (
     SUFFIXES,
@@ -21,32 +23,22 @@ from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.config.releases import without_release
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 
 _JOBS = "jobs"
 _NAME = "name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslatedJob:
-    """A job that something else than a file of jobs states.
+class TranslatedJob(Frozen):
+    """A job that something else than a file of jobs states."""
 
-    Attributes:
-        keys: The job, its name among them.
-        template: What it is called where jobs of a name are a team's.
-        document: What states it.
-        places: Keys of the document behind keys of the job.
-        mistakes: What is wrong with the document, at its own keys.
-        unread: Keys of the job that rest on what is wrong there.
-        notes: What of the document does not hold in the cluster, each a sentence.
-    """
-
-    keys: Mapping[str, object]
-    template: str
-    document: Document
-    places: Mapping[KeyPath, KeyPath]
-    mistakes: tuple[Mistake, ...]
-    unread: frozenset[str]
-    notes: tuple[str, ...]
+    keys: Mapping[str, object]  # The job, its name among them
+    template: str  # What it is called where jobs of a name are a team's
+    document: Document  # What states it
+    places: Mapping[KeyPath, KeyPath]  # Keys of the document behind keys of the job
+    mistakes: tuple[Mistake, ...]  # What is wrong with the document, at its own keys
+    unread: frozenset[str]  # Keys of the job that rest on what is wrong there
+    notes: tuple[str, ...]  # What of the document does not hold in the cluster, each a sentence
 
     def place(self, at: KeyPath) -> KeyPath:
         """Return the keys of the document behind ``at``, a key of the job."""
@@ -61,27 +53,18 @@ class TranslatedJob:
         return any(each[: len(at)] == at[: len(each)] for each in found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobReading:
-    """A job as far as it could be read.
+class JobReading(Frozen):
+    """A job as far as it could be read."""
 
-    Attributes:
-        name: Its name.
-        job: The job; None where a mistake of form is in the way.
-        mistakes: What is wrong with it in itself and against the cluster file.
-        document: How its file spells it.
-        template: The one of the cluster file's `jobs`, or of the document that it was translated
-            from, that it is; None where it is none.
-        translated: How it was translated; None where it was not.
-        changed: Keys that were replaced after that.
-    """
-
-    name: str
-    job: AnyJob | None
-    mistakes: tuple[Mistake, ...]
-    document: Document
+    name: str  # Its name
+    job: AnyJob | None  # The job; None where a mistake of form is in the way
+    mistakes: tuple[Mistake, ...]  # What is wrong with it in itself and against the cluster file
+    document: Document  # How its file spells it
+    # The one of the cluster file's `jobs`, or of the document that it was translated from, that it
+    # is; None where it is none.
     template: str | None
-    translated: TranslatedJob | None = None
+    translated: TranslatedJob | None = None  # How it was translated; None where it was not
+    # Keys that were replaced after that.
     changed: frozenset[str] = field(default_factory=frozenset[str])
 
     @property

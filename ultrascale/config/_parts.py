@@ -2,13 +2,15 @@
 
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
+
+from msgspec import field
 
 from ultrascale.config._base import Model, Section, Seen, read_in_part
 from ultrascale.config._document import Key, KeyPath, is_list, is_mapping, named
 from ultrascale.config._form import keys_of
+from ultrascale.frozen import Frozen
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -23,21 +25,13 @@ class Unreadable:
 UNREADABLE = Unreadable()
 
 
-@dataclass(frozen=True)
-class Placed(Generic[T_co]):
-    """A part with its place.
+class Placed(Frozen, Generic[T_co], kw_only=False):
+    """A part with its place."""
 
-    Attributes:
-        at: Keys that lead to it.
-        item: The part.
-        above: The parts that it is in, the outermost first.
-        root: The file that it is in.
-    """
-
-    at: KeyPath
-    item: T_co
-    above: tuple[Model, ...] = ()
-    root: object = None
+    at: KeyPath  # Keys that lead to it
+    item: T_co  # The part
+    above: tuple[Model, ...] = ()  # The parts that it is in, the outermost first
+    root: object = None  # The file that it is in
 
     @property
     def path(self) -> str:
@@ -45,8 +39,7 @@ class Placed(Generic[T_co]):
         return named(self.root, self.at)
 
 
-@dataclass(frozen=True)
-class Readable(Generic[T_co]):
+class Readable(Frozen, Generic[T_co], kw_only=False):
     """The parts of one type that have no mistake of form, in the order of the file."""
 
     placed: tuple[Placed[T_co], ...]
@@ -66,22 +59,15 @@ class Names(frozenset[str], Generic[T_co]):
     """The names of all parts of one type, readable or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything of a cluster file that could be read.
+class Parts(Frozen, kw_only=False):
+    """Everything of a cluster file that could be read."""
 
-    Attributes:
-        placed: Each part, those within it after it.
-        whole: The type of the file.
-        document: The file; None where the parts are those of a value without one.
-        broken: Places of mistakes of form.
-        partial: Parts with mistakes of form, each without the keys that have them.
-    """
-
-    placed: tuple[Placed[Model], ...]
-    whole: type[Model]
+    placed: tuple[Placed[Model], ...]  # Each part, those within it after it
+    whole: type[Model]  # The type of the file
+    # The file; None where the parts are those of a value without one.
     document: Mapping[str, object] | None = None
-    broken: Collection[KeyPath] = ()
+    broken: Collection[KeyPath] = ()  # Places of mistakes of form
+    # Parts with mistakes of form, each without the keys that have them.
     partial: tuple[Placed[Model], ...] = ()
     _by_kind: dict[type[Model], list[Placed[Model]]] = field(
         default_factory=dict[type[Model], list[Placed[Model]]]

@@ -1,9 +1,9 @@
 """Cluster files, read and judged as far as they can be read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pydantic
+from msgspec import field
 
 from ultrascale.config._base import Seen, read_as
 from ultrascale.config._document import Document
@@ -16,28 +16,22 @@ from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.own_images import NO_IMAGES, OwnImages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """A cluster file as far as it could be read.
+class Reading(Frozen):
+    """A cluster file as far as it could be read."""
 
-    Attributes:
-        document: The file.
-        cluster: The cluster that it describes; None where a mistake of form is in the way.
-        parts: Everything that could be read.
-        mistakes: What is wrong with the file in itself.
-        own_images: Folders beside the file that images are built from.
-        lock: Digests of the mirror's copies, from the record beside the file.
-    """
-
-    document: Document
+    document: Document  # The file
+    # The cluster that it describes; None where a mistake of form is in the way.
     cluster: Cluster | None
-    parts: Parts
-    mistakes: tuple[Mistake, ...] = ()
+    parts: Parts  # Everything that could be read
+    mistakes: tuple[Mistake, ...] = ()  # What is wrong with the file in itself
+    # Folders beside the file that images are built from.
     own_images: OwnImages = field(default_factory=lambda: NO_IMAGES)
+    # Digests of the mirror's copies, from the record beside the file.
     lock: MirrorLock = field(default_factory=MirrorLock)
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:

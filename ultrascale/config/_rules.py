@@ -22,13 +22,15 @@ annotation, which it checks when the rule is registered:
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from ultrascale.config._base import Model, Section, UnreadableKeyError
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Every, Names, Parts, Placed, Readable, Unreadable, types_in
 from ultrascale.errors import CatalogError, UnknownFactError
+from ultrascale.frozen import Frozen
 
 RuleFunction = Callable[..., Mistakes]
 F = TypeVar("F", bound=RuleFunction)
@@ -63,8 +65,7 @@ class _Missing:
 _MISSING = _Missing()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Frozen, kw_only=False):
     function: RuleFunction
     kinds: Kinds | None
     finders: tuple[Finder, ...]

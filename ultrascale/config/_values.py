@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from typing import Annotated, TypeVar
@@ -21,6 +20,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from ultrascale.catalog import quantities
+from ultrascale.frozen import Frozen
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -55,8 +55,7 @@ def one_of(values: Iterable[str | int]) -> FieldInfo:
     return FieldInfo(json_schema_extra={"enum": [*values]})
 
 
-@dataclass(frozen=True, slots=True)
-class _Matching:
+class _Matching(Frozen, kw_only=False):
     """The check of text against a pattern, which the JSON schema names as well."""
 
     pattern: str
@@ -106,8 +105,7 @@ def portable(pattern: str, *, any_script: bool = False) -> str:
     return _CLASS.sub(spelled, pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class InSchema:
+class InSchema(Frozen, kw_only=False):
     """Keywords of the JSON schema for what a validator or a rule checks."""
 
     keywords: Callable[[], Mapping[str, object]]

@@ -1,9 +1,10 @@
 """Warnings: rules against values that are legal but likely not meant."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import (

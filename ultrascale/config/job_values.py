@@ -1,12 +1,12 @@
 """The values of the Helm chart `training-job`, as types."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import pydantic
 import yaml
+from msgspec.structs import replace
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -19,6 +19,7 @@ from ultrascale.config._values import LabelKey, LabelValue, WrongValueError, mat
 from ultrascale.config.jobs import Toleration, Variable
 from ultrascale.config.pools import NODE_TYPE
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 
 # The chart's own: a file of values is laid over them.
 _DEFAULTS = Path(__file__).with_name("job_values.yaml")
@@ -188,25 +189,16 @@ _UNREAD_VALUES: Mapping[str, object] = {
 _UNREAD_TEMPLATE: Mapping[str, object] = {"priorityClassName": ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobValuesReading:
-    """A file of values as far as it could be read.
+class JobValuesReading(Frozen):
+    """A file of values as far as it could be read."""
 
-    Attributes:
-        document: The values, with the chart's own where the file says nothing.
-        stated: What the file itself says.
-        values: The values; a neutral one where one cannot be read.
-        template: The template that was asked for; None where there is none of that name.
-        mistakes: What is wrong with their form.
-        names: Names of the templates.
-    """
-
-    document: Document
-    stated: Mapping[str, object]
-    values: JobValues
+    document: Document  # The values, with the chart's own where the file says nothing
+    stated: Mapping[str, object]  # What the file itself says
+    values: JobValues  # The values; a neutral one where one cannot be read
+    # The template that was asked for; None where there is none of that name.
     template: JobTemplate | None
-    mistakes: tuple[Mistake, ...]
-    names: tuple[str, ...]
+    mistakes: tuple[Mistake, ...]  # What is wrong with their form
+    names: tuple[str, ...]  # Names of the templates
 
     def states(self, *at: str) -> bool:
         """Return whether the file itself says something at ``at``."""

@@ -1,8 +1,8 @@
 """`jobs.NAME.model`: the language model of a service, and the figures of its memory."""
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
+from msgspec.structs import replace
 from pydantic import Field, Tag
 
 from ultrascale.catalog import integer_bounds

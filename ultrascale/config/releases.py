@@ -9,7 +9,6 @@ names one.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
@@ -18,6 +17,7 @@ from ultrascale.config._document import Document, plain
 from ultrascale.config._errors import Mistake
 from ultrascale.config._values import WrongValueError
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 from ultrascale.release import PRODUCT, VERSION
 
 REQUIRES, EDITOR_SCHEMA = "requires", "$schema"
@@ -35,23 +35,15 @@ PLACES = f"a wheel as wheels/NAME.whl, s3://BUCKET/KEY.whl, or https://HOST/NAME
 Source = Literal["checkout", "wheel", "bucket", "address"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A release of this product, and the place that a pipeline installs it from.
+class Release(Frozen):
+    """A release of this product, and the place that a pipeline installs it from."""
 
-    Attributes:
-        source: ``wheel``: a file of the repository. ``bucket``: an object in Amazon S3.
-            ``address``: a file that a server has. ``checkout``: the repository is this product's
-            own.
-        version: Its version; of a checkout the one that runs.
-        place: Path in the repository, or URL of the wheel; empty for a checkout.
-        sha256: Digest that the wheel must have, in hexadecimal digits; None: any.
-    """
-
+    # ``wheel``: a file of the repository. ``bucket``: an object in Amazon S3. ``address``: a file
+    # that a server has. ``checkout``: the repository is this product's own.
     source: Source
-    version: str
-    place: str = ""
-    sha256: str | None = None
+    version: str  # Its version; of a checkout the one that runs
+    place: str = ""  # Path in the repository, or URL of the wheel; empty for a checkout
+    sha256: str | None = None  # Digest that the wheel must have, in hexadecimal digits; None: any
 
     @property
     def is_running(self) -> bool:

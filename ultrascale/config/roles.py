@@ -1,7 +1,8 @@
 """Roles of a training job: each as a job of its own, and the rules of all of them together."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import kueue
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse

@@ -1,7 +1,6 @@
 """`storage`: file systems, buckets, and the claims through which jobs mount them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Tag
@@ -20,6 +19,7 @@ from ultrascale.config._values import (
 from ultrascale.config.identity import AccountId
 from ultrascale.config.keys import KeyArn
 from ultrascale.config.vpc import SecurityGroupId
+from ultrascale.frozen import Frozen
 
 BucketName = Annotated[
     str,
@@ -280,21 +280,14 @@ class Storage(Section):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefaultClaim:
-    """A claim of every job namespace.
+class DefaultClaim(Frozen):
+    """A claim of every job namespace."""
 
-    Attributes:
-        name: Its name.
-        mount_path: Where jobs mount it.
-        lustre: The file system behind it, by its name in the cluster file; None with a bucket.
-        bucket: The bucket behind it; None with a file system.
-    """
-
-    name: str
-    mount_path: str
+    name: str  # Its name
+    mount_path: str  # Where jobs mount it
+    # The file system behind it, by its name in the cluster file; None with a bucket.
     lustre: str | None = None
-    bucket: str | None = None
+    bucket: str | None = None  # The bucket behind it; None with a file system
 
 
 def has_default_claims(default_claims: bool | None, *, hyperpod: bool) -> bool:

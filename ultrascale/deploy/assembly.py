@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import planned_stacks
 
@@ -16,21 +16,13 @@ _STACK = "aws:cloudformation:stack"
 _ANY_ACCOUNT = "unknown-account"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackArtifact:
-    """A synthesized stack.
+class StackArtifact(Frozen):
+    """A synthesized stack."""
 
-    Attributes:
-        name: Its name.
-        account: Its account; None for the account of the credentials.
-        region: Its AWS Region.
-        needs: Stacks of the same assembly that are deployed before it.
-    """
-
-    name: str
-    account: str | None
-    region: str
-    needs: frozenset[str]
+    name: str  # Its name
+    account: str | None  # Its account; None for the account of the credentials
+    region: str  # Its AWS Region
+    needs: frozenset[str]  # Stacks of the same assembly that are deployed before it
 
 
 def read_assembly(folder: Path) -> tuple[StackArtifact, ...]:

@@ -4,7 +4,6 @@ Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/determine
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ultrascale.deploy.stack_events import (
     refused_by_hook,
 )
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation.type_defs import StackEventTypeDef as Event
@@ -29,41 +29,25 @@ _REVIEW = "REVIEW_IN_PROGRESS"
 _CUSTOM = "Custom::"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """The cause of a stack's failure.
+class Cause(Frozen):
+    """The cause of a stack's failure."""
 
-    Attributes:
-        resource: Logical id of the resource that failed first; None where the whole stack failed.
-        kind: Its CloudFormation type; None where the whole stack failed.
-        reason: The service's reason; None where only the `cdk deploy` that followed the stack
-            failed.
-        status: Status of the stack after the operation.
-        todo: Steps that solve it, in order.
-    """
-
+    # Logical id of the resource that failed first; None where the whole stack failed.
     resource: str | None
-    kind: str | None
+    kind: str | None  # Its CloudFormation type; None where the whole stack failed
+    # The service's reason; None where only the `cdk deploy` that followed the stack failed.
     reason: str | None
-    status: str
-    todo: tuple[str, ...]
+    status: str  # Status of the stack after the operation
+    todo: tuple[str, ...]  # Steps that solve it, in order
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A resource that its stack no longer has, and that still exists.
+class Left(Frozen):
+    """A resource that its stack no longer has, and that still exists."""
 
-    Attributes:
-        resource: Its logical id.
-        kind: Its CloudFormation type.
-        id: Its physical id.
-        reason: The reason that it could not be deleted; None where its policy keeps it.
-    """
-
-    resource: str
-    kind: str
-    id: str
-    reason: str | None
+    resource: str  # Its logical id
+    kind: str  # Its CloudFormation type
+    id: str  # Its physical id
+    reason: str | None  # The reason that it could not be deleted; None where its policy keeps it
 
 
 class Events:

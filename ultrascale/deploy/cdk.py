@@ -6,27 +6,20 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale.cdk_cli import CdkCli
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployCommand:
-    """The `cdk deploy` command of a deployment.
+class DeployCommand(Frozen):
+    """The `cdk deploy` command of a deployment."""
 
-    Attributes:
-        cdk: The CDK CLI.
-        assembly: Folder that `cdk synth` wrote.
-        profile: Profile of the AWS CLI's configuration; None for the CDK's own choice.
-        import_existing: Whether stacks import existing resources that have their names.
-    """
-
-    cdk: CdkCli
-    assembly: Path
+    cdk: CdkCli  # The CDK CLI
+    assembly: Path  # Folder that `cdk synth` wrote
+    # Profile of the AWS CLI's configuration; None for the CDK's own choice.
     profile: str | None = None
-    import_existing: bool = False
+    import_existing: bool = False  # Whether stacks import existing resources that have their names
 
     def by_hand(self, stack: str) -> str:
         """Return the command for a shell in the working folder."""

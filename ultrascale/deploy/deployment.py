@@ -5,10 +5,11 @@ import shlex
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Protocol
+
+from msgspec.structs import replace
 
 from ultrascale import config, guard, preflight
 from ultrascale.catalog.price_list import PriceList
@@ -20,6 +21,7 @@ from ultrascale.deploy.credentials import refuse_two_sources
 from ultrascale.deploy.order import waits_for
 from ultrascale.deploy.run import Outcome, Watcher, run_stacks
 from ultrascale.errors import UltrascaleError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.guard import Changes
 from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
@@ -51,34 +53,22 @@ _LONGEST_REVIEW = timedelta(minutes=30)
 _SETTINGS = ".cdk.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """A deployment to carry out.
+class Deployment(Frozen):
+    """A deployment to carry out."""
 
-    Attributes:
-        file: The cluster file.
-        profile: Profile of the AWS CLI's configuration.
-        permitted: Protected things that may be lost: names, logical ids or STACK/ID.
-        concurrency: Number of stacks deployed at the same time.
-        assembly: Folder that `cdk synth` wrote for this file; None to synthesize it now.
-        import_existing: Take over resources that an earlier deployment left.
-        allow_unknown: Count a check that could not ask AWS as passed.
-        skip_preflight: Leave the checks of `ultrascale preflight` out.
-        dry_run: Print each `cdk deploy` instead of running it.
-        cdk: Path of an installed CDK CLI to use; None for the pinned one.
-        price_list: Prices that the user is shown; None takes those of the catalog.
-    """
-
-    file: Path
-    profile: str | None = None
+    file: Path  # The cluster file
+    profile: str | None = None  # Profile of the AWS CLI's configuration
+    # Protected things that may be lost: names, logical ids or STACK/ID.
     permitted: tuple[str, ...] = ()
-    concurrency: int = 4
+    concurrency: int = 4  # Number of stacks deployed at the same time
+    # Folder that `cdk synth` wrote for this file; None to synthesize it now.
     assembly: Path | None = None
-    import_existing: bool = False
-    allow_unknown: bool = False
-    skip_preflight: bool = False
-    dry_run: bool = False
-    cdk: Path | None = None
+    import_existing: bool = False  # Take over resources that an earlier deployment left
+    allow_unknown: bool = False  # Count a check that could not ask AWS as passed
+    skip_preflight: bool = False  # Leave the checks of `ultrascale preflight` out
+    dry_run: bool = False  # Print each `cdk deploy` instead of running it
+    cdk: Path | None = None  # Path of an installed CDK CLI to use; None for the pinned one
+    # Prices that the user is shown; None takes those of the catalog.
     price_list: PriceList | None = None
 
 

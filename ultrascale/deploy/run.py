@@ -6,9 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Literal, Protocol
+
+from ultrascale.frozen import Frozen
 
 State = Literal["deployed", "unchanged", "failed", "interrupted", "not started"]
 
@@ -18,23 +19,14 @@ _GRACE = 10.0
 _NO_CHANGES = "(no changes)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The outcome of a stack's deployment.
+class Outcome(Frozen):
+    """The outcome of a stack's deployment."""
 
-    Attributes:
-        stack: Its name.
-        state: ``interrupted``: CloudFormation goes on without its program.
-        seconds: Duration.
-        said: The last lines of its program.
-        waited_for: Failed stacks that it waited for, where it was not started.
-    """
-
-    stack: str
-    state: State
-    seconds: float = 0.0
-    said: tuple[str, ...] = ()
-    waited_for: tuple[str, ...] = ()
+    stack: str  # Its name
+    state: State  # ``interrupted``: CloudFormation goes on without its program
+    seconds: float = 0.0  # Duration
+    said: tuple[str, ...] = ()  # The last lines of its program
+    waited_for: tuple[str, ...] = ()  # Failed stacks that it waited for, where it was not started
 
 
 class Program(Protocol):

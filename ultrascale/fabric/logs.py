@@ -8,7 +8,8 @@ Sources:
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from ultrascale.frozen import Frozen
 
 EFA, TCP, OTHER = "efa", "tcp", "other"
 
@@ -24,23 +25,15 @@ _LIBFABRIC = re.compile(r"Libfabric|OFI|SENDRECV|RDMA", re.IGNORECASE)
 _NCCL_COLUMNS, _NCCOM_COLUMNS = 8, (3, 4)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Figures and transport of one measurement, from its log.
+class Reading(Frozen, kw_only=False):
+    """Figures and transport of one measurement, from its log."""
 
-    Attributes:
-        busbw: Bus bandwidth of the largest message, in GB/s; None where no row was measured.
-        size: Bytes of that message.
-        transport: `efa`, `tcp` or `other`; None where the log does not say.
-        provider: libfabric's provider, or NCCL's name of the network, as the log has it.
-        wrong: Values that came out wrong.
-    """
-
+    # Bus bandwidth of the largest message, in GB/s; None where no row was measured.
     busbw: float | None
-    size: int
-    transport: str | None
-    provider: str
-    wrong: int
+    size: int  # Bytes of that message
+    transport: str | None  # `efa`, `tcp` or `other`; None where the log does not say
+    provider: str  # libfabric's provider, or NCCL's name of the network, as the log has it
+    wrong: int  # Values that came out wrong
 
 
 def read(lines: Iterable[str]) -> Reading:

@@ -1,11 +1,11 @@
 """Callers of the backend who lose what they may do by a change of the cluster file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.documents import text
 from ultrascale.errors import ConfigError
+from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
 from ultrascale.guard.openings import told_change
@@ -16,8 +16,7 @@ _CONFIG_MAP = "ConfigMap"
 _PODS = "pods of "
 
 
-@dataclass(frozen=True, slots=True)
-class _Callers:
+class _Callers(Frozen, kw_only=False):
     identity: IdentityPlan
     namespaces: frozenset[str]
 

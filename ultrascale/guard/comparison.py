@@ -1,7 +1,8 @@
 """Comparison of the deployed templates with those that would be deployed."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale.documents import Json, Resource
 from ultrascale.guard.access import narrowed_bindings

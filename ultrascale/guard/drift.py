@@ -6,7 +6,8 @@ Sources:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale.documents import JsonObject, look_up, mapping, objects, sequence, text
 from ultrascale.guard.model import RolledPool, Rolling, hourly

@@ -5,8 +5,9 @@ Rights that a role of the cluster gains are no such change: they follow what the
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from ultrascale.documents import Json, JsonObject, look_up, objects, sequence, text
 from ultrascale.guard.access import widened_entries

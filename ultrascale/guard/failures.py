@@ -1,7 +1,8 @@
 """Changes that CloudFormation cannot make, so that it would roll the deployment back."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import create_only
 from ultrascale.documents import JsonObject

@@ -1,10 +1,10 @@
 """Parts of the judgment of resources that running nodes, pods and people use."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
+from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm
 from ultrascale.guard.objects import Objects
 from ultrascale.guard.properties import at
@@ -16,20 +16,13 @@ KEEP_NODES = "keep it until the last node that has it is gone, and name it then"
 KEEP_PODS = "keep it until the last pod that uses it has ended, and name it then"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Both sides of a comparison, and what goes in it.
+class Context(Frozen, kw_only=False):
+    """Both sides of a comparison, and what goes in it."""
 
-    Attributes:
-        worlds: The templates.
-        applied: The objects in the cluster, of both sides.
-        gone: Resources that are deleted.
-        users: Resources that refer to each resource of the old side, its own parts left out.
-    """
-
-    worlds: Worlds
-    applied: tuple[Objects, Objects]
-    gone: frozenset[Key]
+    worlds: Worlds  # The templates
+    applied: tuple[Objects, Objects]  # The objects in the cluster, of both sides
+    gone: frozenset[Key]  # Resources that are deleted
+    # Resources that refer to each resource of the old side, its own parts left out.
     users: Mapping[Key, frozenset[Key]]
 
     def old(self, change: Change) -> JsonObject:

@@ -1,9 +1,9 @@
 """Stacks that left the file and stay deployed, and what of other stacks they need and lose."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale.documents import objects, sequence, text
+from ultrascale.frozen import Frozen
 from ultrascale.guard.access import BINDINGS, ENTRY, is_of_a_program
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.network_policies import KIND as NETWORK_POLICY
@@ -18,19 +18,12 @@ _ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
 
 
-@dataclass(frozen=True, slots=True)
-class _Runs:
-    """Pods and functions of a stack that act in the cluster.
+class _Runs(Frozen, kw_only=False):
+    """Pods and functions of a stack that act in the cluster."""
 
-    Attributes:
-        namespaces: Namespaces of its pods that are not everybody's.
-        accounts: Service accounts of its pods, by namespace and name.
-        groups: Kubernetes groups of its functions.
-    """
-
-    namespaces: frozenset[str]
-    accounts: frozenset[tuple[str, str]]
-    groups: frozenset[str]
+    namespaces: frozenset[str]  # Namespaces of its pods that are not everybody's
+    accounts: frozenset[tuple[str, str]]  # Service accounts of its pods, by namespace and name
+    groups: frozenset[str]  # Kubernetes groups of its functions
 
 
 def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:

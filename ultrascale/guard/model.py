@@ -1,11 +1,13 @@
 """Changes that a deployment makes: to resources, to Kubernetes objects, to running nodes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import prices
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 
 Action = Literal[
     "added", "updated", "loses protection", "replaced", "may be replaced", "deleted", "kept"
@@ -27,73 +29,43 @@ Verdict = Literal[
 """Reason to refuse a change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Harm:
-    """A loss that a change would cause.
+class Harm(Frozen):
+    """A loss that a change would cause."""
 
-    Attributes:
-        verdict: Its kind.
-        lost: Things that would be lost.
-        instead: Advice for what to do instead.
-    """
-
-    verdict: Verdict
-    lost: str
-    instead: str
+    verdict: Verdict  # Its kind
+    lost: str  # Things that would be lost
+    instead: str  # Advice for what to do instead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PropertyChange:
-    """A property that changes.
+class PropertyChange(Frozen):
+    """A property that changes."""
 
-    Attributes:
-        path: Its path, with `/` between the parts.
-        old: Its deployed value, in short.
-        new: Its new value, in short.
-        effect: The effect of the change in CloudFormation.
-        why: Reason of the effect, where the change itself does not say it.
-    """
-
-    path: str
-    old: str
-    new: str
-    effect: Effect
-    why: str = ""
+    path: str  # Its path, with `/` between the parts
+    old: str  # Its deployed value, in short
+    new: str  # Its new value, in short
+    effect: Effect  # The effect of the change in CloudFormation
+    why: str = ""  # Reason of the effect, where the change itself does not say it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of a resource, or of an object in the cluster.
+class Change(Frozen):
+    """A change of a resource, or of an object in the cluster."""
 
-    Attributes:
-        stack: Its stack.
-        logical_id: Its logical id.
-        type: Its type; of an object in the cluster ``Kubernetes::`` and its kind.
-        name: Its name for people.
-        action: The change. A `kept` resource leaves its stack and stays; one that `loses
-            protection` is updated, and nothing keeps it from loss any more.
-        properties: Its properties that change.
-        fails: Reason why CloudFormation could not make the change; empty where it could.
-        lost: Protected things that would be lost; empty without any.
-        verdict: Kind of the loss, where there is one.
-        instead: Advice for what to do instead; empty where nothing is lost.
-        opens: Settings by which it lets somebody in, or is watched or encrypted no more; each with
-            its value before and after.
-        named: Whether the user permitted the loss, and what it opens, by its name.
-    """
-
-    stack: str
-    logical_id: str
-    type: str
-    name: str
+    stack: str  # Its stack
+    logical_id: str  # Its logical id
+    type: str  # Its type; of an object in the cluster ``Kubernetes::`` and its kind
+    name: str  # Its name for people
+    # The change. A `kept` resource leaves its stack and stays; one that `loses protection` is
+    # updated, and nothing keeps it from loss any more.
     action: Action
-    properties: tuple[PropertyChange, ...] = ()
-    fails: str = ""
-    lost: str = ""
-    verdict: Verdict = "loses data"
-    instead: str = ""
+    properties: tuple[PropertyChange, ...] = ()  # Its properties that change
+    fails: str = ""  # Reason why CloudFormation could not make the change; empty where it could
+    lost: str = ""  # Protected things that would be lost; empty without any
+    verdict: Verdict = "loses data"  # Kind of the loss, where there is one
+    instead: str = ""  # Advice for what to do instead; empty where nothing is lost
+    # Settings by which it lets somebody in, or is watched or encrypted no more; each with its value
+    # before and after.
     opens: tuple[str, ...] = ()
-    named: bool = False
+    named: bool = False  # Whether the user permitted the loss, and what it opens, by its name
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
@@ -125,34 +97,22 @@ class Change:
         return (*names, f"{self.stack}/{self.name}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolledPool:
-    """Nodes that run, and that a change concerns.
+class RolledPool(Frozen):
+    """Nodes that run, and that a change concerns."""
 
-    Attributes:
-        pool: Their pool.
-        stack: Stack that changes them.
-        rolling: Whether they are replaced, may be, are held back by the pool's budget, stay until
-            others are launched, or end.
-        nodes: Largest number of them; None where it is unknown.
-        at_once: Number that goes at the same time, in the words of the service that replaces them.
-        why: The changes.
-        usd_per_hour: Their On-Demand price together; None where no price is known.
-        lost: Things that would be lost; empty where the pool is not reserved.
-        instead: Advice for what to do instead; empty where nothing is lost.
-        named: Whether the user permitted the loss by the pool's name.
-    """
-
-    pool: str
-    stack: str
+    pool: str  # Their pool
+    stack: str  # Stack that changes them
+    # Whether they are replaced, may be, are held back by the pool's budget, stay until others are
+    # launched, or end.
     rolling: Rolling
-    nodes: int | None
+    nodes: int | None  # Largest number of them; None where it is unknown
+    # Number that goes at the same time, in the words of the service that replaces them.
     at_once: str
-    why: tuple[str, ...]
-    usd_per_hour: float | None
-    lost: str = ""
-    instead: str = ""
-    named: bool = False
+    why: tuple[str, ...]  # The changes
+    usd_per_hour: float | None  # Their On-Demand price together; None where no price is known
+    lost: str = ""  # Things that would be lost; empty where the pool is not reserved
+    instead: str = ""  # Advice for what to do instead; empty where nothing is lost
+    named: bool = False  # Whether the user permitted the loss by the pool's name
 
     @property
     def protected(self) -> bool:
@@ -165,25 +125,17 @@ class RolledPool:
         return (self.pool, f"{self.stack}/{self.pool}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
-    """All that a deployment would do.
+class Changes(Frozen):
+    """All that a deployment would do."""
 
-    Attributes:
-        resources: Changes of resources and of objects.
-        pools: Running nodes that the deployment concerns.
-        new_stacks: Stacks that are not there yet.
-        left_stacks: Stacks that are in the file no more: `cdk deploy` leaves them as they are, with
-            all that runs in them.
-        unread: Custom resources that could not be compared.
-        unprotected: Stacks whose termination protection the CDK's command line takes off.
-    """
-
-    resources: tuple[Change, ...]
-    pools: tuple[RolledPool, ...] = ()
-    new_stacks: tuple[str, ...] = ()
+    resources: tuple[Change, ...]  # Changes of resources and of objects
+    pools: tuple[RolledPool, ...] = ()  # Running nodes that the deployment concerns
+    new_stacks: tuple[str, ...] = ()  # Stacks that are not there yet
+    # Stacks that are in the file no more: `cdk deploy` leaves them as they are, with all that runs
+    # in them.
     left_stacks: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()  # Custom resources that could not be compared
+    # Stacks whose termination protection the CDK's command line takes off.
     unprotected: tuple[str, ...] = ()
 
     @property

@@ -1,7 +1,8 @@
 """Running nodes that a change rolls or ends: their number, and their price an hour."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale.documents import Json, mapping, objects, sequence, text
 from ultrascale.guard import drift

@@ -5,9 +5,11 @@ Source: https://docs.aws.amazon.com/cdk/api/v2/docs/aws-cdk-lib.aws_eks_v2-readm
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale.documents import Json, JsonObject, mapping, text
+from ultrascale.frozen import Frozen
 from ultrascale.guard.templates import Key, World, text_of
 from ultrascale.plan import names
 
@@ -24,23 +26,14 @@ _NODE_POOLS = "nodepools.karpenter.sh/"
 Id = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KubernetesObject:
-    """An object that a stack puts into the cluster.
+class KubernetesObject(Frozen):
+    """An object that a stack puts into the cluster."""
 
-    Attributes:
-        kind: Its kind.
-        namespace: Its namespace; empty where it has none.
-        name: Its name.
-        body: All of it.
-        holder: The custom resource that applies it.
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    body: JsonObject
-    holder: Key
+    kind: str  # Its kind
+    namespace: str  # Its namespace; empty where it has none
+    name: str  # Its name
+    body: JsonObject  # All of it
+    holder: Key  # The custom resource that applies it
 
     @property
     def id(self) -> Id:
@@ -68,17 +61,11 @@ class KubernetesObject:
         return mapping(self.body, "spec", "template", "metadata", "labels")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
-    """Every object of a cluster.
+class Objects(Frozen):
+    """Every object of a cluster."""
 
-    Attributes:
-        by_id: The objects; patches are applied to them.
-        unread: Custom resources whose objects could not be read.
-    """
-
-    by_id: Mapping[Id, KubernetesObject]
-    unread: tuple[str, ...]
+    by_id: Mapping[Id, KubernetesObject]  # The objects; patches are applied to them
+    unread: tuple[str, ...]  # Custom resources whose objects could not be read
 
     def of_kind(self, *kinds: str) -> Iterator[KubernetesObject]:
         """Yield the objects of some kinds."""

@@ -9,9 +9,11 @@ Sources:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
+from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm, Verdict
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, is_reserved
 from ultrascale.guard.properties import at
@@ -24,17 +26,11 @@ _EMPTIED = "Custom::S3AutoDeleteObjects"
 _RETAINING = ("Retain", "RetainExceptOnCreate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Protection:
-    """Protection of a type of resource.
+class _Protection(Frozen):
+    """Protection of a type of resource."""
 
-    Attributes:
-        lost: Things that go with a resource.
-        instead: Advice for what to do instead.
-    """
-
-    lost: str
-    instead: str
+    lost: str  # Things that go with a resource
+    instead: str  # Advice for what to do instead
 
 
 _LEAVE = "put the property back"

@@ -1,10 +1,12 @@
 """Replacement that spreads through references: what refers to a replaced resource changes too."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import create_only
 from ultrascale.documents import JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, PropertyChange
 from ultrascale.guard.properties import at, create_only_paths, is_custom, leaves
 from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
@@ -13,17 +15,11 @@ from ultrascale.guard.templates import Key, Reference, World, path_name, referen
 _CAUSED = "which it refers to"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worlds:
-    """The two sides of a comparison.
+class Worlds(Frozen):
+    """The two sides of a comparison."""
 
-    Attributes:
-        old: The deployed stacks.
-        new: The stacks that would be deployed.
-    """
-
-    old: World
-    new: World
+    old: World  # The deployed stacks
+    new: World  # The stacks that would be deployed
 
     def standing(self) -> Iterator[Key]:
         """Yield every resource that is on both sides."""

@@ -6,14 +6,15 @@ States of a stack: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuid
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
+from msgspec.structs import replace
 
 from ultrascale.documents import Template, as_template, mapping, text
 from ultrascale.errors import AccountError, QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Changes
 from ultrascale.guard.templates import Templates
@@ -50,34 +51,20 @@ _WHOLE = frozenset(
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stack:
-    """A stack of an assembly.
+class _Stack(Frozen):
+    """A stack of an assembly."""
 
-    Attributes:
-        name: Its name.
-        account: Account that it is for; None for whatever account is asked.
-        region: AWS Region that it is for.
-        template: Its template.
-    """
-
-    name: str
-    account: str | None
-    region: str
-    template: Template
+    name: str  # Its name
+    account: str | None  # Account that it is for; None for whatever account is asked
+    region: str  # AWS Region that it is for
+    template: Template  # Its template
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployed:
-    """The stacks of a cluster in its account.
+class Deployed(Frozen):
+    """The stacks of a cluster in its account."""
 
-    Attributes:
-        templates: Their templates, by their names.
-        protected: Names of those whose termination protection is on.
-    """
-
-    templates: Templates
-    protected: tuple[str, ...] = ()
+    templates: Templates  # Their templates, by their names
+    protected: tuple[str, ...] = ()  # Names of those whose termination protection is on
 
 
 def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> Changes:

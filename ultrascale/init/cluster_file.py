@@ -3,11 +3,11 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import regions
 from ultrascale.errors import ConfigError, UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.init.starts import Start
 from ultrascale.plan import all_mistakes
 
@@ -19,22 +19,14 @@ _PLAIN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+|[0-9]+(?:\.[0-9]+){3}/[0-9]+
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}):")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """Answers of a user about a new cluster.
+class Answers(Frozen):
+    """Answers of a user about a new cluster."""
 
-    Attributes:
-        name: Its name.
-        region: Its Region.
-        zones: Its zones.
-        admin: ARN of the role that administers it.
-        networks: Ranges from which its API server is reached over the internet; empty: from none.
-    """
-
-    name: str
-    region: str
-    zones: tuple[str, ...]
-    admin: str
+    name: str  # Its name
+    region: str  # Its Region
+    zones: tuple[str, ...]  # Its zones
+    admin: str  # ARN of the role that administers it
+    # Ranges from which its API server is reached over the internet; empty: from none.
     networks: tuple[str, ...]
 
 

@@ -7,7 +7,6 @@ code there.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from ultrascale import config, release
 from ultrascale.documents import mapping, text
 from ultrascale.errors import UsageError
+from ultrascale.frozen import Frozen
 
 OPTION = "--source"
 PLACES = (
@@ -32,22 +32,14 @@ _SECRET = re.compile(r"git\+(https://[^/@]*@|ssh://[^/@:]*:[^/@]*@)")
 _HASH = "#sha256="
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """The place that the machines of a repository install this product from.
+class Source(Frozen):
+    """The place that the machines of a repository install this product from."""
 
-    Attributes:
-        requirement: Its line in requirements.txt, with the libraries that it was tested with.
-        wheel: Name of the wheel that has to lie beside requirements.txt; empty for none.
-        sha256: Digest of that wheel.
-        bucket_object: URL of the object in Amazon S3 that is the wheel; empty for none.
-        content: The wheel, to be copied into the repository; None where it is there, or elsewhere.
-    """
-
-    requirement: str
-    wheel: str = ""
-    sha256: str = ""
-    bucket_object: str = ""
+    requirement: str  # Its line in requirements.txt, with the libraries that it was tested with
+    wheel: str = ""  # Name of the wheel that has to lie beside requirements.txt; empty for none
+    sha256: str = ""  # Digest of that wheel
+    bucket_object: str = ""  # URL of the object in Amazon S3 that is the wheel; empty for none
+    # The wheel, to be copied into the repository; None where it is there, or elsewhere.
     content: bytes | None = None
 
 

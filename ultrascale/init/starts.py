@@ -1,28 +1,20 @@
 """The cluster files that a new one can start from, by short names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from ultrascale.frozen import Frozen
 from ultrascale.resources import resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """A cluster file to start from.
+class Start(Frozen):
+    """A cluster file to start from."""
 
-    Attributes:
-        file: The file, as a path in the product's repository.
-        summary: What the cluster is, in a few words.
-        jobs: Job files for it, as paths in the product's repository.
-        needs_grants: `plan` ends with 2 until AWS has granted what nobody can order.
-    """
-
-    file: str
-    summary: str
-    jobs: tuple[str, ...] = ()
-    needs_grants: bool = False
+    file: str  # The file, as a path in the product's repository
+    summary: str  # What the cluster is, in a few words
+    jobs: tuple[str, ...] = ()  # Job files for it, as paths in the product's repository
+    needs_grants: bool = False  # `plan` ends with 2 until AWS has granted what nobody can order
 
     @property
     def path(self) -> Path:

@@ -4,7 +4,6 @@ Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/apis/kueue/v1beta2
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ultrascale.catalog.kueue import JOB_UID_LABEL
 from ultrascale.cluster_api.kinds import KUEUE_WORKLOAD
@@ -12,23 +11,18 @@ from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import QUEUE_LABEL
 
 _LATE = "PodsReadyTimeout"
 _NONE: Object = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
-    """Reason for which Kueue lets jobs wait.
+class HeldBack(Frozen):
+    """Reason for which Kueue lets jobs wait."""
 
-    Attributes:
-        reason: Why they wait, as a sentence without its end; empty where nothing is known.
-        given_up: Whether Kueue admits one of them no more by itself.
-    """
-
-    reason: str = ""
-    given_up: bool = False
+    reason: str = ""  # Why they wait, as a sentence without its end; empty where nothing is known
+    given_up: bool = False  # Whether Kueue admits one of them no more by itself
 
 
 def held_back(cluster: Cluster, namespace: str, jobs: Iterable[Object]) -> HeldBack:

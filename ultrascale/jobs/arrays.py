@@ -4,10 +4,10 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completio
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.documents import number, text
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import COMPONENT_LABEL
 
 # A Job of which all indexes have ended, and no more failed than may.
@@ -15,25 +15,15 @@ from ultrascale.plan.names import COMPONENT_LABEL
 WITHIN_LIMIT = "FailedIndexes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayState:
-    """Progress of an array.
+class ArrayState(Frozen):
+    """Progress of an array."""
 
-    Attributes:
-        size: Its indexes.
-        completed: Indexes whose program succeeded.
-        failed: Indexes that failed after all of their retries.
-        running: Pods that run.
-        failed_indexes: Those that failed, as Kubernetes writes them: `3,7-9`.
-        max_failed: Indexes that may fail before the array does.
-    """
-
-    size: int
-    completed: int
-    failed: int
-    running: int
-    failed_indexes: str
-    max_failed: int
+    size: int  # Its indexes
+    completed: int  # Indexes whose program succeeded
+    failed: int  # Indexes that failed after all of their retries
+    running: int  # Pods that run
+    failed_indexes: str  # Those that failed, as Kubernetes writes them: `3,7-9`
+    max_failed: int  # Indexes that may fail before the array does
 
     @property
     def left(self) -> int:

@@ -1,20 +1,19 @@
 """Deletion of a job: exactly the objects that carry its label."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import SENT
 from ultrascale.plan.names import JOB_LABEL
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Frozen, kw_only=False):
     """An object of a job, in the cluster."""
 
     kind: Kind

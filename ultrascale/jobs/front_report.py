@@ -6,28 +6,22 @@ Sources:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import HTTP_ROUTE, SECURITY_POLICY
 from ultrascale.cluster_api.objects import Object, name
 from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontReport:
-    """The front, as a service sees it.
+class FrontReport(Frozen):
+    """The front, as a service sees it."""
 
-    Attributes:
-        models: Names of models whose requests it sends to the service.
-        problems: Reasons for which requests do not reach it, each with the way out.
-    """
-
-    models: tuple[str, ...]
-    problems: tuple[str, ...]
+    models: tuple[str, ...]  # Names of models whose requests it sends to the service
+    problems: tuple[str, ...]  # Reasons for which requests do not reach it, each with the way out
 
 
 def front_report_of(cluster: Cluster, job: JobStatus) -> FrontReport | None:

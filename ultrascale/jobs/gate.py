@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Literal, cast
+
+from msgspec import field
+from msgspec.structs import replace
 
 from ultrascale.catalog import fabric
 from ultrascale.cluster_api.kinds import NODE, POD
@@ -23,6 +25,7 @@ from ultrascale.documents import Json, mapping, number, objects
 from ultrascale.errors import ClusterError, RefusedError
 from ultrascale.fabric.agent import VERDICT
 from ultrascale.fabric.remote import TOKEN
+from ultrascale.frozen import Frozen
 from ultrascale.jobs import cancellation, logs, submission
 from ultrascale.jobs.manifests import CheckManifests, JobManifests, kind_of
 from ultrascale.jobs.pods import last_message
@@ -45,30 +48,20 @@ _END_SECONDS = 120
 _GONE_SECONDS, _POLL_SECONDS = 120, 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Result of one check.
+class Verdict(Frozen):
+    """Result of one check."""
 
-    Attributes:
-        check: What was checked.
-        bad: Nodes that failed, with the reasons.
-        undecided: Nodes of which a pair failed and no round could tell which, or whose diagnosis
-            says more of the image than of them, with the reasons.
-        paths: Pairs of sound nodes between which the network was slow.
-        nodes: Nodes that were checked.
-        rounds: Rounds of measurements.
-        slowest: Least bus bandwidth in GB/s; None where none was measured.
-        cordoned: Bad nodes that were cordoned.
-    """
-
-    check: str
-    bad: Mapping[str, str]
+    check: str  # What was checked
+    bad: Mapping[str, str]  # Nodes that failed, with the reasons
+    # Nodes of which a pair failed and no round could tell which, or whose diagnosis says more of
+    # the image than of them, with the reasons.
     undecided: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Pairs of sound nodes between which the network was slow.
     paths: tuple[tuple[str, str], ...] = ()
-    nodes: int = 0
-    rounds: int = 1
-    slowest: float | None = None
-    cordoned: tuple[str, ...] = ()
+    nodes: int = 0  # Nodes that were checked
+    rounds: int = 1  # Rounds of measurements
+    slowest: float | None = None  # Least bus bandwidth in GB/s; None where none was measured
+    cordoned: tuple[str, ...] = ()  # Bad nodes that were cordoned
 
     @property
     def passed(self) -> bool:

@@ -4,12 +4,12 @@ import queue
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.objects import label
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.node_ranks import NodeRanks, are_computed
 from ultrascale.jobs.pods import Pod, by_rank, made_by, place_of, read_pod
 from ultrascale.jobs.status import Made, workloads_of
@@ -27,25 +27,15 @@ _BAD_REQUEST = 400
 _SERVER_FAULT = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A choice of one log.
+class Choice(Frozen):
+    """A choice of one log."""
 
-    Attributes:
-        index: Index of the pod in the job.
-        rank: Rank of the pod's node among those of the job, instead.
-        pod: Name of the pod, instead.
-        container: Its container; the first if empty.
-        previous: Read the log before the last restart.
-        tail: Number of lines at the end; None for all.
-    """
-
-    index: int = 0
-    rank: int | None = None
-    pod: str = ""
-    container: str = ""
-    previous: bool = False
-    tail: int | None = None
+    index: int = 0  # Index of the pod in the job
+    rank: int | None = None  # Rank of the pod's node among those of the job, instead
+    pod: str = ""  # Name of the pod, instead
+    container: str = ""  # Its container; the first if empty
+    previous: bool = False  # Read the log before the last restart
+    tail: int | None = None  # Number of lines at the end; None for all
 
     def __str__(self) -> str:
         return self.pod or str(self.index if self.rank is None else self.rank)

@@ -1,8 +1,9 @@
 """Manifests of a job: its objects, their kinds and their YAML."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import field
 
 from ultrascale import yaml_writer
 from ultrascale.cluster_api.kinds import (
@@ -15,6 +16,7 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import Json, JsonObject, text
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.hyperpod_job import hyperpod_objects
 from ultrascale.jobs.indexed_job import indexed_objects
 from ultrascale.jobs.jobset import jobset_objects
@@ -29,69 +31,42 @@ from ultrascale.plan.model.jobs import ArrayPlan, JobKind
 Manifest = JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckManifests:
-    """A check of nodes that has to pass before a job is sent.
+class CheckManifests(Frozen):
+    """A check of nodes that has to pass before a job is sent."""
 
-    Attributes:
-        check: What is checked.
-        job: The job that checks.
-        seconds: Longest time that it holds its nodes, from the start of its pods.
-        note: What it does, how long it may take and what it may cost, as a sentence.
-    """
-
-    check: Literal["fabric", "device"]
-    job: "JobManifests"
-    seconds: int
-    note: str
+    check: Literal["fabric", "device"]  # What is checked
+    job: "JobManifests"  # The job that checks
+    seconds: int  # Longest time that it holds its nodes, from the start of its pods
+    note: str  # What it does, how long it may take and what it may cost, as a sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobManifests:
-    """The objects of a job, and the resources that they need in the cluster.
+class JobManifests(Frozen):
+    """The objects of a job, and the resources that they need in the cluster."""
 
-    Attributes:
-        name: Name of the job, and value of the label `names.JOB_LABEL` on each of its objects and
-            pods.
-        namespace: Their namespace.
-        kind: `training` and `batch` end by themselves, a `service` does not, and `dev` once nobody
-            uses it.
-        objects: The objects, in the order in which they are sent.
-        pods: Number of its pods; of an array those of the same time.
-        container: Name of the container that runs the program, in each of them; empty where roles
-            have containers of their own, of which each is the first of its pod.
-        claims: PersistentVolumeClaims that it mounts.
-        queue: Volcano queue that it waits in; None without Volcano.
-        local_queue: Queue of Kueue or of task governance that it waits in; None without.
-        priority_class: PriorityClass of its pods; None for the cluster's default.
-        service_account: Service account of its pods; None for the namespace's own.
-        notes: Notes for the user, each a sentence.
-        secrets: Secrets that its pods read, with the keys of each.
-        scratch_gb: GB of local NVMe that its nodes need below the volumes of pods; None: any.
-        launches: Whether nodes are launched because its pods wait for them.
-        array: Its pods as an array; None where it is none.
-        checks: Checks of nodes before it is sent, in their order.
-        check_tries: Times that they are run, where others can take the place of bad nodes.
-    """
-
+    # Name of the job, and value of the label `names.JOB_LABEL` on each of its objects and pods.
     name: str
-    namespace: str
+    namespace: str  # Their namespace
+    # `training` and `batch` end by themselves, a `service` does not, and `dev` once nobody uses it.
     kind: JobKind
-    objects: tuple[Manifest, ...]
-    pods: int
+    objects: tuple[Manifest, ...]  # The objects, in the order in which they are sent
+    pods: int  # Number of its pods; of an array those of the same time
+    # Name of the container that runs the program, in each of them; empty where roles have
+    # containers of their own, of which each is the first of its pod.
     container: str
-    claims: tuple[str, ...]
-    queue: str | None
-    local_queue: str | None
-    priority_class: str | None
-    service_account: str | None
-    notes: tuple[str, ...]
+    claims: tuple[str, ...]  # PersistentVolumeClaims that it mounts
+    queue: str | None  # Volcano queue that it waits in; None without Volcano
+    local_queue: str | None  # Queue of Kueue or of task governance that it waits in; None without
+    priority_class: str | None  # PriorityClass of its pods; None for the cluster's default
+    service_account: str | None  # Service account of its pods; None for the namespace's own
+    notes: tuple[str, ...]  # Notes for the user, each a sentence
+    # Secrets that its pods read, with the keys of each.
     secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    # GB of local NVMe that its nodes need below the volumes of pods; None: any.
     scratch_gb: int | None = None
-    launches: bool = False
-    array: ArrayPlan | None = None
-    checks: tuple[CheckManifests, ...] = ()
-    check_tries: int = 0
+    launches: bool = False  # Whether nodes are launched because its pods wait for them
+    array: ArrayPlan | None = None  # Its pods as an array; None where it is none
+    checks: tuple[CheckManifests, ...] = ()  # Checks of nodes before it is sent, in their order
+    check_tries: int = 0  # Times that they are run, where others can take the place of bad nodes
 
 
 def render(plan: JobPlan) -> JobManifests:

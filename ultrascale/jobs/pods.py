@@ -1,7 +1,6 @@
 """Pods of a job in the cluster: state, reason to wait, and order by index."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.catalog import jobset, kubeflow, leaderworkerset, training_operator
@@ -15,6 +14,7 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.frozen import Frozen
 
 PodState = Literal[
     "pending", "scheduled", "pulling", "running", "terminating", "succeeded", "failed"
@@ -45,41 +45,25 @@ _NONE: Object = {}
 _ORDINARY = ("", "ContainerCreating", "PodInitializing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
-    """A pod of a job, for its user.
+class Pod(Frozen):
+    """A pod of a job, for its user."""
 
-    Attributes:
-        name: Its name.
-        uid: Id that differs from an earlier pod of the same name.
-        owner: The Volcano, PyTorch or Indexed Job, or the JobSet, that it is of; empty for other
-            pods.
-        owner_uid: UID of that job; empty for other pods.
-        task: Task of a Volcano job, role of a JobSet, or number of a service's replica; empty for
-            others.
-        index: Its number within the task, replica or job; None where it has none.
-        state: State.
-        container: Its first container.
-        node: Node that it runs on; empty before it is bound.
-        restarts: Number of restarts of its container.
-        reason: Why it waits or failed; empty where nothing is known.
-        created: Time of its creation, in UTC by RFC 3339.
-        last_words: Message with which its container failed, now or before its last restart: a
-            traceback, or the end of its log; empty where it has not.
-    """
-
-    name: str
-    uid: str
+    name: str  # Its name
+    uid: str  # Id that differs from an earlier pod of the same name
+    # The Volcano, PyTorch or Indexed Job, or the JobSet, that it is of; empty for other pods.
     owner: str
-    owner_uid: str
+    owner_uid: str  # UID of that job; empty for other pods
+    # Task of a Volcano job, role of a JobSet, or number of a service's replica; empty for others.
     task: str
-    index: int | None
-    state: PodState
-    container: str
-    node: str
-    restarts: int
-    reason: str
-    created: str
+    index: int | None  # Its number within the task, replica or job; None where it has none
+    state: PodState  # State
+    container: str  # Its first container
+    node: str  # Node that it runs on; empty before it is bound
+    restarts: int  # Number of restarts of its container
+    reason: str  # Why it waits or failed; empty where nothing is known
+    created: str  # Time of its creation, in UTC by RFC 3339
+    # Message with which its container failed, now or before its last restart: a traceback, or the
+    # end of its log; empty where it has not.
     last_words: str = ""
 
 

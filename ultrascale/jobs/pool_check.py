@@ -1,8 +1,9 @@
 """Check of the free nodes of one pool, without a job that waits for it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog.versions import images

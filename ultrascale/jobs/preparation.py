@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Unpack
+
+from msgspec.structs import replace
 
 from ultrascale import config, plan
 from ultrascale.catalog import volcano
 from ultrascale.documents import JsonObject
 from ultrascale.errors import Diagnostic
+from ultrascale.frozen import Frozen
 from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
@@ -39,21 +41,13 @@ _MIB = 2**20
 _OF_PROGRAM = frozenset({"image", "script", "command"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobCluster:
-    """A cluster file without mistakes, read and planned once for many jobs.
+class JobCluster(Frozen):
+    """A cluster file without mistakes, read and planned once for many jobs."""
 
-    Attributes:
-        reading: The file.
-        cluster: The cluster that it describes.
-        plan: Its plan.
-        beside_queues: Whether jobs take nodes that are there, outside of Kueue's queues.
-    """
-
-    reading: config.Reading
-    cluster: config.Cluster
-    plan: ClusterPlan
-    beside_queues: bool = False
+    reading: config.Reading  # The file
+    cluster: config.Cluster  # The cluster that it describes
+    plan: ClusterPlan  # Its plan
+    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of Kueue's queues
 
     @property
     def teams(self) -> tuple[TeamPlan, ...]:
@@ -298,17 +292,11 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
 _SOME_ACCOUNT = "111122223333"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedFile:
-    """Notes on a cluster file without mistakes.
+class CheckedFile(Frozen):
+    """Notes on a cluster file without mistakes."""
 
-    Attributes:
-        warnings: What is legal but likely not meant.
-        notes: What holds of every such cluster.
-    """
-
-    warnings: tuple[Diagnostic, ...]
-    notes: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]  # What is legal but likely not meant
+    notes: tuple[Diagnostic, ...]  # What holds of every such cluster
 
 
 def check_file(cluster_file: Path) -> CheckedFile:

@@ -3,7 +3,8 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale.cluster_api.kinds import EVENT, POD, POD_GROUP, Kind
 from ultrascale.cluster_api.objects import Object, condition, name, owned_by, uid
@@ -11,6 +12,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.cluster_api.watch import Change, Feed, Watched, feed, readable
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.admission import HeldBack, held_back
 from ultrascale.jobs.pods import STATES, Pod, PodState, made_by, read_pod, slim
 from ultrascale.jobs.workloads import WorkloadState, read_workload, together
@@ -28,21 +30,13 @@ _MOST_REASONS = 4
 _FITS = "Schedulable: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Progress of a job.
+class Progress(Frozen):
+    """Progress of a job."""
 
-    Attributes:
-        name: The job.
-        state: State of its workloads.
-        pods: Number of pods in each state.
-        waiting: Reasons of pods that wait, the most frequent first.
-    """
-
-    name: str
-    state: WorkloadState
-    pods: Mapping[PodState, int]
-    waiting: tuple[str, ...]
+    name: str  # The job
+    state: WorkloadState  # State of its workloads
+    pods: Mapping[PodState, int]  # Number of pods in each state
+    waiting: tuple[str, ...]  # Reasons of pods that wait, the most frequent first
 
     @property
     def up(self) -> bool:
@@ -51,21 +45,13 @@ class Progress:
         return self.state.up and alive >= self.state.least
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """A job to follow.
+class Followed(Frozen):
+    """A job to follow."""
 
-    Attributes:
-        name: Its name.
-        namespace: Its namespace.
-        kinds: Kinds of its workloads.
-        container: Container that counts; the first if empty.
-    """
-
-    name: str
-    namespace: str
-    kinds: tuple[Kind, ...]
-    container: str = ""
+    name: str  # Its name
+    namespace: str  # Its namespace
+    kinds: tuple[Kind, ...]  # Kinds of its workloads
+    container: str = ""  # Container that counts; the first if empty
 
 
 class _View:

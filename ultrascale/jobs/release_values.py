@@ -5,12 +5,14 @@ refused where it is not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import field
 
 from ultrascale import config
 from ultrascale.catalog import quantities, runtime_environment
 from ultrascale.documents import Json, JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.pods import unborne_taints
 from ultrascale.plan.jobs.request import JobRequest
@@ -30,20 +32,14 @@ Tiers = Mapping[str, config.NodeTier]
 Labels = Mapping[config.KeyPath, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Some keys of a job.
+class Piece(Frozen):
+    """Some keys of a job."""
 
-    Attributes:
-        keys: The keys.
-        places: Keys of the values behind them.
-        mistakes: What is wrong with the values, at their own keys.
-        notes: What of the values does not hold, by their keys.
-    """
-
-    keys: JsonObject = field(default_factory=dict[str, Json])
+    keys: JsonObject = field(default_factory=dict[str, Json])  # The keys
+    # Keys of the values behind them.
     places: Places = field(default_factory=dict[config.KeyPath, config.KeyPath])
-    mistakes: tuple[config.Mistake, ...] = ()
+    mistakes: tuple[config.Mistake, ...] = ()  # What is wrong with the values, at their own keys
+    # What of the values does not hold, by their keys.
     notes: Mapping[config.KeyPath, str] = field(default_factory=dict[config.KeyPath, str])
 
 
@@ -381,8 +377,7 @@ def _tolerated(template: str, chosen: config.JobTemplate, pools: Sequence[PoolPl
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Amount:
+class _Amount(Frozen):
     """A resource as a template states it; None where it states none."""
 
     key: str

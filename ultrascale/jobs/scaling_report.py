@@ -8,30 +8,23 @@ Sources:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import SCALED_OBJECT
 from ultrascale.cluster_api.objects import Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import number, objects, text
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingReport:
-    """Replicas of a service that follow the load.
+class ScalingReport(Frozen):
+    """Replicas of a service that follow the load."""
 
-    Attributes:
-        least: Fewest of them.
-        most: Most of them.
-        problems: Reasons for which they do not follow it, each with the way out.
-    """
-
-    least: int
-    most: int
-    problems: tuple[str, ...]
+    least: int  # Fewest of them
+    most: int  # Most of them
+    problems: tuple[str, ...]  # Reasons for which they do not follow it, each with the way out
 
 
 def scaling_report_of(cluster: Cluster, job: JobStatus) -> ScalingReport | None:

@@ -7,7 +7,7 @@ Source: https://kubernetes.io/docs/tasks/access-application-cluster/access-clust
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ultrascale.catalog import leaderworkerset, vllm
 from ultrascale.cluster_api.kinds import POD
@@ -15,6 +15,7 @@ from ultrascale.cluster_api.objects import Object, condition, label, name, uid
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.status import JobStatus
 from ultrascale.lambdas.serving import MetricNames, Reading, Traffic, read, traffic
 from ultrascale.plan import names
@@ -35,25 +36,18 @@ _NAMES = MetricNames(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingReport:
-    """Traffic of a service.
+class ServingReport(Frozen):
+    """Traffic of a service."""
 
-    Attributes:
-        ready: Pods that are ready to answer.
-        traffic: Their traffic; None where none of them reports it.
-        recent: Whether the times to the first token are of answers within `SECONDS`; else they are
-            of all answers since the pods' starts.
-        usd_per_million_tokens: Cost of a million generated tokens at this rate; None where the
-            price or the rate is not known, or nothing is generated.
-        unread: Reasons that metrics could not be read, each once.
-    """
-
-    ready: int
-    traffic: Traffic | None
+    ready: int  # Pods that are ready to answer
+    traffic: Traffic | None  # Their traffic; None where none of them reports it
+    # Whether the times to the first token are of answers within `SECONDS`; else they are of all
+    # answers since the pods' starts.
     recent: bool
+    # Cost of a million generated tokens at this rate; None where the price or the rate is not
+    # known, or nothing is generated.
     usd_per_million_tokens: float | None
-    unread: tuple[str, ...]
+    unread: tuple[str, ...]  # Reasons that metrics could not be read, each once
 
 
 def serving_report_of(

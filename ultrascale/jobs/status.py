@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import volcano
 from ultrascale.cluster_api.kinds import DEPLOYMENT, JOBSET, LEADER_WORKER_SET, POD, Kind
@@ -11,6 +12,7 @@ from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster, Query
 from ultrascale.documents import mapping, text
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.admission import held_back
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.pods import STATES, Pod, PodState, by_rank, made_by, read_pod
@@ -25,27 +27,17 @@ _SERVICES = frozenset({DEPLOYMENT.kind, LEADER_WORKER_SET.kind})
 Made = list[tuple[Kind, Object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
-    """State of a job.
+class JobStatus(Frozen):
+    """State of a job."""
 
-    Attributes:
-        name: Its name.
-        namespace: Where it is.
-        kind: What makes its pods, such as `Job.batch.volcano.sh`.
-        queue: Queue of Volcano, Kueue or task governance; empty without.
-        state: How far that is.
-        created: When it was submitted.
-        pods: Its pods, in the order of their index; those that have ended are missing where all
-            jobs are listed.
-    """
-
-    name: str
-    namespace: str
-    kind: str
-    queue: str
-    state: WorkloadState
-    created: datetime
+    name: str  # Its name
+    namespace: str  # Where it is
+    kind: str  # What makes its pods, such as `Job.batch.volcano.sh`
+    queue: str  # Queue of Volcano, Kueue or task governance; empty without
+    state: WorkloadState  # How far that is
+    created: datetime  # When it was submitted
+    # Its pods, in the order of their index; those that have ended are missing where all jobs are
+    # listed.
     pods: tuple[Pod, ...]
 
     @property

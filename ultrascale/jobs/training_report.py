@@ -8,13 +8,13 @@ be gone: a controller deletes them.
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch
 from ultrascale.cluster_api.kinds import POD
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.pods import Pod
 from ultrascale.jobs.status import JobStatus
 
@@ -31,38 +31,25 @@ _MOST_STRAGGLERS = 8
 _WITH_A_LOG = ("running", "terminating", "succeeded", "failed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodEnd:
-    """The last words of a container that has ended.
+class PodEnd(Frozen):
+    """The last words of a container that has ended."""
 
-    Attributes:
-        pod: Its pod.
-        node: Node that it ran on.
-        message: Its termination message, such as a traceback.
-    """
-
-    pod: str
-    node: str
-    message: str
+    pod: str  # Its pod
+    node: str  # Node that it ran on
+    message: str  # Its termination message, such as a traceback
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingReport:
-    """Progress and failures of a job.
+class TrainingReport(Frozen):
+    """Progress and failures of a job."""
 
-    Attributes:
-        progress: Fields of the last line of progress; empty where there is none.
-        failures: Fields of each failure that the program of this start knows of earlier ones.
-        ends: Last words of containers that have ended.
-        stragglers: Fields of the last report of each node that the program has found to be slow.
-        earlier_logs: Command that prints errors of pods that restarts have deleted; empty where
-            there were none, or their logs are not kept.
-    """
-
-    progress: Mapping[str, str]
+    progress: Mapping[str, str]  # Fields of the last line of progress; empty where there is none
+    # Fields of each failure that the program of this start knows of earlier ones.
     failures: tuple[Mapping[str, str], ...]
-    ends: tuple[PodEnd, ...]
+    ends: tuple[PodEnd, ...]  # Last words of containers that have ended
+    # Fields of the last report of each node that the program has found to be slow.
     stragglers: tuple[Mapping[str, str], ...] = ()
+    # Command that prints errors of pods that restarts have deleted; empty where there were none, or
+    # their logs are not kept.
     earlier_logs: str = ""
 
 

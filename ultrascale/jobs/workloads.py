@@ -1,7 +1,6 @@
 """State of workloads: the jobs of each engine, Deployments and LeaderWorkerSets."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.cluster_api.kinds import (
@@ -16,6 +15,7 @@ from ultrascale.cluster_api.kinds import (
 )
 from ultrascale.cluster_api.objects import Object, condition, label
 from ultrascale.documents import look_up, mapping, number, objects, text
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.arrays import WITHIN_LIMIT, ArrayState, read_array
 from ultrascale.plan.names import QUEUE_LABEL
 
@@ -57,31 +57,18 @@ _HYPERPOD_RESULTS: Mapping[str, Result] = {"Completed": "succeeded", "Failed": "
 _HYPERPOD_UP = ("Running", "PodsRunning", "Completed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadState:
-    """State of a workload.
+class WorkloadState(Frozen):
+    """State of a workload."""
 
-    Attributes:
-        phase: Phase, in the words of its kind.
-        result: Result; None while it has not ended.
-        up: Whether all pods that must run at once have run, or serve.
-        wanted: Number of its pods.
-        least: Number of pods that must run at once.
-        retries: Restarts of all its pods (Volcano), or of failed pods (others).
-        most_retries: Limit of restarts; None without a limit.
-        reason: Reason of the phase; empty where none is known.
-        array: Progress of an array; None where it is none.
-    """
-
-    phase: str
-    result: Result | None
-    up: bool
-    wanted: int
-    least: int
-    retries: int
-    most_retries: int | None
-    reason: str
-    array: ArrayState | None = None
+    phase: str  # Phase, in the words of its kind
+    result: Result | None  # Result; None while it has not ended
+    up: bool  # Whether all pods that must run at once have run, or serve
+    wanted: int  # Number of its pods
+    least: int  # Number of pods that must run at once
+    retries: int  # Restarts of all its pods (Volcano), or of failed pods (others)
+    most_retries: int | None  # Limit of restarts; None without a limit
+    reason: str  # Reason of the phase; empty where none is known
+    array: ArrayState | None = None  # Progress of an array; None where it is none
 
 
 def read_workload(kind: Kind, manifest: Object) -> WorkloadState:

@@ -1,30 +1,24 @@
 """Compares a mirror with the list of what a cluster pulls, and with the record of digests."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.mirror.contents import Copy
 from ultrascale.mirror.tools import CopyTool, tagged
 
 State = Literal["there", "missing", "unrecorded", "different", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """State of one copy in the mirror.
+class Finding(Frozen):
+    """State of one copy in the mirror."""
 
-    Attributes:
-        copy: The image or chart.
-        state: ``there``; ``missing`` in the mirror; ``unrecorded`` there, without a digest in the
-            record; ``different`` from the record; ``unknown``: the registry cannot be asked.
-        why: Reason, with what to do; empty for what is there.
-    """
-
-    copy: Copy
+    copy: Copy  # The image or chart
+    # ``there``; ``missing`` in the mirror; ``unrecorded`` there, without a digest in the record;
+    # ``different`` from the record; ``unknown``: the registry cannot be asked.
     state: State
-    why: str = ""
+    why: str = ""  # Reason, with what to do; empty for what is there
 
 
 def check_copies(

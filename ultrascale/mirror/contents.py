@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 import yaml
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.assembly import read_json, read_stacks_of
 from ultrascale.catalog.chart_images import chart_images
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
 from ultrascale.mirror.tools import untagged
 from ultrascale.plan.jobs.gate import check_image
@@ -26,19 +27,12 @@ _SOME_ACCOUNT = "0" * 12
 _CHECKS: tuple[config.PreflightCheck, ...] = get_args(config.PreflightCheck)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """An image or a chart, and its copy.
+class Copy(Frozen):
+    """An image or a chart, and its copy."""
 
-    Attributes:
-        source: Whole reference, as its publisher has it; a chart's begins ``oci://``.
-        target: The same in the mirror, without a digest of the record.
-        used_by: Objects, stacks, builds and jobs that pull it.
-    """
-
-    source: str
-    target: str
-    used_by: tuple[str, ...]
+    source: str  # Whole reference, as its publisher has it; a chart's begins ``oci://``
+    target: str  # The same in the mirror, without a digest of the record
+    used_by: tuple[str, ...]  # Objects, stacks, builds and jobs that pull it
 
     @property
     def kind(self) -> str:
@@ -46,8 +40,7 @@ class Copy:
         return "chart" if self.source.startswith(_OCI) else "image"
 
 
-@dataclass(frozen=True, slots=True)
-class _Pull:
+class _Pull(Frozen, kw_only=False):
     reference: str
     used_by: str
 

@@ -1,10 +1,10 @@
 """Copies images and charts into a mirror, and records the digest of each."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.mirror.contents import Copy
 from ultrascale.mirror.tools import CopyTool, pinned, tagged
 
@@ -13,21 +13,13 @@ Pusher = Callable[[Copy], None]
 _OCI = "oci://"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The end of one copy.
+class Outcome(Frozen):
+    """The end of one copy."""
 
-    Attributes:
-        copy: The image or chart.
-        state: Whether it was copied now, was there already, or failed.
-        digest: Its digest; None where it failed.
-        why: Reason of a failure; empty otherwise.
-    """
-
-    copy: Copy
-    state: State
-    digest: str | None = None
-    why: str = ""
+    copy: Copy  # The image or chart
+    state: State  # Whether it was copied now, was there already, or failed
+    digest: str | None = None  # Its digest; None where it failed
+    why: str = ""  # Reason of a failure; empty otherwise
 
 
 def copy_all(

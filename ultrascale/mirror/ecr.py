@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Generator, Iterable, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from ultrascale.account import connect
 from ultrascale.catalog import registries
 from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import UltrascaleError, UnansweredError
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_ecr.type_defs import EncryptionConfigurationTypeDef
@@ -20,19 +20,12 @@ if TYPE_CHECKING:
     from ultrascale.account import Account
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EcrMirror:
-    """A mirror in a private registry of Amazon ECR.
+class EcrMirror(Frozen):
+    """A mirror in a private registry of Amazon ECR."""
 
-    Attributes:
-        host: The registry's host.
-        registry_id: Account of the registry.
-        account: The credentials that it is asked with, in its Region.
-    """
-
-    host: str
-    registry_id: str
-    account: "Account"
+    host: str  # The registry's host
+    registry_id: str  # Account of the registry
+    account: "Account"  # The credentials that it is asked with, in its Region
 
     def make_repositories(
         self, *, images: Iterable[str], charts: Iterable[str], key: str | None

@@ -7,33 +7,25 @@ Source: https://helm.sh/docs/topics/registries/
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ultrascale.catalog import keda, load_balancer_controller
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.mirror import helm
 from ultrascale.mirror.contents import Copy
 from ultrascale.mirror.copying import Pusher
 from ultrascale.plan.model import ClusterPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepositoryChart:
-    """A chart of a Helm repository.
+class RepositoryChart(Frozen):
+    """A chart of a Helm repository."""
 
-    Attributes:
-        repository: URL of the repository.
-        name: Name of the chart.
-        version: Its version.
-        sha256: Hash of its archive; None where no source states it.
-    """
-
-    repository: str
-    name: str
-    version: str
-    sha256: str | None
+    repository: str  # URL of the repository
+    name: str  # Name of the chart
+    version: str  # Its version
+    sha256: str | None  # Hash of its archive; None where no source states it
 
 
 def repository_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:

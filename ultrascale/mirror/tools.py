@@ -14,10 +14,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 
 Program = Literal["crane", "skopeo"]
 PROGRAMS: tuple[Program, ...] = ("crane", "skopeo")
@@ -36,19 +38,13 @@ _LOGGED = re.compile(r'level=fatal msg="(.*)"$')
 _LOCAL = re.compile(r"(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyTool:
-    """One of the programs.
+class CopyTool(Frozen):
+    """One of the programs."""
 
-    Attributes:
-        program: Its name.
-        path: Where it is.
-        environment: Environment variables that it gets beside those of this process, such as the
-            place of credentials.
-    """
-
-    program: Program
-    path: str
+    program: Program  # Its name
+    path: str  # Where it is
+    # Environment variables that it gets beside those of this process, such as the place of
+    # credentials.
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def copy(self, source: str, target: str) -> None:

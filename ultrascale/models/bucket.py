@@ -8,18 +8,19 @@ Sources:
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice
 from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 import pydantic
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.catalog.transformers import Transformer, UnreadableFiguresError, transformer_of
 from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectTypeDef
@@ -33,36 +34,22 @@ MOST_OBJECTS = 200_000
 _MOST_BYTES = 32 * 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundModel:
-    """A model in a bucket.
+class FoundModel(Frozen):
+    """A model in a bucket."""
 
-    Attributes:
-        path: Its folder in the bucket, without a slash at its end; empty for all of the bucket.
-        weights_bytes: Size of its weight files.
-        files: Number of them.
-        figures: Figures that its memory follows from; None where they cannot be read.
-        problem: Reason that it cannot be served, or its figures not be read; empty for none.
-    """
-
-    path: str
-    weights_bytes: int
-    files: int
+    path: str  # Its folder in the bucket, without a slash at its end; empty for all of the bucket
+    weights_bytes: int  # Size of its weight files
+    files: int  # Number of them
+    # Figures that its memory follows from; None where they cannot be read.
     figures: Transformer | None
-    problem: str
+    problem: str  # Reason that it cannot be served, or its figures not be read; empty for none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """The models below a prefix.
+class Listing(Frozen):
+    """The models below a prefix."""
 
-    Attributes:
-        models: The models, by path.
-        complete: Whether all objects were looked at.
-    """
-
-    models: tuple[FoundModel, ...]
-    complete: bool
+    models: tuple[FoundModel, ...]  # The models, by path
+    complete: bool  # Whether all objects were looked at
 
 
 def find_models(account: Account, bucket: str, prefix: str) -> Listing:

@@ -1,10 +1,9 @@
 """Buckets of a cluster file by what S3 calls them, and the paths at which services mount them."""
 
-from dataclasses import dataclass
-
 from ultrascale import config
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError, UsageError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.namespaces import serving_namespaces
 from ultrascale.plan.stacks import stacks_of
@@ -14,23 +13,15 @@ _ABSENT = "ValidationError"
 _LAYER = "storage"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A prefix of a bucket.
+class Place(Frozen):
+    """A prefix of a bucket."""
 
-    Attributes:
-        bucket: The bucket, by its name in the cluster file or S3's own.
-        prefix: Key prefix; empty for the whole bucket.
-        s3_name: S3's name of the bucket.
-        mount_path: Path at which a claim of the file shows the bucket; empty without a claim.
-        namespace: Namespace of that claim; empty without.
-    """
-
-    bucket: str
-    prefix: str
-    s3_name: str
+    bucket: str  # The bucket, by its name in the cluster file or S3's own
+    prefix: str  # Key prefix; empty for the whole bucket
+    s3_name: str  # S3's name of the bucket
+    # Path at which a claim of the file shows the bucket; empty without a claim.
     mount_path: str = ""
-    namespace: str = ""
+    namespace: str = ""  # Namespace of that claim; empty without
 
     def path_of(self, folder: str) -> str:
         """Return the path at which a server finds a folder of the bucket."""

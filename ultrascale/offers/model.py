@@ -1,13 +1,16 @@
 """Requests for capacity, and the offers that answer them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
+from msgspec import field
+from msgspec.structs import replace
+
 from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 
 Option = Literal["capacity-block", "training-plan", "spot"]
 
@@ -17,54 +20,30 @@ RESERVED: tuple[Option, ...] = ("capacity-block", "training-plan")
 DOLLARS = "USD"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A request for capacity.
+class Request(Frozen):
+    """A request for capacity."""
 
-    Attributes:
-        pool: Pool of the cluster file that it is for; None for a request of options alone.
-        regions: AWS Regions.
-        instance_types: EC2 names; each of them is acceptable.
-        count: Nodes.
-        days: Duration in days; None for Spot alone.
-        starts: Earliest start, in UTC; None for now.
-        until: Latest start; None for any.
-        zones: Names or ids of acceptable zones; empty for all.
-        options: Purchase options.
-    """
-
-    pool: str | None
-    regions: tuple[str, ...]
-    instance_types: tuple[str, ...]
-    count: int
-    days: int | None
-    starts: datetime | None
-    until: datetime | None
-    zones: tuple[str, ...]
-    options: tuple[Option, ...]
+    pool: str | None  # Pool of the cluster file that it is for; None for a request of options alone
+    regions: tuple[str, ...]  # AWS Regions
+    instance_types: tuple[str, ...]  # EC2 names; each of them is acceptable
+    count: int  # Nodes
+    days: int | None  # Duration in days; None for Spot alone
+    starts: datetime | None  # Earliest start, in UTC; None for now
+    until: datetime | None  # Latest start; None for any
+    zones: tuple[str, ...]  # Names or ids of acceptable zones; empty for all
+    options: tuple[Option, ...]  # Purchase options
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Capacity without a gap, in one zone. Most offers have one part.
+class Part(Frozen):
+    """Capacity without a gap, in one zone. Most offers have one part."""
 
-    Attributes:
-        zone: Name of its zone, in this account; None where AWS does not tell it.
-        zone_id: Id of its zone; likewise.
-        instance_type: EC2 name.
-        count: Nodes.
-        starts: Its start, in UTC.
-        usable_until: When its nodes are drained.
-        ends: Its end.
-    """
-
-    zone: str | None
-    zone_id: str | None
-    instance_type: str
-    count: int
-    starts: datetime
-    usable_until: datetime
-    ends: datetime
+    zone: str | None  # Name of its zone, in this account; None where AWS does not tell it
+    zone_id: str | None  # Id of its zone; likewise
+    instance_type: str  # EC2 name
+    count: int  # Nodes
+    starts: datetime  # Its start, in UTC
+    usable_until: datetime  # When its nodes are drained
+    ends: datetime  # Its end
 
     @property
     def usable_hours(self) -> Decimal:
@@ -73,44 +52,25 @@ class Part:
         return Decimal(seconds) / 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """An offer of AWS.
+class Offer(Frozen):
+    """An offer of AWS."""
 
-    Attributes:
-        id: Its id, to buy it by; None for Spot.
-        option: Purchase option.
-        request: The request that found it.
-        region: Its Region.
-        zone: Name of the zone of its first part; None where unknown.
-        zone_id: Id of that zone; likewise.
-        instance_type: EC2 name.
-        count: Nodes.
-        parts: Its capacity; empty for Spot, which has no window.
-        fee: Upfront fee; None for Spot, and where AWS does not tell it.
-        currency: Currency of all its prices.
-        hourly: Price of a node for a usable hour; None where unknown.
-        on_demand: The On-Demand price; None where none is known in that currency.
-        score: Spot placement score of the zone, from 1 to 10; None where unknown.
-        notes: Remarks for the user.
-        refused: Why no cluster file, or not the one at hand, can use it; empty where one can.
-    """
-
-    id: str | None
-    option: Option
-    request: Request
-    region: str
-    zone: str | None
-    zone_id: str | None
-    instance_type: str
-    count: int
-    parts: tuple[Part, ...]
-    fee: Decimal | None
-    currency: str
-    hourly: Decimal | None
-    on_demand: Decimal | None
-    score: int | None
-    notes: tuple[str, ...]
+    id: str | None  # Its id, to buy it by; None for Spot
+    option: Option  # Purchase option
+    request: Request  # The request that found it
+    region: str  # Its Region
+    zone: str | None  # Name of the zone of its first part; None where unknown
+    zone_id: str | None  # Id of that zone; likewise
+    instance_type: str  # EC2 name
+    count: int  # Nodes
+    parts: tuple[Part, ...]  # Its capacity; empty for Spot, which has no window
+    fee: Decimal | None  # Upfront fee; None for Spot, and where AWS does not tell it
+    currency: str  # Currency of all its prices
+    hourly: Decimal | None  # Price of a node for a usable hour; None where unknown
+    on_demand: Decimal | None  # The On-Demand price; None where none is known in that currency
+    score: int | None  # Spot placement score of the zone, from 1 to 10; None where unknown
+    notes: tuple[str, ...]  # Remarks for the user
+    # Why no cluster file, or not the one at hand, can use it; empty where one can.
     refused: tuple[str, ...] = ()
 
     @property
@@ -136,38 +96,24 @@ class Offer:
         return self.hourly / self.on_demand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
-    """A question that AWS did not answer.
+class Unknown(Frozen):
+    """A question that AWS did not answer."""
 
-    Attributes:
-        what: Subject of the question.
-        action: IAM action of the request, or the denied one.
-        reason: Reason of the missing answer.
-        denied: Whether a policy has to allow `action`.
-    """
-
-    what: str
-    action: str
-    reason: str
-    denied: bool
+    what: str  # Subject of the question
+    action: str  # IAM action of the request, or the denied one
+    reason: str  # Reason of the missing answer
+    denied: bool  # Whether a policy has to allow `action`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The result of a search.
+class Found(Frozen):
+    """The result of a search."""
 
-    Attributes:
-        offers: Offers of AWS, in no order.
-        unknown: Questions that AWS did not answer.
-        remarks: Questions that were not asked, with the reason, and remarks on the offers.
-        prices: On-Demand prices that the offers are held against.
-    """
-
-    offers: tuple[Offer, ...]
-    unknown: tuple[Unknown, ...]
+    offers: tuple[Offer, ...]  # Offers of AWS, in no order
+    unknown: tuple[Unknown, ...]  # Questions that AWS did not answer
+    # Questions that were not asked, with the reason, and remarks on the offers.
     remarks: tuple[str, ...]
-    prices: PriceList = field(default_factory=catalog_prices, repr=False, compare=False)
+    # On-Demand prices that the offers are held against.
+    prices: PriceList = field(default_factory=catalog_prices)
 
 
 def repriced(found: Found, price_list: PriceList) -> Found:

@@ -6,12 +6,12 @@ mistake at a time.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ultrascale import catalog
 from ultrascale.catalog import capacity_blocks, hyperpod, regions, spot, training_plans
 from ultrascale.errors import CatalogError, ConfigError
+from ultrascale.frozen import Frozen
 from ultrascale.offers.model import OPTIONS, RESERVED, Option, Request
 from ultrascale.plan import ClusterPlan, PoolPlan
 
@@ -21,29 +21,17 @@ FOR_POOLS = "HyperPod pools run on training plans, all others on Capacity Blocks
 _DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """The options of a command; an option that is left out is empty or None.
+class Wish(Frozen):
+    """The options of a command; an option that is left out is empty or None."""
 
-    Attributes:
-        regions: AWS Regions.
-        instance_types: EC2 names.
-        count: Nodes.
-        days: Duration in days.
-        starts: Earliest start, as written.
-        until: Latest start, as written.
-        zones: Names or ids of zones.
-        options: Purchase options, as written.
-    """
-
-    regions: tuple[str, ...] = ()
-    instance_types: tuple[str, ...] = ()
-    count: int | None = None
-    days: int | None = None
-    starts: str | None = None
-    until: str | None = None
-    zones: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()  # AWS Regions
+    instance_types: tuple[str, ...] = ()  # EC2 names
+    count: int | None = None  # Nodes
+    days: int | None = None  # Duration in days
+    starts: str | None = None  # Earliest start, as written
+    until: str | None = None  # Latest start, as written
+    zones: tuple[str, ...] = ()  # Names or ids of zones
+    options: tuple[str, ...] = ()  # Purchase options, as written
 
 
 def request_of(wish: Wish, at: datetime) -> Request:

@@ -1,26 +1,17 @@
 """Sizes in which nodes are sold: single instances up to 64, and whole UltraServers."""
 
-from dataclasses import dataclass
-
 from ultrascale import catalog
 from ultrascale.catalog import UltraServer, capacity_blocks
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A size to ask for.
+class Size(Frozen):
+    """A size to ask for."""
 
-    Attributes:
-        count: Its nodes.
-        pieces: Number of purchases of this size.
-        ultraserver: Its UltraServer; None for single instances.
-        ultraservers: Number of UltraServers; 0 for single instances.
-    """
-
-    count: int
-    pieces: int
-    ultraserver: UltraServer | None = None
-    ultraservers: int = 0
+    count: int  # Its nodes
+    pieces: int  # Number of purchases of this size
+    ultraserver: UltraServer | None = None  # Its UltraServer; None for single instances
+    ultraservers: int = 0  # Number of UltraServers; 0 for single instances
 
 
 def sizes(instance_type: str, count: int) -> tuple[Size, ...]:

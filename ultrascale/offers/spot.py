@@ -6,12 +6,12 @@ Sources:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from ultrascale.catalog import regions, spot
+from ultrascale.frozen import Frozen
 from ultrascale.offers.model import DOLLARS, Offer, Request, on_demand_price
 
 if TYPE_CHECKING:
@@ -24,25 +24,15 @@ SCORES = "ec2:GetSpotPlacementScores"
 _YUAN = "CNY"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpotPrice:
-    """The price of a type in a zone.
+class SpotPrice(Frozen):
+    """The price of a type in a zone."""
 
-    Attributes:
-        region: Its Region.
-        zone: Name of the zone.
-        zone_id: Id of the zone; None where AWS does not tell it.
-        instance_type: EC2 name.
-        hourly: Price of an hour.
-        since: Start of that price, in UTC.
-    """
-
-    region: str
-    zone: str
-    zone_id: str | None
-    instance_type: str
-    hourly: Decimal
-    since: datetime
+    region: str  # Its Region
+    zone: str  # Name of the zone
+    zone_id: str | None  # Id of the zone; None where AWS does not tell it
+    instance_type: str  # EC2 name
+    hourly: Decimal  # Price of an hour
+    since: datetime  # Start of that price, in UTC
 
 
 # Region and score, by zone id.

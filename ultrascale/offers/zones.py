@@ -1,6 +1,6 @@
 """Places of offers: AWS names their zones by name, by id or by both."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from ultrascale.account.zones import Zones
 from ultrascale.catalog.regions import is_zone_id

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ultrascale.errors import ClusterError, RefusedError, UnansweredError
+from ultrascale.frozen import Frozen
 
 _PUT_OFF, _SERVER_FAULT = 429, 500
 
@@ -14,17 +14,11 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """The clock of a command; tests replace it.
+class Clock(Frozen, kw_only=False):
+    """The clock of a command; tests replace it."""
 
-    Attributes:
-        now: Returns the time, in UTC.
-        sleep: Waits for so many seconds.
-    """
-
-    now: Callable[[], datetime] = _now
-    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], datetime] = _now  # Returns the time, in UTC
+    sleep: Callable[[float], None] = time.sleep  # Waits for so many seconds
 
 
 def wait(

@@ -4,11 +4,11 @@ import os
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock
 from ultrascale.operate.endpoint import find_endpoint, find_forwarder, lent_kubeconfig
@@ -20,21 +20,13 @@ _ENDED_BY_SIGNAL = 128
 _STOP_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """An open connection.
+class Connection(Frozen):
+    """An open connection."""
 
-    Attributes:
-        port: Local port that leads to the endpoint.
-        instance: EC2 instance of the node between.
-        kubeconfig: Kubeconfig that uses the port.
-        session: The program that keeps the port open.
-    """
-
-    port: int
-    instance: str
-    kubeconfig: Path
-    session: tunnel.Process
+    port: int  # Local port that leads to the endpoint
+    instance: str  # EC2 instance of the node between
+    kubeconfig: Path  # Kubeconfig that uses the port
+    session: tunnel.Process  # The program that keeps the port open
 
     @property
     def end(self) -> str:

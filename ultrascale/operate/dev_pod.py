@@ -17,7 +17,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Unpack
@@ -30,6 +29,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.dev.idle_loop import PREFIX, STATE
 from ultrascale.documents import look_up, mapping, number, text
 from ultrascale.errors import ClusterError, QuestionError, UsageError
+from ultrascale.frozen import Frozen
 from ultrascale.jobs import cancellation, gate, logs
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.options import JobOptions
@@ -58,17 +58,11 @@ _SHELL = ("sh", "-c", "command -v bash > /dev/null && exec bash || exec sh")
 Report = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kubectl:
-    """The program `kubectl`, told of the cluster as its user has told us.
+class Kubectl(Frozen):
+    """The program `kubectl`, told of the cluster as its user has told us."""
 
-    Attributes:
-        kubeconfig: Kubeconfig; None for its own default, which is ours as well.
-        context: Context of the kubeconfig; None for the current one.
-    """
-
-    kubeconfig: Path | None = None
-    context: str | None = None
+    kubeconfig: Path | None = None  # Kubeconfig; None for its own default, which is ours as well
+    context: str | None = None  # Context of the kubeconfig; None for the current one
 
     def words(self, *arguments: str) -> list[str]:
         """Return the command with ``arguments``."""
@@ -80,38 +74,23 @@ class Kubectl:
         return [*words, *arguments]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notebook:
-    """The program of a person's pod, as its first process tells of it.
+class Notebook(Frozen):
+    """The program of a person's pod, as its first process tells of it."""
 
-    Attributes:
-        port: TCP port on the pod's loopback address; None where shells are all that it has.
-        path: Path of its first page, with the token; `/` of another program than JupyterLab.
-    """
-
+    # TCP port on the pod's loopback address; None where shells are all that it has.
     port: int | None
-    path: str
+    path: str  # Path of its first page, with the token; `/` of another program than JupyterLab
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevPod:
-    """A person's pod that runs.
+class DevPod(Frozen):
+    """A person's pod that runs."""
 
-    Attributes:
-        cluster: The cluster.
-        kubectl: The program `kubectl`, with the options that reach the cluster.
-        job: Its job.
-        namespace: Its namespace.
-        pod: Name of the pod.
-        container: Name of its container.
-    """
-
-    cluster: Cluster
-    kubectl: Kubectl
-    job: str
-    namespace: str
-    pod: str
-    container: str
+    cluster: Cluster  # The cluster
+    kubectl: Kubectl  # The program `kubectl`, with the options that reach the cluster
+    job: str  # Its job
+    namespace: str  # Its namespace
+    pod: str  # Name of the pod
+    container: str  # Name of its container
 
     def notebook(self, clock: Clock) -> Notebook:
         """Return the port and the address of its program.

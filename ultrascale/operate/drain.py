@@ -18,6 +18,7 @@ from ultrascale.cluster_api.objects import Object, label, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, objects, text
 from ultrascale.errors import RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock
 from ultrascale.plan.names import DO_NOT_DISRUPT, JOB_LABEL
 
@@ -39,21 +40,13 @@ _MIRROR = "kubernetes.io/config.mirror"
 _OVER = frozenset({"Succeeded", "Failed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """Pods on nodes that are to end, without those that belong to a node.
+class Work(Frozen):
+    """Pods on nodes that are to end, without those that belong to a node."""
 
-    Attributes:
-        jobs: The nodes that each job has pods on.
-        others: Number of other pods that their owners start again elsewhere.
-        lost: Pods without an owner, which nothing starts again.
-        kept: Nodes that carry `karpenter.sh/do-not-disrupt`.
-    """
-
-    jobs: Mapping[str, Sequence[str]]
-    others: int
-    lost: Sequence[str]
-    kept: Sequence[str]
+    jobs: Mapping[str, Sequence[str]]  # The nodes that each job has pods on
+    others: int  # Number of other pods that their owners start again elsewhere
+    lost: Sequence[str]  # Pods without an owner, which nothing starts again
+    kept: Sequence[str]  # Nodes that carry `karpenter.sh/do-not-disrupt`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

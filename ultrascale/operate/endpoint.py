@@ -9,17 +9,18 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
+from msgspec.structs import replace
 
 from ultrascale import yaml_writer
 from ultrascale.account import Account
 from ultrascale.cluster_api.objects import Object
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.tunnel import is_open
 from ultrascale.plan.model import ClusterPlan
@@ -32,23 +33,14 @@ _OWNER_ONLY = 0o600
 _SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Endpoint of the API server of a cluster.
+class Endpoint(Frozen):
+    """Endpoint of the API server of a cluster."""
 
-    Attributes:
-        arn: ARN of the cluster.
-        cluster: Its name.
-        region: Its Region.
-        host: Host name, which the certificate is for.
-        certificate_authority: Its certificate authority, as EKS returns it: base64 of PEM.
-    """
-
-    arn: str
-    cluster: str
-    region: str
-    host: str
-    certificate_authority: str
+    arn: str  # ARN of the cluster
+    cluster: str  # Its name
+    region: str  # Its Region
+    host: str  # Host name, which the certificate is for
+    certificate_authority: str  # Its certificate authority, as EKS returns it: base64 of PEM
 
 
 def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:

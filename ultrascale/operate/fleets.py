@@ -5,7 +5,6 @@ one has gone, so that there are never more than the reservation holds.
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
@@ -13,6 +12,7 @@ from ultrascale.cluster_api.objects import Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import text
 from ultrascale.errors import ClusterError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.node_groups import Group
 from ultrascale.operate.node_pools import NodePool, nodes_of, unfit
 from ultrascale.plan.model import PoolPlan
@@ -25,17 +25,11 @@ if TYPE_CHECKING:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Old:
-    """A node on an older template.
+class Old(Frozen):
+    """A node on an older template."""
 
-    Attributes:
-        id: Its NodeClaim, or its EC2 instance.
-        node: Its name in Kubernetes; empty where it has not joined.
-    """
-
-    id: str
-    node: str
+    id: str  # Its NodeClaim, or its EC2 instance
+    node: str  # Its name in Kubernetes; empty where it has not joined
 
 
 class Fleet(Protocol):
@@ -100,18 +94,14 @@ def missing(
 _PODS_SEEN_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolFleet:
+class NodePoolFleet(Frozen):
     """The nodes of a pool of Karpenter or EKS Auto Mode.
 
     That deletion of a NodeClaim ends its instance is Karpenter's API; of EKS Auto Mode, which has
     the same, AWS does not say it in so many words.
-
-    Attributes:
-        node_pools: Its NodePools.
     """
 
-    node_pools: Sequence[NodePool]
+    node_pools: Sequence[NodePool]  # Its NodePools
 
     @property
     def pause_seconds(self) -> float:
@@ -203,19 +193,12 @@ def _going_or_unfit(claim: Object, node: Object | None, pool: PoolPlan) -> str:
 _ON_ITS_WAY_OUT = ("Terminat", "Detach")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFleet:
-    """The nodes of a self-managed group.
+class GroupFleet(Frozen):
+    """The nodes of a self-managed group."""
 
-    Attributes:
-        group: The Auto Scaling group.
-        cluster: API server of its cluster.
-        pool: The pool of the cluster file.
-    """
-
-    group: Group
-    cluster: Cluster
-    pool: PoolPlan
+    group: Group  # The Auto Scaling group
+    cluster: Cluster  # API server of its cluster
+    pool: PoolPlan  # The pool of the cluster file
 
     @property
     def pause_seconds(self) -> float:

@@ -6,11 +6,11 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
@@ -24,23 +24,15 @@ _GONE = "ResourceNotFoundException"
 _IN_SERVICE = "InService"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A node group.
+class Group(Frozen):
+    """A node group."""
 
-    Attributes:
-        account: Account that it is in.
-        cluster: Name of the cluster.
-        scaled_by_eks: Name of the managed node group; None for an Auto Scaling group of our own.
-        auto_scaling: Name of the Auto Scaling group, behind it where EKS manages it.
-        updating: Whether EKS updates it at the moment, and takes no other update.
-    """
-
-    account: Account
-    cluster: str
+    account: Account  # Account that it is in
+    cluster: str  # Name of the cluster
+    # Name of the managed node group; None for an Auto Scaling group of our own.
     scaled_by_eks: str | None
-    auto_scaling: str
-    updating: bool = False
+    auto_scaling: str  # Name of the Auto Scaling group, behind it where EKS manages it
+    updating: bool = False  # Whether EKS updates it at the moment, and takes no other update
 
     @property
     def name(self) -> str:

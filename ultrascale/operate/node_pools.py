@@ -6,13 +6,13 @@ Sources:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM, NODE_POOL
 from ultrascale.cluster_api.objects import Object, condition, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 
@@ -22,19 +22,12 @@ _SOFT = "PreferNoSchedule"
 _UNPROCESSABLE = 422
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePool:
-    """A NodePool, of Karpenter or EKS Auto Mode.
+class NodePool(Frozen):
+    """A NodePool, of Karpenter or EKS Auto Mode."""
 
-    Attributes:
-        cluster: API server of its cluster.
-        name: Its name.
-        pool: The pool of the cluster file.
-    """
-
-    cluster: Cluster
-    name: str
-    pool: PoolPlan
+    cluster: Cluster  # API server of its cluster
+    name: str  # Its name
+    pool: PoolPlan  # The pool of the cluster file
 
     def replicas(self) -> int:
         """Return the number of nodes that a static NodePool is set to.

@@ -4,12 +4,12 @@
 docs/decisions/0004.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ultrascale import config
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan, WindowPlan
 from ultrascale.plan.needs.pools import PAID_BEFORE, on_demand_price
 from ultrascale.plan.pools.disruption import is_kept
@@ -19,29 +19,18 @@ from ultrascale.plan.pools.node_groups import is_guarded
 _FILLED = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeChange:
-    """A change of a pool's size by hand.
+class SizeChange(Frozen):
+    """A change of a pool's size by hand."""
 
-    Attributes:
-        pool: The pool, or the shard.
-        node_pool: Its NodePool; None for a node group.
-        nodes: Wanted number of nodes.
-        usd_per_node_hour: On-Demand price of a node, in US dollars; None where none is known.
-        price: Source of the price, or why it is not known.
-        paid_anyway: Whether the nodes cost the same when they do not run.
-        spills: Whether nodes beyond the reservation run at the On-Demand price.
-        later: Effect of the next deploy, and of the programs that size the pool.
-    """
-
-    pool: PoolPlan
-    node_pool: NodePoolPlan | None
-    nodes: int
+    pool: PoolPlan  # The pool, or the shard
+    node_pool: NodePoolPlan | None  # Its NodePool; None for a node group
+    nodes: int  # Wanted number of nodes
+    # On-Demand price of a node, in US dollars; None where none is known.
     usd_per_node_hour: float | None
-    price: str
-    paid_anyway: bool
-    spills: bool
-    later: str
+    price: str  # Source of the price, or why it is not known
+    paid_anyway: bool  # Whether the nodes cost the same when they do not run
+    spills: bool  # Whether nodes beyond the reservation run at the On-Demand price
+    later: str  # Effect of the next deploy, and of the programs that size the pool
 
     @property
     def lowers_minimum(self) -> bool:
@@ -97,19 +86,12 @@ def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewal:
-    """A pool whose nodes have to be renewed by hand.
+class Renewal(Frozen):
+    """A pool whose nodes have to be renewed by hand."""
 
-    Attributes:
-        pool: The pool, or the shard.
-        node_pools: Its NodePools; none for a self-managed group.
-        until: Time after which no further node may end; None without an end.
-    """
-
-    pool: PoolPlan
-    node_pools: tuple[NodePoolPlan, ...]
-    until: datetime | None
+    pool: PoolPlan  # The pool, or the shard
+    node_pools: tuple[NodePoolPlan, ...]  # Its NodePools; none for a self-managed group
+    until: datetime | None  # Time after which no further node may end; None without an end
 
 
 def plan_renewal(plan: ClusterPlan, name: str, *, at: datetime, until: datetime | None) -> Renewal:

@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM, NODE_POOL
 from ultrascale.cluster_api.objects import Object, condition, label, name
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, text
+from ultrascale.frozen import Frozen
 from ultrascale.operate.node_pools import OF_NODE_POOL, trouble, unfit
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
@@ -16,35 +18,21 @@ from ultrascale.plan.model import ClusterPlan, PoolPlan
 _FIT = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolNodes:
-    """The nodes of a pool, or of one of its shards.
+class PoolNodes(Frozen):
+    """The nodes of a pool, or of one of its shards."""
 
-    Attributes:
-        pool: Its name.
-        fewest: Fewest nodes that it may have.
-        most: Most nodes that it may have.
-        kept: Count of its static NodePool; None without one.
-        nodes: Number of nodes.
-        ready: Nodes that take work: ready, with their accelerators and EFA interfaces.
-        drifted: NodeClaims on an older template. Kubernetes does not know this of node groups.
-        unfit: Reasons of the nodes that take no work, with the number of nodes.
-        coming: Reasons of NodeClaims that are not nodes yet, with their number.
-    """
-
-    pool: str
-    fewest: int
-    most: int
-    kept: int | None
-    nodes: int
-    ready: int
-    drifted: int
-    unfit: Mapping[str, int]
-    coming: Mapping[str, int]
+    pool: str  # Its name
+    fewest: int  # Fewest nodes that it may have
+    most: int  # Most nodes that it may have
+    kept: int | None  # Count of its static NodePool; None without one
+    nodes: int  # Number of nodes
+    ready: int  # Nodes that take work: ready, with their accelerators and EFA interfaces
+    drifted: int  # NodeClaims on an older template. Kubernetes does not know this of node groups.
+    unfit: Mapping[str, int]  # Reasons of the nodes that take no work, with the number of nodes
+    coming: Mapping[str, int]  # Reasons of NodeClaims that are not nodes yet, with their number
 
 
-@dataclass(frozen=True, slots=True)
-class _Claims:
+class _Claims(Frozen, kw_only=False):
     """State of the NodeClaims of one NodePool."""
 
     drifted: Counter[bool] = field(default_factory=Counter[bool])

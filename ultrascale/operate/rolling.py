@@ -4,14 +4,16 @@ A node ends before its successor starts: there are never more nodes than the res
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
 from ultrascale.cluster_api.rights import missing_rights
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import AccountError, ClusterError, InterruptedWorkError, QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.drain import Drain, Work
 from ultrascale.operate.fleets import Fleet, GroupFleet, NodePoolFleet, Old
@@ -24,80 +26,46 @@ from ultrascale.plan.model import ClusterPlan
 _LOOK_SECONDS = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Size of a batch and limits of time.
+class Pace(Frozen):
+    """Size of a batch and limits of time."""
 
-    Attributes:
-        batch: Nodes in a batch.
-        until: No batch begins later, and no drain lasts longer; None sets no end.
-        drain_minutes: Limit for the pods of a batch to leave.
-        join_minutes: Limit for old nodes to end, and again for new ones to take work.
-        broken: Number of other nodes that may be missing or take no work. Of thousands, some are.
-    """
-
-    batch: int
-    until: datetime | None
-    drain_minutes: float
-    join_minutes: float
+    batch: int  # Nodes in a batch
+    until: datetime | None  # No batch begins later, and no drain lasts longer; None sets no end
+    drain_minutes: float  # Limit for the pods of a batch to leave
+    join_minutes: float  # Limit for old nodes to end, and again for new ones to take work
+    # Number of other nodes that may be missing or take no work. Of thousands, some are.
     broken: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollPlan:
-    """Nodes to renew, and the work on them.
+class RollPlan(Frozen):
+    """Nodes to renew, and the work on them."""
 
-    Attributes:
-        renewal: The pool.
-        old: Nodes on an older template.
-        work: Pods on those nodes.
-        pace: Size of a batch and limits of time.
-        evicts_jobs: Whether training jobs are stopped, and not waited for.
-    """
-
-    renewal: Renewal
-    old: Sequence[Old]
-    work: Work
-    pace: Pace
-    evicts_jobs: bool
+    renewal: Renewal  # The pool
+    old: Sequence[Old]  # Nodes on an older template
+    work: Work  # Pods on those nodes
+    pace: Pace  # Size of a batch and limits of time
+    evicts_jobs: bool  # Whether training jobs are stopped, and not waited for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rolled:
-    """Result of a roll.
+class Rolled(Frozen):
+    """Result of a roll."""
 
-    Attributes:
-        renewal: The pool.
-        old: Nodes that were on an older template at the start.
-        left: Nodes of ``old`` for which the time was too short.
-        drifted: Nodes that are on an older template by now.
-        unready: Why the nodes of a pool without old nodes are not complete; empty where they are.
-    """
-
-    renewal: Renewal
-    old: Sequence[Old]
-    left: Sequence[Old] = ()
-    drifted: Sequence[Old] = ()
+    renewal: Renewal  # The pool
+    old: Sequence[Old]  # Nodes that were on an older template at the start
+    left: Sequence[Old] = ()  # Nodes of ``old`` for which the time was too short
+    drifted: Sequence[Old] = ()  # Nodes that are on an older template by now
+    # Why the nodes of a pool without old nodes are not complete; empty where they are.
     unready: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Roll:
-    """The renewal of the nodes of a pool.
+class Roll(Frozen, kw_only=False):
+    """The renewal of the nodes of a pool."""
 
-    Attributes:
-        fleet: The nodes.
-        drain: Empties nodes.
-        pace: Size of a batch and limits of time.
-        clock: The clock.
-        say: Is called with a line for each step.
-    """
-
-    fleet: Fleet
-    drain: Drain
-    pace: Pace
-    clock: Clock
-    say: Callable[[str], None]
+    fleet: Fleet  # The nodes
+    drain: Drain  # Empties nodes
+    pace: Pace  # Size of a batch and limits of time
+    clock: Clock  # The clock
+    say: Callable[[str], None]  # Is called with a line for each step
 
     def run(self, agreed: Sequence[Old]) -> Sequence[Old]:
         """Renew nodes on an older template, and return those for which the time was too short.

@@ -1,12 +1,12 @@
 """Resizing of a pool: its node group or its static NodePool."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError, InterruptedWorkError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock, wait
 from ultrascale.operate.node_groups import Group, find_group
 from ultrascale.operate.node_pools import NodePool, changed_meanwhile, nodes_of, waiting_for_nodes
@@ -44,19 +44,12 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTarget:
-    """A node group.
+class GroupTarget(Frozen):
+    """A node group."""
 
-    Attributes:
-        group: The group.
-        pool: The pool of the cluster file.
-        cluster: API server in which its nodes are watched; None where they are not.
-    """
-
-    group: Group
-    pool: PoolPlan
-    cluster: Cluster | None
+    group: Group  # The group
+    pool: PoolPlan  # The pool of the cluster file
+    cluster: Cluster | None  # API server in which its nodes are watched; None where they are not
 
     def size(self) -> int:
         """Return the desired number of instances."""
@@ -95,15 +88,10 @@ class GroupTarget:
         return self.group.trouble()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolTarget:
-    """A static NodePool.
+class NodePoolTarget(Frozen):
+    """A static NodePool."""
 
-    Attributes:
-        node_pool: The NodePool.
-    """
-
-    node_pool: NodePool
+    node_pool: NodePool  # The NodePool
 
     def size(self) -> int:
         """Return the number of nodes that it is set to."""
@@ -130,26 +118,16 @@ class NodePoolTarget:
         return self.node_pool.trouble()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
-    """The resizing of a pool.
+class Scaling(Frozen):
+    """The resizing of a pool."""
 
-    Attributes:
-        change: The change of size.
-        target: The node group or NodePool of the pool.
-        before: Number of nodes that it was set to.
-        is_done: Whether it already had the wanted size, and was left alone.
-        watches_nodes: Whether `wait` waits until the nodes take work, and not only until EC2 runs
-            them.
-        clock: The clock.
-    """
-
-    change: SizeChange
-    target: Target
-    before: int
-    is_done: bool
+    change: SizeChange  # The change of size
+    target: Target  # The node group or NodePool of the pool
+    before: int  # Number of nodes that it was set to
+    is_done: bool  # Whether it already had the wanted size, and was left alone
+    # Whether `wait` waits until the nodes take work, and not only until EC2 runs them.
     watches_nodes: bool
-    clock: Clock
+    clock: Clock  # The clock
 
     def wait(self, *, minutes: float, say: Callable[[str], None]) -> None:
         """Return once exactly the wanted nodes run.

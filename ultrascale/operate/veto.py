@@ -3,14 +3,13 @@
 Source: https://karpenter.sh/v1.15/reference/annotations/
 """
 
-from dataclasses import dataclass
-
 from ultrascale.catalog import karpenter
 from ultrascale.cluster_api.kinds import NODE
 from ultrascale.cluster_api.objects import Object, label
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import mapping
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.operate.node_pools import OF_NODE_POOL
 from ultrascale.plan import ClusterPlan
 
@@ -20,23 +19,14 @@ _ANNOTATIONS = "/metadata/annotations"
 _KEY = karpenter.DO_NOT_REPAIR.replace("/", "~1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Veto:
-    """A veto that was set or lifted.
+class Veto(Frozen):
+    """A veto that was set or lifted."""
 
-    Attributes:
-        node: Name of the node.
-        pool: Its pool in the cluster file.
-        held: Whether nothing repairs the node now.
-        changed: Whether that was otherwise before.
-        repairs: What the pool would have done to a broken node.
-    """
-
-    node: str
-    pool: str
-    held: bool
-    changed: bool
-    repairs: str
+    node: str  # Name of the node
+    pool: str  # Its pool in the cluster file
+    held: bool  # Whether nothing repairs the node now
+    changed: bool  # Whether that was otherwise before
+    repairs: str  # What the pool would have done to a broken node
 
 
 def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> Veto:

@@ -11,12 +11,12 @@ Sources:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 
 from ultrascale import config
 from ultrascale.catalog import eks
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.model import (
@@ -56,8 +56,7 @@ _ROLES: Mapping[config.AccessLevel, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
+class _Group(Frozen):
     """A Kubernetes group of people, which has one ClusterRole in one namespace or in all."""
 
     role: str
@@ -73,21 +72,14 @@ class _Group:
         return self.role, self.namespace or ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """A kind of objects of jobs that EKS's access policies leave out.
+class _Kind(Frozen):
+    """A kind of objects of jobs that EKS's access policies leave out."""
 
-    Attributes:
-        group: Its API group.
-        resource: Its plural.
-        sent: Whether people send it; controllers make the others, which say why a job waits.
-        queued: Whether it always waits in a queue of the cluster's engine.
-    """
-
-    group: str
-    resource: str
+    group: str  # Its API group
+    resource: str  # Its plural
+    # Whether people send it; controllers make the others, which say why a job waits.
     sent: bool = False
-    queued: bool = False
+    queued: bool = False  # Whether it always waits in a queue of the cluster's engine
 
 
 def plan_access(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> AccessPlan:

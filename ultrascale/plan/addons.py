@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import addons, auto_mode, eks, kubernetes_names

@@ -7,15 +7,18 @@ nothing that is said of it reaches the caller.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeGuard, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
 
 from ultrascale import catalog, config, yaml_writer
 from ultrascale.catalog import eks, regions
 from ultrascale.config import KeyPath
 from ultrascale.documents import mapping
 from ultrascale.errors import ArgumentError, CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.addons import on_nodes_of_others
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.mistakes import all_mistakes
@@ -53,22 +56,15 @@ _SYSTEM_POOL: Mapping[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Arguments that make up one part of a cluster file.
+class Part(Frozen):
+    """Arguments that make up one part of a cluster file."""
 
-    Attributes:
-        at: Keys that lead to the part; a pool's number is its place among the parts that are pools.
-        keys: Keys and values of the part; those that are None are left out.
-        names: Argument that gives the value at a path of keys, where it is not called as the first
-            of them.
-        prefix: Stands before the names of its arguments, such as ``instance_groups[0].``.
-    """
-
+    # Keys that lead to the part; a pool's number is its place among the parts that are pools.
     at: KeyPath
-    keys: Mapping[str, object]
+    keys: Mapping[str, object]  # Keys and values of the part; those that are None are left out
+    # Argument that gives the value at a path of keys, where it is not called as the first of them.
     names: Mapping[KeyPath, str] = field(default_factory=dict[KeyPath, str])
-    prefix: str = ""
+    prefix: str = ""  # Stands before the names of its arguments, such as ``instance_groups[0].``
 
     def argument(self, at: KeyPath) -> str | None:
         """Return the argument behind the place ``at`` of the file; None for another part's."""
@@ -84,40 +80,25 @@ class Part:
         return f"{self.prefix}{_spelled(str(path[0]), path[1:])}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The part of a cluster file that arguments leave open.
+class Surroundings(Frozen):
+    """The part of a cluster file that arguments leave open."""
 
-    Attributes:
-        source: What error lines begin with, such as the path of a construct.
-        name: Name of the cluster; None stands for one that is not judged.
-        region: Region of the stack, None where the stack leaves it open.
-        zones: Zones of the subnets; of those that nobody knows yet, whatever tells them apart.
-        kubernetes_version: Minor version of the cluster; None for the default.
-        vpc_cidr: Range of the VPC, None where it is not known.
-        own_zones: Whether the subnets of the control plane must lie in these zones and no others.
-    """
-
-    source: str
-    name: str | None = None
-    region: str | None = None
+    source: str  # What error lines begin with, such as the path of a construct
+    name: str | None = None  # Name of the cluster; None stands for one that is not judged
+    region: str | None = None  # Region of the stack, None where the stack leaves it open
+    # Zones of the subnets; of those that nobody knows yet, whatever tells them apart.
     zones: Sequence[str] = ()
-    kubernetes_version: str | None = None
-    vpc_cidr: str | None = None
+    kubernetes_version: str | None = None  # Minor version of the cluster; None for the default
+    vpc_cidr: str | None = None  # Range of the VPC, None where it is not known
+    # Whether the subnets of the control plane must lie in these zones and no others.
     own_zones: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneNames:
-    """Zones of a Region, for subnets whose zones CloudFormation alone knows.
+class ZoneNames(Frozen, kw_only=False):
+    """Zones of a Region, for subnets whose zones CloudFormation alone knows."""
 
-    Attributes:
-        region: The Region that the arguments are judged by.
-        by_zone: Zone in the plan, by the zone that the caller's subnet has.
-    """
-
-    region: str
-    by_zone: Mapping[str, str]
+    region: str  # The Region that the arguments are judged by
+    by_zone: Mapping[str, str]  # Zone in the plan, by the zone that the caller's subnet has
 
 
 def plan_arguments(
@@ -367,8 +348,8 @@ def _replaced(value: object, values: Mapping[str, str]) -> object:
         return {_replaced(key, values): _replaced(item, values) for key, item in value.items()}
     if _is_tuple(value):
         return tuple(_replaced(item, values) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        names = (each.name for each in fields(value))
+    if isinstance(value, Struct):
+        names = (field.name for field in fields(value))
         changed = {name: _replaced(getattr(value, name), values) for name in names}
         return replace(value, **changed)
     return value

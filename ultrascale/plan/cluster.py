@@ -1,8 +1,9 @@
 """Everything that follows from a cluster file."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, quotas, regions

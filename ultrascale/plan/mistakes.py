@@ -1,7 +1,8 @@
 """The rules that the plan adds to those of the cluster file."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, regions

@@ -10,11 +10,13 @@ Sources:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import jobset, kueue, volcano
+from ultrascale.frozen import Frozen
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import values_of
 from ultrascale.plan.model import (
@@ -59,8 +61,7 @@ _LAST_LABELS = (
 _ORDER = ("reserved", "spot", "on-demand")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerSizes:
+class ControllerSizes(Frozen):
     """Sizes of the controllers of clusters of up to so many nodes."""
 
     nodes: int
@@ -105,17 +106,11 @@ _ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedPool:
-    """A pool with all of its shards, as queues count it.
+class QueuedPool(Frozen):
+    """A pool with all of its shards, as queues count it."""
 
-    Attributes:
-        name: Its name in the cluster file.
-        shards: Its shards, at least one.
-    """
-
-    name: str
-    shards: tuple[PoolPlan, ...]
+    name: str  # Its name in the cluster file
+    shards: tuple[PoolPlan, ...]  # Its shards, at least one
 
     @property
     def nodes(self) -> int:
@@ -156,17 +151,11 @@ class QueuedPool:
         return min(map(volcano.network_layers, self.shards[0].instance_types))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueQuota:
-    """The quota of a queue in a flavor, in units of the flavor's resource.
+class QueueQuota(Frozen):
+    """The quota of a queue in a flavor, in units of the flavor's resource."""
 
-    Attributes:
-        own: What it is guaranteed.
-        most: The most, with what others leave idle.
-    """
-
-    own: int
-    most: int
+    own: int  # What it is guaranteed
+    most: int  # The most, with what others leave idle
 
 
 def queued_pools(pools: Iterable[PoolPlan]) -> dict[str, QueuedPool]:

@@ -13,7 +13,8 @@ Sources:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, karpenter, regions, registries

@@ -1,10 +1,12 @@
 """Controllers of services: those that services need, and their sizes."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import keda, leaderworkerset
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ControllerPlan,
     KedaPlan,
@@ -14,8 +16,7 @@ from ultrascale.plan.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSizes:
+class ServingSizes(Frozen):
     """Sizes of the controllers in clusters of up to so many nodes."""
 
     nodes: int

@@ -5,12 +5,12 @@ rules tell the list that is too long. A test holds the figures against templates
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
 from ultrascale import config
 from ultrascale.catalog import cloudformation
+from ultrascale.frozen import Frozen
 
 Mistakes = Iterator[config.Mistake]
 Listed = Literal[
@@ -28,19 +28,12 @@ Listed = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Size of a stack, or of what one item of a list adds to it at most.
+class Size(Frozen):
+    """Size of a stack, or of what one item of a list adds to it at most."""
 
-    Attributes:
-        resources: Resources.
-        outputs: Outputs.
-        size_bytes: Bytes of its template.
-    """
-
-    resources: int = 0
-    outputs: int = 0
-    size_bytes: int = 0
+    resources: int = 0  # Resources
+    outputs: int = 0  # Outputs
+    size_bytes: int = 0  # Bytes of its template
 
     @property
     def counts(self) -> tuple[int, int, int]:

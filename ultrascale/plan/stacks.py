@@ -1,11 +1,13 @@
 """The layers of a cluster: its stacks, the order of their deployment and of their deletion."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from msgspec import field
+
 from ultrascale import config
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan, WindowPlan
 
@@ -55,32 +57,25 @@ def _always(_: ClusterPlan) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
-    """Stacks with one lifecycle.
+class Layer(Frozen):
+    """Stacks with one lifecycle."""
 
-    Attributes:
-        exists: Whether a cluster has the layer.
-        pools: Pools with a stack each, which has the name of the pool; None: the layer is one
-            stack, which has the name of the layer.
-        after: Layers that are deployed before it.
-        after_if: Layers that are deployed before it in some clusters, with the condition.
-        costs_nodes: Whether it launches accelerated nodes. They are paid for from the first minute:
-            it is deployed after all other layers, and its failure stops only what waits for it.
-        may_lack_capacity: Whether its deployment waits for nodes, and fails where EC2 has none.
-        runs_on: Pools of which a node must run before it can be deployed; None: it needs none.
-        taken_down_in: Step of a teardown that deletes it.
-        outlives: Layers that are deleted before it, although they do not need it.
-    """
-
-    exists: Condition = _always
+    exists: Condition = _always  # Whether a cluster has the layer
+    # Pools with a stack each, which has the name of the pool; None: the layer is one stack, which
+    # has the name of the layer.
     pools: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
-    after: tuple[LayerId, ...] = ()
+    after: tuple[LayerId, ...] = ()  # Layers that are deployed before it
+    # Layers that are deployed before it in some clusters, with the condition.
     after_if: Mapping[LayerId, Condition] = field(default_factory=dict["LayerId", Condition])
+    # Whether it launches accelerated nodes. They are paid for from the first minute: it is deployed
+    # after all other layers, and its failure stops only what waits for it.
     costs_nodes: bool = False
+    # Whether its deployment waits for nodes, and fails where EC2 has none.
     may_lack_capacity: bool = False
+    # Pools of which a node must run before it can be deployed; None: it needs none.
     runs_on: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
-    taken_down_in: Phase = "platform"
+    taken_down_in: Phase = "platform"  # Step of a teardown that deletes it
+    # Layers that are deleted before it, although they do not need it.
     outlives: tuple[LayerId, ...] = ()
 
 

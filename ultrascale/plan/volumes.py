@@ -1,10 +1,12 @@
 """The volumes through which pods of each job namespace mount file systems and buckets."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth, mountpoint
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
 from ultrascale.plan.model.storage import AccessMode
@@ -26,23 +28,14 @@ _READ_OPTIONS = ("read-only", "file-mode=0444", "dir-mode=0555")
 _ANY_GIB = 1200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Claimed:
-    """A claim and what is behind it.
+class _Claimed(Frozen):
+    """A claim and what is behind it."""
 
-    Attributes:
-        claim: The claim.
-        lustre: The file system; None with a bucket.
-        bucket: The bucket, by its name in the file; None with a file system.
-        prefix: Key prefix of the objects that it shows.
-        own: Whether the file names the claim.
-    """
-
-    claim: ClaimPlan
-    lustre: config.Lustre | None = None
-    bucket: str | None = None
-    prefix: str = ""
-    own: bool = False
+    claim: ClaimPlan  # The claim
+    lustre: config.Lustre | None = None  # The file system; None with a bucket
+    bucket: str | None = None  # The bucket, by its name in the file; None with a file system
+    prefix: str = ""  # Key prefix of the objects that it shows
+    own: bool = False  # Whether the file names the claim
 
 
 def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:

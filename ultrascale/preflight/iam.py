@@ -4,9 +4,9 @@ Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies_boundar
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.preflight.model import Check, Context, Finding, State, unknown
 
@@ -15,22 +15,14 @@ _GET_ROLE, _GET_POLICY = "iam:GetRole", "iam:GetPolicy"
 _ABSENT = "NoSuchEntity"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Role:
-    """A service-linked role.
+class _Role(Frozen):
+    """A service-linked role."""
 
-    Attributes:
-        name: Its name.
-        service: The service that assumes it.
-        needed: Returns whether a cluster needs it.
-        source: Page that names both.
-        command: The command that creates it; None for `aws iam create-service-linked-role`.
-    """
-
-    name: str
-    service: str
-    needed: Callable[[ClusterPlan], bool]
-    source: str
+    name: str  # Its name
+    service: str  # The service that assumes it
+    needed: Callable[[ClusterPlan], bool]  # Returns whether a cluster needs it
+    source: str  # Page that names both
+    # The command that creates it; None for `aws iam create-service-linked-role`.
     command: str | None = None
 
 

@@ -1,11 +1,13 @@
 """The words of preflight: checks, their findings, and the issues that a finding sums up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import field
+
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 
 if TYPE_CHECKING:
@@ -17,97 +19,58 @@ State = Literal["pass", "warn", "fail", "unknown"]
 _WORST_FIRST: Sequence[State] = ("fail", "unknown", "warn", "pass")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result of a check for one subject.
+class Finding(Frozen):
+    """The result of a check for one subject."""
 
-    Attributes:
-        check: Name of the check.
-        subject: Subject, such as a quota, a pool or a Region.
-        state: ``pass``: the deployment meets no trouble there. ``warn``: it may. ``fail``: it will.
-            ``unknown``: AWS did not answer.
-        evidence: The account's values beside the needed ones.
-        fix: Command or request that solves it; None where nothing is wrong.
-        denied: IAM action that a policy has to allow before the check can tell.
-    """
-
-    check: str
-    subject: str
+    check: str  # Name of the check
+    subject: str  # Subject, such as a quota, a pool or a Region
+    # ``pass``: the deployment meets no trouble there. ``warn``: it may. ``fail``: it will.
+    # ``unknown``: AWS did not answer.
     state: State
-    evidence: str
-    fix: str | None = None
-    denied: str | None = None
+    evidence: str  # The account's values beside the needed ones
+    fix: str | None = None  # Command or request that solves it; None where nothing is wrong
+    denied: str | None = None  # IAM action that a policy has to allow before the check can tell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """The input of every check.
+class Context(Frozen):
+    """The input of every check."""
 
-    Attributes:
-        plan: The cluster.
-        needs: Needs of the cluster.
-        account: The account, seen with the user's credentials.
-        at: The time that counts as now, in UTC.
-        imports: Whether stacks import existing resources that have their names.
-    """
-
-    plan: ClusterPlan
-    needs: ClusterNeeds
-    account: "Account"
-    at: datetime
-    imports: bool = False
+    plan: ClusterPlan  # The cluster
+    needs: ClusterNeeds  # Needs of the cluster
+    account: "Account"  # The account, seen with the user's credentials
+    at: datetime  # The time that counts as now, in UTC
+    imports: bool = False  # Whether stacks import existing resources that have their names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """A check of an account. It reads, and changes nothing.
+class Check(Frozen):
+    """A check of an account. It reads, and changes nothing."""
 
-    Attributes:
-        name: Its name: words joined by hyphens.
-        title: The statement that it checks.
-        actions: Every IAM action that it needs.
-        run: Yields the findings, always in the same order. An `UnansweredError` ends the check, and
-            becomes a finding with the state ``unknown``.
-        resources: ARN pattern of each action that IAM can limit to some resources, with
-            ``{partition}``, ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for
-            the object that the pipeline installs, ``{bucket}`` for each bucket that exists.
-    """
-
-    name: str
-    title: str
-    actions: tuple[str, ...]
+    name: str  # Its name: words joined by hyphens
+    title: str  # The statement that it checks
+    actions: tuple[str, ...]  # Every IAM action that it needs
+    # Yields the findings, always in the same order. An `UnansweredError` ends the check, and
+    # becomes a finding with the state ``unknown``.
     run: Callable[[Context], Iterator[Finding]]
+    # ARN pattern of each action that IAM can limit to some resources, with ``{partition}``,
+    # ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for the object that the
+    # pipeline installs, ``{bucket}`` for each bucket that exists.
     resources: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issue:
-    """A mistake, or a possible one, of a finding's subject.
+class Issue(Frozen):
+    """A mistake, or a possible one, of a finding's subject."""
 
-    Attributes:
-        state: Its severity.
-        evidence: The field, its value in the account and the wanted value.
-        fix: The action that solves it.
-    """
-
-    state: State
-    evidence: str
-    fix: str
+    state: State  # Its severity
+    evidence: str  # The field, its value in the account and the wanted value
+    fix: str  # The action that solves it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A field whose value in an answer of AWS differs from ours.
+class Difference(Frozen):
+    """A field whose value in an answer of AWS differs from ours."""
 
-    Attributes:
-        field: Its name in AWS's answer.
-        found: AWS's value.
-        wanted: Our value.
-    """
-
-    field: str
-    found: str
-    wanted: str
+    field: str  # Its name in AWS's answer
+    found: str  # AWS's value
+    wanted: str  # Our value
 
 
 def finding(check: str, subject: str, issues: Iterable[Issue], *, fine: str) -> Finding:

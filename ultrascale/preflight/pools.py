@@ -1,25 +1,16 @@
 """Pools of the cluster file: all shards of a pool are one line of a report."""
 
-from dataclasses import dataclass
-
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholePool:
-    """A pool with all of its shards.
+class WholePool(Frozen):
+    """A pool with all of its shards."""
 
-    Attributes:
-        name: Its name in the cluster file.
-        plan: The pool, or its first shard.
-        nodes: The most nodes of all shards together.
-        at_once: Nodes that a deployment launches and waits for.
-    """
-
-    name: str
-    plan: PoolPlan
-    nodes: int
-    at_once: int
+    name: str  # Its name in the cluster file
+    plan: PoolPlan  # The pool, or its first shard
+    nodes: int  # The most nodes of all shards together
+    at_once: int  # Nodes that a deployment launches and waits for
 
     @property
     def on_hyperpod(self) -> bool:

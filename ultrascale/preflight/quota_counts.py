@@ -1,11 +1,11 @@
 """Usage of quotas that no metric reports, counted from lists of resources."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import quotas
+from ultrascale.frozen import Frozen
 from ultrascale.preflight.quota_values import QuotaValue
 
 if TYPE_CHECKING:
@@ -37,17 +37,11 @@ ACTIONS = (
 """The IAM actions that counting needs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
-    """The usage of a quota.
+class Count(Frozen):
+    """The usage of a quota."""
 
-    Attributes:
-        value: Usage, in the quota's unit.
-        more: Whether there may be more: counting stopped early.
-    """
-
-    value: float
-    more: bool
+    value: float  # Usage, in the quota's unit
+    more: bool  # Whether there may be more: counting stopped early
 
 
 def count(account: "Account", quota: QuotaValue) -> Count | None:

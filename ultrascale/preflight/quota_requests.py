@@ -6,10 +6,10 @@ Sources:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_standings import Standing, standings
 from ultrascale.preflight.quota_values import QuotaValue
@@ -37,32 +37,19 @@ PERMISSIONS = Check(
 _OPEN = frozenset({"PENDING", "CASE_OPENED"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Increase:
-    """A useful request.
+class Increase(Frozen):
+    """A useful request."""
 
-    Attributes:
-        quota: The quota, with its current value.
-        asked: The requested value.
-    """
-
-    quota: QuotaValue
-    asked: int
+    quota: QuotaValue  # The quota, with its current value
+    asked: int  # The requested value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A quota that is or may be too low, without a request to file.
+class Left(Frozen):
+    """A quota that is or may be too low, without a request to file."""
 
-    Attributes:
-        name: Its name.
-        why: Reason, and what to do.
-        settled: Whether AWS already has a request for as many.
-    """
-
-    name: str
-    why: str
-    settled: bool = False
+    name: str  # Its name
+    why: str  # Reason, and what to do
+    settled: bool = False  # Whether AWS already has a request for as many
 
 
 def increases(context: Context) -> Iterator[Increase | Left]:

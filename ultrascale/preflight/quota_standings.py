@@ -3,12 +3,14 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ultrascale import catalog
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, QuotaNeed
 from ultrascale.preflight import quota_counts
 from ultrascale.preflight.model import Context
@@ -28,27 +30,17 @@ _OF_ONE = re.compile(
 _OF_RESERVATIONS = {"odcr": "on_demand_quota_code", "capacity-block": "capacity_block_quota_code"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The standing of a quota that a cluster needs.
+class Standing(Frozen):
+    """The standing of a quota that a cluster needs."""
 
-    Attributes:
-        need: The cluster's need.
-        quota: The account's quota; None where it is not known.
-        shared: Whether all resources of the account in the Region count in it.
-        used: Its usage; None where it is not known, or does not matter.
-        doubt: Reason that the usage may be higher than ``used``; empty where it is certain.
-        own: The part of ``used`` that may be the cluster's own; None where no part is.
-        error: Error of the request for it; None where AWS answered.
-    """
-
-    need: QuotaNeed
-    quota: QuotaValue | None = None
-    shared: bool
-    used: float | None = None
-    doubt: str = ""
+    need: QuotaNeed  # The cluster's need
+    quota: QuotaValue | None = None  # The account's quota; None where it is not known
+    shared: bool  # Whether all resources of the account in the Region count in it
+    used: float | None = None  # Its usage; None where it is not known, or does not matter
+    doubt: str = ""  # Reason that the usage may be higher than ``used``; empty where it is certain
+    # The part of ``used`` that may be the cluster's own; None where no part is.
     own: str | None = None
-    error: UnansweredError | None = None
+    error: UnansweredError | None = None  # Error of the request for it; None where AWS answered
 
     @property
     def target(self) -> int | None:

@@ -7,11 +7,11 @@ Sources:
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef, MetricDataQueryUnionTypeDef
@@ -33,42 +33,24 @@ _PERIOD = 300
 _PAGE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """The CloudWatch metric of a quota's usage.
+class Metric(Frozen):
+    """The CloudWatch metric of a quota's usage."""
 
-    Attributes:
-        namespace: Its namespace.
-        name: Its name.
-        dimensions: Its dimensions.
-        statistic: The statistic to read.
-    """
-
-    namespace: str
-    name: str
-    dimensions: Mapping[str, str]
-    statistic: str
+    namespace: str  # Its namespace
+    name: str  # Its name
+    dimensions: Mapping[str, str]  # Its dimensions
+    statistic: str  # The statistic to read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaValue:
-    """A quota of an account.
+class QuotaValue(Frozen):
+    """A quota of an account."""
 
-    Attributes:
-        service: Code of its service.
-        code: Its code.
-        name: Its name.
-        value: Its value.
-        adjustable: Whether AWS accepts requests to raise it.
-        metric: Metric of its usage; None where Service Quotas names none.
-    """
-
-    service: str
-    code: str
-    name: str
-    value: float
-    adjustable: bool
-    metric: Metric | None
+    service: str  # Code of its service
+    code: str  # Its code
+    name: str  # Its name
+    value: float  # Its value
+    adjustable: bool  # Whether AWS accepts requests to raise it
+    metric: Metric | None  # Metric of its usage; None where Service Quotas names none
 
 
 def by_code(account: "Account", service: str, code: str) -> QuotaValue:

@@ -6,11 +6,11 @@ Sources:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ultrascale.catalog import regions
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, ReservationPlan
 from ultrascale.preflight.model import Issue
 from ultrascale.preflight.pools import WholePool
@@ -27,17 +27,11 @@ _TO_COME = frozenset({"scheduled", "payment-pending", "pending", "assessing", "d
 _RIGHT_ONE = "name the reservation that was made for the pool, or write what this one has"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A reservation that the cluster file names, and the pools that launch into it.
+class Claim(Frozen):
+    """A reservation that the cluster file names, and the pools that launch into it."""
 
-    Attributes:
-        reservation: The reservation, by id, tags or resource group.
-        pools: The pools; a Capacity Block has one.
-    """
-
-    reservation: ReservationPlan
-    pools: tuple[WholePool, ...]
+    reservation: ReservationPlan  # The reservation, by id, tags or resource group
+    pools: tuple[WholePool, ...]  # The pools; a Capacity Block has one
 
     @property
     def plan(self) -> PoolPlan:

@@ -7,11 +7,11 @@ Sources:
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, planned_stacks, stack_names, stack_of
@@ -120,25 +120,17 @@ def _protection(name: str, of: str) -> Finding:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedName:
-    """A name that the template fixes.
+class FixedName(Frozen):
+    """A name that the template fixes."""
 
-    Attributes:
-        kind: Kind of the thing that has it, for the user.
-        name: The name.
-        layers: Layers that may hold it.
-        find: Returns CloudFormation's id of the thing that has the name; None where none has it.
-        remove: The command that removes the thing.
-        importable: Whether a stack can import the thing: the template has the name as it is, and
-            retains the thing.
-    """
-
-    kind: str
-    name: str
-    layers: tuple[LayerId, ...]
+    kind: str  # Kind of the thing that has it, for the user
+    name: str  # The name
+    layers: tuple[LayerId, ...]  # Layers that may hold it
+    # Returns CloudFormation's id of the thing that has the name; None where none has it.
     find: "Callable[[Account], str | None]"
-    remove: str
+    remove: str  # The command that removes the thing
+    # Whether a stack can import the thing: the template has the name as it is, and retains the
+    # thing.
     importable: bool = False
 
 

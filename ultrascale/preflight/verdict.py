@@ -1,12 +1,12 @@
 """The verdict of preflight: all findings about an account, and whether a cluster fits it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from ultrascale import account, config, plan
 from ultrascale.catalog.price_list import PriceList
+from ultrascale.frozen import Frozen
 from ultrascale.plan.needs.calendar import window_mistakes
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight import checks
@@ -15,17 +15,12 @@ from ultrascale.preflight.quotas import subject_of
 from ultrascale.preflight.run import Progress, run_checks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The result of all checks.
+class Verdict(Frozen):
+    """The result of all checks."""
 
-    Attributes:
-        findings: The findings, in the order of the checks.
-        state: `beyond` where a need exceeds the limit that AWS publishes, `failed` where a check
-            failed or could not ask AWS, else `passed`.
-    """
-
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # The findings, in the order of the checks
+    # `beyond` where a need exceeds the limit that AWS publishes, `failed` where a check failed or
+    # could not ask AWS, else `passed`.
     state: Literal["passed", "failed", "beyond"]
 
 

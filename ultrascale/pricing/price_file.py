@@ -4,7 +4,6 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from ultrascale.catalog.price_list import (
 from ultrascale.catalog.rds import INSTANCE_CLASSES
 from ultrascale.catalog.regions import REGIONS
 from ultrascale.errors import ConfigError, Diagnostic, Span
+from ultrascale.frozen import Frozen
 from ultrascale.pricing.products import one_of_each, prices_of_document
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -36,17 +36,11 @@ _RENEW = "write new ones with `ultrascale prices`"
 _ML = "ml."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceFile:
-    """Prices of a file.
+class PriceFile(Frozen):
+    """Prices of a file."""
 
-    Attributes:
-        prices: The prices.
-        warnings: Sentences about their age.
-    """
-
-    prices: PriceList
-    warnings: tuple[str, ...]
+    prices: PriceList  # The prices
+    warnings: tuple[str, ...]  # Sentences about their age
 
 
 def read_price_file(file: Path, today: date) -> PriceFile:

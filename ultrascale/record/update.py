@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import yaml
@@ -10,31 +9,23 @@ import yaml
 from ultrascale import yaml_reader
 from ultrascale.account.vpcs import SubnetRecord, VpcRecord
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.record.section import facts_of, services_of
 from ultrascale.yaml_writer import dump_flow
 
 _WIDTH = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """A cluster file with new facts.
+class Update(Frozen):
+    """A cluster file with new facts."""
 
-    Attributes:
-        text: Its text.
-        changes: What differs from before, a line each.
-        subnets: Subnets of the file that the account sees.
-        present: Services of which it says that they have an endpoint.
-    """
-
-    text: str
-    changes: tuple[str, ...]
-    subnets: tuple[SubnetRecord, ...]
-    present: tuple[str, ...]
+    text: str  # Its text
+    changes: tuple[str, ...]  # What differs from before, a line each
+    subnets: tuple[SubnetRecord, ...]  # Subnets of the file that the account sees
+    present: tuple[str, ...]  # Services of which it says that they have an endpoint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edit:
+class _Edit(Frozen):
     """Text in the place of a part of the file, by characters from its beginning."""
 
     start: int

@@ -1,8 +1,8 @@
 """Verdict of the change guard, as a section of the report."""
 
 from collections import Counter
-from dataclasses import dataclass
 
+from ultrascale.frozen import Frozen
 from ultrascale.guard import Change, Changes, RolledPool
 from ultrascale.report.figures import dollars_at, number_at
 from ultrascale.report.rows import Block, Row, Section, Table, columns, row
@@ -11,17 +11,11 @@ from ultrascale.report.words import listed
 _MOST_PROPERTIES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """A comparison of the cluster with an earlier state.
+class Comparison(Frozen):
+    """A comparison of the cluster with an earlier state."""
 
-    Attributes:
-        against: Name of the earlier state.
-        changes: All that a deployment would do.
-    """
-
-    against: str
-    changes: Changes
+    against: str  # Name of the earlier state
+    changes: Changes  # All that a deployment would do
 
 
 def changes_section(comparison: Comparison) -> Section:

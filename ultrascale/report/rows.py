@@ -1,9 +1,9 @@
 """Tables, and the sections of the report that they stand in."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ultrascale.frozen import Frozen
 from ultrascale.report.figures import Content, Datum, Line
 from ultrascale.report.words import Tone
 
@@ -48,21 +48,13 @@ def row(*cells: Content | Line, tone: Tone = "plain", share: float | None = None
     return Row(tuple(lines), tone, share)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table.
+class Table(Frozen):
+    """A table."""
 
-    Attributes:
-        caption: Its content, in one sentence.
-        columns: Its columns; the first names the row.
-        rows: Its rows.
-        last_is_total: Whether the last row is the sum of the others.
-    """
-
-    caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    last_is_total: bool = False
+    caption: str  # Its content, in one sentence
+    columns: tuple[Column, ...]  # Its columns; the first names the row
+    rows: tuple[Row, ...]  # Its rows
+    last_is_total: bool = False  # Whether the last row is the sum of the others
 
 
 class Block(NamedTuple):

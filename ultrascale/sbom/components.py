@@ -1,11 +1,11 @@
 """Components of a cluster, read from its synthesized assembly and manifests."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 from packageurl import PackageURL
 
 from ultrascale.assembly import read_json, read_stacks, read_stacks_of

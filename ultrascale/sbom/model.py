@@ -1,10 +1,12 @@
 """A software component of a deployment."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec.structs import replace
 from packageurl import PackageURL
+
+from ultrascale.frozen import Frozen
 
 Kind = Literal[
     "container image",
@@ -20,29 +22,17 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """A software component.
+class Component(Frozen):
+    """A software component."""
 
-    Attributes:
-        kind: Its kind.
-        name: Its name, without its version.
-        version: Its version; None where AWS chooses it at the deployment.
-        purl: Package URL, where its kind has one.
-        source: Page or address that states the version; None where there is none.
-        sha256: Digests of its files: one image, or a wheel for each platform.
-        used_by: Stacks, objects or images that use it.
-        parts: Components that it is built from.
-    """
-
-    kind: Kind
-    name: str
-    version: str | None
-    purl: PackageURL | None = None
-    source: str | None = None
-    sha256: tuple[str, ...] = ()
-    used_by: tuple[str, ...] = ()
-    parts: tuple["Component", ...] = ()
+    kind: Kind  # Its kind
+    name: str  # Its name, without its version
+    version: str | None  # Its version; None where AWS chooses it at the deployment
+    purl: PackageURL | None = None  # Package URL, where its kind has one
+    source: str | None = None  # Page or address that states the version; None where there is none
+    sha256: tuple[str, ...] = ()  # Digests of its files: one image, or a wheel for each platform
+    used_by: tuple[str, ...] = ()  # Stacks, objects or images that use it
+    parts: tuple["Component", ...] = ()  # Components that it is built from
 
     @property
     def ref(self) -> str:

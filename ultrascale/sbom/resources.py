@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import AmiType, versions
 from ultrascale.catalog.chart_images import chart_images

@@ -6,10 +6,10 @@ Sources:
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
 
@@ -73,17 +73,11 @@ def hyperpod_cluster(scope: Scope) -> Iterator[Found]:
         yield Found(thing=thing, why="SageMaker has a cluster of this name, with its nodes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectionTarget:
-    """Takes the deletion protection off an EKS cluster.
+class ProtectionTarget(Frozen):
+    """Takes the deletion protection off an EKS cluster."""
 
-    Attributes:
-        account: The account.
-        cluster: Name of the cluster.
-    """
-
-    account: Account
-    cluster: str
+    account: Account  # The account
+    cluster: str  # Name of the cluster
 
     @property
     def thing(self) -> Thing:
@@ -129,17 +123,11 @@ class ProtectionTarget:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HyperPodGate:
-    """Waits until HyperPod accepts a deletion: it refuses one while it checks or updates nodes.
+class HyperPodGate(Frozen):
+    """Waits until HyperPod accepts a deletion: it refuses one while it checks or updates nodes."""
 
-    Attributes:
-        account: The account.
-        cluster: Name of the HyperPod cluster.
-    """
-
-    account: Account
-    cluster: str
+    account: Account  # The account
+    cluster: str  # Name of the HyperPod cluster
 
     @property
     def thing(self) -> Thing:

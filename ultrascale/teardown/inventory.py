@@ -5,10 +5,10 @@ and whether an unused one costs money. A teardown, its plan and the search after
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.teardown import ec2, prices, retained
 from ultrascale.teardown.clusters import CLUSTER, HYPERPOD, eks_cluster, hyperpod_cluster
 from ultrascale.teardown.model import Found, Left, Search, State, StoppedError, Thing
@@ -26,32 +26,21 @@ WORKSPACE = "AWS::APS::Workspace"
 _GOES_ON = "then run the command again: it goes on here"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A row of the inventory.
+class Kind(Frozen):
+    """A row of the inventory."""
 
-    Attributes:
-        command: Command that deletes one, with ``{id}``, ``{name}`` (the end of an ARN) and
-            ``{region}``.
-        searches: Requests that find those of a cluster.
-        look: Asks for one by its id; None where none is asked for one by one.
-        absent: AWS's code where there is none of that id.
-        delete: Deletes one by its id; None: no teardown deletes one by itself.
-        in_use: AWS's codes where something still uses one.
-        user: Command that names what uses one.
-        paid: Whether one that is not used costs money.
-        keeps_vpc: Whether a VPC cannot be deleted while one is in it.
-    """
-
+    # Command that deletes one, with ``{id}``, ``{name}`` (the end of an ARN) and ``{region}``.
     command: str
-    searches: tuple[Search, ...] = ()
+    searches: tuple[Search, ...] = ()  # Requests that find those of a cluster
+    # Asks for one by its id; None where none is asked for one by one.
     look: Callable[[Account, str], State] | None = None
-    absent: str = ""
+    absent: str = ""  # AWS's code where there is none of that id
+    # Deletes one by its id; None: no teardown deletes one by itself.
     delete: Callable[[Account, str], object] | None = None
-    in_use: tuple[str, ...] = ()
-    user: str = ""
-    paid: bool = True
-    keeps_vpc: bool = False
+    in_use: tuple[str, ...] = ()  # AWS's codes where something still uses one
+    user: str = ""  # Command that names what uses one
+    paid: bool = True  # Whether one that is not used costs money
+    keeps_vpc: bool = False  # Whether a VPC cannot be deleted while one is in it
 
 
 def _look_at_file_system(account: Account, id: str) -> State:
@@ -371,17 +360,11 @@ def as_left(found: Found, region: str, *, asked: bool = False) -> Left:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceTarget:
-    """Deletes one resource, with all that it holds.
+class ResourceTarget(Frozen):
+    """Deletes one resource, with all that it holds."""
 
-    Attributes:
-        account: The account.
-        thing: The resource.
-    """
-
-    account: Account
-    thing: Thing
+    account: Account  # The account
+    thing: Thing  # The resource
 
     @property
     def things(self) -> Sequence[Thing]:

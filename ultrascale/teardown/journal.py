@@ -7,13 +7,13 @@ deletion, and when.
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.teardown.model import Teardown, Thing
 
 
@@ -29,21 +29,13 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journal:
-    """The file.
+class Journal(Frozen):
+    """The file."""
 
-    Attributes:
-        path: Its path.
-        clock: The clock that dates its lines.
-        past: Lines of earlier runs.
-        whole: Bytes of all whole lines: a run that was killed may have left half of one.
-    """
-
-    path: Path
-    clock: Clock
-    past: Sequence[JsonObject]
-    whole: int
+    path: Path  # Its path
+    clock: Clock  # The clock that dates its lines
+    past: Sequence[JsonObject]  # Lines of earlier runs
+    whole: int  # Bytes of all whole lines: a run that was killed may have left half of one
 
     @classmethod
     def opened(cls, path: Path, clock: Clock) -> "Journal":

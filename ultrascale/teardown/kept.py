@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.stacks import pipeline_stacks, stack_of
 from ultrascale.teardown import prices
@@ -31,18 +31,12 @@ _ID = re.compile(r"(fs|sg)-[0-9a-f]+")
 _BEGIN = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Resources that the user wants to go and that would stay.
+class Asked(Frozen):
+    """Resources that the user wants to go and that would stay."""
 
-    Attributes:
-        storage: File systems, buckets and repositories, by their names in the cluster file or by
-            their ids.
-        logs: Whether log groups go.
-    """
-
+    # File systems, buckets and repositories, by their names in the cluster file or by their ids.
     storage: frozenset[str] = frozenset()
-    logs: bool = False
+    logs: bool = False  # Whether log groups go
 
 
 def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:

@@ -5,11 +5,11 @@ money.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from ultrascale.account import Account
 from ultrascale.errors import UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.ec2 import INSTANCE
 from ultrascale.teardown.inventory import as_left, can_look, command, look, searches
@@ -18,17 +18,11 @@ from ultrascale.teardown.stacks import AGAIN, FUNCTION
 from ultrascale.teardown.storage import FILE_SYSTEM, file_system_facts, file_systems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """The things that are left.
+class Sweep(Frozen):
+    """The things that are left."""
 
-    Attributes:
-        left: Orphans and things that the plan keeps; the dearest first.
-        unknown: Questions that AWS did not answer, each with the reason.
-    """
-
-    left: tuple[Left, ...]
-    unknown: tuple[str, ...]
+    left: tuple[Left, ...]  # Orphans and things that the plan keeps; the dearest first
+    unknown: tuple[str, ...]  # Questions that AWS did not answer, each with the reason
 
     @property
     def orphans(self) -> tuple[Left, ...]:

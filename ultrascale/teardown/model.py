@@ -1,69 +1,47 @@
 """The parts of a teardown: things that go, in steps, things that stay, and searches for both."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ultrascale.account import Account
 from ultrascale.errors import UltrascaleError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.prices import Price
 
 State = Literal["there", "going", "failed", "gone"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Thing:
-    """Something that exists, in AWS or in Kubernetes.
+class Thing(Frozen, order=True):
+    """Something that exists, in AWS or in Kubernetes."""
 
-    Attributes:
-        kind: CloudFormation's name of a resource's type, or a kind of Kubernetes.
-        id: Its name in its service; in Kubernetes, ``namespace/name`` or a name.
-        note: Words that tell it from others, such as the capacity it holds; may be empty.
-    """
-
-    kind: str
-    id: str
-    note: str = ""
+    kind: str  # CloudFormation's name of a resource's type, or a kind of Kubernetes
+    id: str  # Its name in its service; in Kubernetes, ``namespace/name`` or a name
+    note: str = ""  # Words that tell it from others, such as the capacity it holds; may be empty
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}" + (f" ({self.note})" if self.note else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The cluster that a search is for.
+class Scope(Frozen):
+    """The cluster that a search is for."""
 
-    Attributes:
-        account: Its account.
-        plan: The cluster.
-        functions: Names of the Lambda functions that a teardown has deleted.
-    """
-
-    account: Account
-    plan: ClusterPlan
+    account: Account  # Its account
+    plan: ClusterPlan  # The cluster
+    # Names of the Lambda functions that a teardown has deleted.
     functions: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A resource that a search found.
+class Found(Frozen):
+    """A resource that a search found."""
 
-    Attributes:
-        thing: The resource.
-        why: Reason why it is there.
-        price: Its price; None where its kind alone says it.
-        command: Command that deletes it; empty where its kind alone says it.
-        prepaid: Whether it was paid for in advance.
-        certain: Whether the search saw the resource itself: records of stacks and of tags outlive
-            their resources.
-    """
-
-    thing: Thing
-    why: str
-    price: Price | None = None
-    command: str = ""
-    prepaid: bool = False
+    thing: Thing  # The resource
+    why: str  # Reason why it is there
+    price: Price | None = None  # Its price; None where its kind alone says it
+    command: str = ""  # Command that deletes it; empty where its kind alone says it
+    prepaid: bool = False  # Whether it was paid for in advance
+    # Whether the search saw the resource itself: records of stacks and of tags outlive their
+    # resources.
     certain: bool = True
 
 
@@ -71,27 +49,16 @@ Search = Callable[[Scope], Iterator[Found]]
 """Finds resources of a cluster in its account; raises `UnansweredError` where AWS refuses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Left:
-    """Something that a teardown leaves.
+class Left(Frozen, order=True):
+    """Something that a teardown leaves."""
 
-    Attributes:
-        thing: The thing.
-        why: Reason why it stays.
-        price: Its price, with its unit; empty where no price is known.
-        paid: Whether it costs money for as long as it is there.
-        command: Command that removes it.
-        asked: Whether the plan says that it stays; else it is an orphan.
-        usd_per_hour: The price, where it follows from the thing alone.
-    """
-
-    thing: Thing
-    why: str
-    command: str
-    price: str = ""
-    paid: bool = True
-    asked: bool = False
-    usd_per_hour: float = 0
+    thing: Thing  # The thing
+    why: str  # Reason why it stays
+    command: str  # Command that removes it
+    price: str = ""  # Its price, with its unit; empty where no price is known
+    paid: bool = True  # Whether it costs money for as long as it is there
+    asked: bool = False  # Whether the plan says that it stays; else it is an orphan
+    usd_per_hour: float = 0  # The price, where it follows from the thing alone
 
 
 class StoppedError(UltrascaleError):
@@ -144,23 +111,15 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A step of a teardown.
+class Step(Frozen):
+    """A step of a teardown."""
 
-    Attributes:
-        name: Its name.
-        title: Its purpose, for people.
-        minutes: Time that each of its waves may take, in minutes.
-        waves: Targets; those of a wave go at the same time, and a wave waits for the one before.
-        stops: Obstacle at which it will stop, as far as the plan can see; empty without one.
-    """
-
-    name: str
-    title: str
-    minutes: int
+    name: str  # Its name
+    title: str  # Its purpose, for people
+    minutes: int  # Time that each of its waves may take, in minutes
+    # Targets; those of a wave go at the same time, and a wave waits for the one before.
     waves: tuple[tuple[Target, ...], ...]
-    stops: str = ""
+    stops: str = ""  # Obstacle at which it will stop, as far as the plan can see; empty without one
 
     @property
     def things(self) -> tuple[Thing, ...]:
@@ -168,25 +127,15 @@ class Step:
         return tuple(thing for wave in self.waves for target in wave for thing in target.things)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Teardown:
-    """The plan of a teardown: things that go, in order, and things that stay.
+class Teardown(Frozen):
+    """The plan of a teardown: things that go, in order, and things that stay."""
 
-    Attributes:
-        cluster: Name of the cluster.
-        region: Its Region.
-        account: Its account.
-        steps: Steps that have something to do, in order.
-        kept: Things that stay, and why.
-        absent: Names that the user gave and nothing has.
-    """
-
-    cluster: str
-    region: str
-    account: str
-    steps: tuple[Step, ...]
-    kept: tuple[Left, ...]
-    absent: tuple[str, ...] = ()
+    cluster: str  # Name of the cluster
+    region: str  # Its Region
+    account: str  # Its account
+    steps: tuple[Step, ...]  # Steps that have something to do, in order
+    kept: tuple[Left, ...]  # Things that stay, and why
+    absent: tuple[str, ...] = ()  # Names that the user gave and nothing has
 
     @property
     def things(self) -> frozenset[Thing]:

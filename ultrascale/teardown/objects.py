@@ -12,13 +12,13 @@ Sources:
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ultrascale.cluster_api.kinds import CLAIM, DEPLOYMENT, NODE_CLAIM, NODE_POOL, VOLUME, Kind
 from ultrascale.cluster_api.objects import Object, label, name
 from ultrascale.cluster_api.server import NOT_FOUND, Cluster
 from ultrascale.documents import look_up, mapping, sequence, text
 from ultrascale.errors import RefusedError
+from ultrascale.frozen import Frozen
 from ultrascale.teardown.model import State, StoppedError, Target, Thing
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
@@ -27,21 +27,13 @@ _AGAIN = "then run the command again: it goes on here"
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectTarget:
-    """Deletes one object of Kubernetes.
+class ObjectTarget(Frozen):
+    """Deletes one object of Kubernetes."""
 
-    Attributes:
-        cluster: The API server.
-        kind: Its kind.
-        found: The object, as the plan was printed with it.
-        note: Words for the resource behind it.
-    """
-
-    cluster: Cluster
-    kind: Kind
-    found: Object
-    note: str = ""
+    cluster: Cluster  # The API server
+    kind: Kind  # Its kind
+    found: Object  # The object, as the plan was printed with it
+    note: str = ""  # Words for the resource behind it
 
     @property
     def thing(self) -> Thing:
@@ -81,19 +73,12 @@ class ObjectTarget:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoolTarget:
-    """Deletes a NodePool, and waits for each of its nodes: nobody else would terminate them later.
+class NodePoolTarget(Frozen):
+    """Deletes a NodePool, and waits for its nodes: nobody else would terminate them later."""
 
-    Attributes:
-        cluster: The API server.
-        found: The NodePool.
-        claims: Its NodeClaims, as the plan was printed with them.
-    """
-
-    cluster: Cluster
-    found: Object
-    claims: tuple[Object, ...]
+    cluster: Cluster  # The API server
+    found: Object  # The NodePool
+    claims: tuple[Object, ...]  # Its NodeClaims, as the plan was printed with them
 
     @property
     def thing(self) -> Thing:
@@ -150,19 +135,12 @@ class NodePoolTarget:
         return self.cluster.collection(NODE_CLAIM, "", query)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeTarget:
-    """Deletes a claim, and waits until its driver has deleted the volume.
+class VolumeTarget(Frozen):
+    """Deletes a claim, and waits until its driver has deleted the volume."""
 
-    Attributes:
-        cluster: The API server.
-        volume: The PersistentVolume.
-        claim: Its claim; None where that is gone already.
-    """
-
-    cluster: Cluster
-    volume: Object
-    claim: Object | None
+    cluster: Cluster  # The API server
+    volume: Object  # The PersistentVolume
+    claim: Object | None  # Its claim; None where that is gone already
 
     @property
     def thing(self) -> Thing:
@@ -201,17 +179,11 @@ class VolumeTarget:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaledTarget:
-    """Scales a Deployment to zero: it is deleted later, with its stack.
+class ScaledTarget(Frozen):
+    """Scales a Deployment to zero: it is deleted later, with its stack."""
 
-    Attributes:
-        cluster: The API server.
-        found: The Deployment, as the plan was printed with it.
-    """
-
-    cluster: Cluster
-    found: Object
+    cluster: Cluster  # The API server
+    found: Object  # The Deployment, as the plan was printed with it
 
     @property
     def thing(self) -> Thing:
@@ -262,17 +234,11 @@ class ScaledTarget:
         return DEPLOYMENT.path(text(self.found, "metadata", "namespace"), name(self.found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NothingNew:
-    """Lets the next step begin only where nothing has come since the plan was printed.
+class NothingNew(Frozen):
+    """Lets the next step begin only where nothing has come since the plan was printed."""
 
-    Attributes:
-        subject: Objects that may have come, in words.
-        listed: Lists those that are there now.
-    """
-
-    subject: str
-    listed: Callable[[], Sequence[Target]]
+    subject: str  # Objects that may have come, in words
+    listed: Callable[[], Sequence[Target]]  # Lists those that are there now
 
     @property
     def thing(self) -> Thing:

@@ -1,25 +1,18 @@
 """The steps of a teardown: stacks go against the order in which they are deployed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.stacks import LAYERS, LayerId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """One step.
+class Phase(Frozen):
+    """One step."""
 
-    Attributes:
-        name: Name of the step, by which the table of layers assigns stacks to it.
-        title: Its purpose, for people.
-        minutes: Time that each of its waves may take, in minutes.
-    """
-
-    name: str
-    title: str
-    minutes: int
+    name: str  # Name of the step, by which the table of layers assigns stacks to it
+    title: str  # Its purpose, for people
+    minutes: int  # Time that each of its waves may take, in minutes
 
     @property
     def waves(self) -> tuple[tuple[LayerId, ...], ...]:

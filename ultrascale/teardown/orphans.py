@@ -12,10 +12,10 @@ Sources:
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
+from ultrascale.frozen import Frozen
 from ultrascale.teardown.ec2 import (
     AUTO_MODE_TAG,
     BALANCER_TAG,
@@ -207,24 +207,17 @@ def _nodes(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VpcGate:
+class VpcGate(Frozen):
     """Lets a VPC go only once nothing is in it that the plan did not print.
 
     CloudFormation would delete gateways, routes and endpoints before it fails at a subnet that is
     in use: another cluster in that subnet would lose its network.
-
-    Attributes:
-        account: The account.
-        cluster: Name of the cluster.
-        vpc: Id of the VPC.
-        own: Ids of resources that the stacks and the plan delete.
     """
 
-    account: Account
-    cluster: str
-    vpc: str
-    own: frozenset[str]
+    account: Account  # The account
+    cluster: str  # Name of the cluster
+    vpc: str  # Id of the VPC
+    own: frozenset[str]  # Ids of resources that the stacks and the plan delete
 
     @property
     def thing(self) -> Thing:

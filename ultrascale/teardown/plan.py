@@ -1,14 +1,16 @@
 """The plan of a teardown: the state of a cluster, then the things that go, in order, and stay."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
 from ultrascale.errors import QuestionError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.stacks import (
     LayerId,
@@ -61,33 +63,21 @@ if TYPE_CHECKING:
 _VPC = "AWS::EC2::VPC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """The state of a cluster in its account and in its API server.
+class Findings(Frozen):
+    """The state of a cluster in its account and in its API server."""
 
-    Attributes:
-        stacks: Its stacks, by name.
-        retained: Resources that its stacks keep, or have left.
-        cluster: Its API server; None where it does not answer any more.
-        status: EKS's word for the state of the cluster; empty where there is none.
-        hyperpod: Name or ARN of its HyperPod cluster, which may have left the file; empty where
-            there is none.
-        orphans: Interfaces and security groups that Kubernetes left in its VPC.
-        foreign: Network interfaces of others in its VPC.
-        nodes: Nodes that run without an API server that could end them.
-        vpc: Id of the VPC that its stacks made; empty where there is none.
-        pipeline_home: Account and Region of the pipeline of its file; None for a file without one.
-    """
-
-    stacks: Mapping[str, Stack]
-    retained: tuple[Retained, ...]
-    cluster: Cluster | None
-    status: str
+    stacks: Mapping[str, Stack]  # Its stacks, by name
+    retained: tuple[Retained, ...]  # Resources that its stacks keep, or have left
+    cluster: Cluster | None  # Its API server; None where it does not answer any more
+    status: str  # EKS's word for the state of the cluster; empty where there is none
+    # Name or ARN of its HyperPod cluster, which may have left the file; empty where there is none.
     hyperpod: str
+    # Interfaces and security groups that Kubernetes left in its VPC.
     orphans: tuple[Thing, ...] = ()
-    foreign: tuple["NetworkInterfaceTypeDef", ...] = ()
-    nodes: tuple[Found, ...] = ()
-    vpc: str = ""
+    foreign: tuple["NetworkInterfaceTypeDef", ...] = ()  # Network interfaces of others in its VPC
+    nodes: tuple[Found, ...] = ()  # Nodes that run without an API server that could end them
+    vpc: str = ""  # Id of the VPC that its stacks made; empty where there is none
+    # Account and Region of the pipeline of its file; None for a file without one.
     pipeline_home: ConnectionId | None = None
 
     @property
@@ -294,21 +284,13 @@ def plan_teardown(account: Account, plan: ClusterPlan, found: Findings, asked: A
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Planner:
-    """Plans a teardown.
+class _Planner(Frozen):
+    """Plans a teardown."""
 
-    Attributes:
-        account: The account.
-        plan: The cluster.
-        found: Its state.
-        going: Ids of the retained resources that go.
-    """
-
-    account: Account
-    plan: ClusterPlan
-    found: Findings
-    going: frozenset[str]
+    account: Account  # The account
+    plan: ClusterPlan  # The cluster
+    found: Findings  # Its state
+    going: frozenset[str]  # Ids of the retained resources that go
 
     def waves(self, phase: order.Phase) -> Iterator[tuple[Target, ...]]:
         """Yield the waves of a step; an empty one has nothing to do."""

@@ -10,11 +10,13 @@ Sources:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ultrascale.account import Account
 from ultrascale.errors import QuestionError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.stacks import fixed_stacks, stack_of
 from ultrascale.teardown import prices
@@ -62,29 +64,17 @@ _NO_STACK = "ValidationError"
 _DELETED = frozenset({"DELETE_COMPLETE", "DELETE_SKIPPED"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retained:
-    """A resource that stays when its stack goes, or has stayed.
+class Retained(Frozen):
+    """A resource that stays when its stack goes, or has stayed."""
 
-    Attributes:
-        stack: Name of the stack; empty where a service made the resource.
-        type: CloudFormation's name of its type.
-        logical_id: Its name in the template.
-        id: Its name in its service.
-        component: Its name in the cluster file; empty where it has none there.
-        facts: Its age and size, where its service tells them.
-        price: Its price.
-        owner: Stack outside of the cluster that holds it now; empty where none does, or nobody
-            asked.
-    """
-
-    stack: str
-    type: str
-    logical_id: str
-    id: str
-    component: str = ""
-    facts: str = ""
-    price: prices.Price = prices.UNKNOWN
+    stack: str  # Name of the stack; empty where a service made the resource
+    type: str  # CloudFormation's name of its type
+    logical_id: str  # Its name in the template
+    id: str  # Its name in its service
+    component: str = ""  # Its name in the cluster file; empty where it has none there
+    facts: str = ""  # Its age and size, where its service tells them
+    price: prices.Price = prices.UNKNOWN  # Its price
+    # Stack outside of the cluster that holds it now; empty where none does, or nobody asked.
     owner: str = ""
 
     @property

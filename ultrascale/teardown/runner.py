@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ultrascale.account import Account, is_passing
 from ultrascale.errors import ClusterError, RefusedError, UltrascaleError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan
 from ultrascale.teardown.journal import Clock, Journal
 from ultrascale.teardown.leftovers import Sweep, sweep
@@ -22,18 +23,12 @@ _AGAIN = "then run the command again: it goes on here"
 _REFUSED = frozenset({400, 401, 403, 405, 422})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The end of a teardown.
+class Outcome(Frozen):
+    """The end of a teardown."""
 
-    Attributes:
-        left: Things that are left.
-        stopped: Reason why a step did not end; None where all steps ended.
-        unwritten: Reason why the journal lacks its end; None where it was written.
-    """
-
-    left: Sweep
-    stopped: StoppedError | None = None
+    left: Sweep  # Things that are left
+    stopped: StoppedError | None = None  # Reason why a step did not end; None where all steps ended
+    # Reason why the journal lacks its end; None where it was written.
     unwritten: UltrascaleError | None = None
 
     @property

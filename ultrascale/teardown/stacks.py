@@ -11,7 +11,6 @@ Sources:
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import yaml
@@ -26,6 +25,7 @@ from ultrascale.deploy.stack_events import (
 )
 from ultrascale.documents import text
 from ultrascale.errors import QuestionError, UnansweredError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.teardown.ec2 import interface_words, interfaces
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
@@ -65,21 +65,13 @@ _HELD_BY = {
 _SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """A resource of a stack.
+class Resource(Frozen):
+    """A resource of a stack."""
 
-    Attributes:
-        type: CloudFormation's name of its type.
-        logical_id: Its name in the template.
-        id: Its name in its service.
-        retained: Whether it stays when the stack goes.
-    """
-
-    type: str
-    logical_id: str
-    id: str
-    retained: bool
+    type: str  # CloudFormation's name of its type
+    logical_id: str  # Its name in the template
+    id: str  # Its name in its service
+    retained: bool  # Whether it stays when the stack goes
 
     @property
     def of_kubernetes(self) -> bool:
@@ -92,23 +84,14 @@ class Resource:
         return Thing(kind=self.type, id=self.id, note=self.logical_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
-    """A stack of the account.
+class Stack(Frozen):
+    """A stack of the account."""
 
-    Attributes:
-        name: Its name.
-        id: Its ARN, which no later stack of the same name has.
-        status: CloudFormation's word for its state.
-        protected: Whether termination protection is on.
-        resources: Its resources.
-    """
-
-    name: str
-    id: str
-    status: str
-    protected: bool
-    resources: tuple[Resource, ...]
+    name: str  # Its name
+    id: str  # Its ARN, which no later stack of the same name has
+    status: str  # CloudFormation's word for its state
+    protected: bool  # Whether termination protection is on
+    resources: tuple[Resource, ...]  # Its resources
 
     @property
     def retained(self) -> tuple[Resource, ...]:
@@ -249,17 +232,11 @@ def functions_among(held: "Iterable[StackResourceSummaryTypeDef]") -> frozenset[
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackTarget:
-    """Deletes a stack through CloudFormation, which takes its resources in their own order.
+class StackTarget(Frozen):
+    """Deletes a stack through CloudFormation, which takes its resources in their own order."""
 
-    Attributes:
-        account: The account.
-        stack: The stack, as the plan was printed with it.
-    """
-
-    account: Account
-    stack: Stack
+    account: Account  # The account
+    stack: Stack  # The stack, as the plan was printed with it
 
     @property
     def thing(self) -> Thing:

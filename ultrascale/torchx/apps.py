@@ -1,13 +1,13 @@
 """Translation of a TorchX app into a job: one role is one job, its replicas are its nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from torchx.specs import AppDef, RetryPolicy, Role, VolumeMount, macros
 
 from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.documents import Json, JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import RANK_ZERO_HOST
 from ultrascale.torchx.components import METADATA
@@ -29,17 +29,11 @@ Mistakes = Iterator[str]
 Keys = dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """An app in the keys of a job description.
+class Described(Frozen):
+    """An app in the keys of a job description."""
 
-    Attributes:
-        job: The job.
-        precompile: Whether it runs to have its graphs compiled.
-    """
-
-    job: JsonObject
-    precompile: bool
+    job: JsonObject  # The job
+    precompile: bool  # Whether it runs to have its graphs compiled
 
 
 def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Described:

@@ -7,7 +7,6 @@ job. Its own command is torchrun's, so that the same component runs on a laptop 
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from torchx.specs import NULL_RESOURCE, AppDef, Resource, RetryPolicy, Role, macros
@@ -15,6 +14,7 @@ from torchx.specs import NULL_RESOURCE, AppDef, Resource, RetryPolicy, Role, mac
 from ultrascale import catalog
 from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.jobs.command import RENDEZVOUS_PORT, script_words
 from ultrascale.torchx import foreign_scheduler
 from ultrascale.torchx.errors import AppError
@@ -32,42 +32,25 @@ _NEURON_BF16 = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1"}
 _ACCELERATORS = {"neuron": "Neuron devices", "nvidia": "NVIDIA GPUs"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """A PyTorch job in the parameters of its component.
+class Launch(Frozen):
+    """A PyTorch job in the parameters of its component."""
 
-    Attributes:
-        name: Name of the job.
-        script: Path of the script in the image, or the name of a module.
-        script_args: Its arguments, as on a command line.
-        image: ``:TAG`` of the run option `image_repo`, or what a job description has.
-        nnodes: Nodes.
-        min_nnodes: Fewest nodes that it goes on with; 0: all of them.
-        nproc_per_node: Processes on a node; 0: one for each GPU or NeuronCore.
-        instance_type: EC2 instance type of its nodes.
-        bf16: Whether it trains in bf16: True or False, as a word. TorchX would take any other
-            word for a truth value as False.
-        max_retries: Restarts of the whole job; negative: as many as suit its nodes.
-        rdzv_backend: Where its nodes meet; empty: as the cluster file says.
-        env: Environment variables.
-        cacheset: Name of its compiled graphs; empty: none are kept.
-        precompile: Whether it runs to have its graphs compiled: True or False.
-    """
-
-    name: str
-    script: str
-    script_args: str
-    image: str
-    nnodes: int
-    min_nnodes: int
-    nproc_per_node: int
-    instance_type: str
+    name: str  # Name of the job
+    script: str  # Path of the script in the image, or the name of a module
+    script_args: str  # Its arguments, as on a command line
+    image: str  # ``:TAG`` of the run option `image_repo`, or what a job description has
+    nnodes: int  # Nodes
+    min_nnodes: int  # Fewest nodes that it goes on with; 0: all of them
+    nproc_per_node: int  # Processes on a node; 0: one for each GPU or NeuronCore
+    instance_type: str  # EC2 instance type of its nodes
+    # Whether it trains in bf16: True or False, as a word. TorchX would take any other word for a
+    # truth value as False.
     bf16: str
-    max_retries: int
-    rdzv_backend: str
-    env: Mapping[str, str]
-    cacheset: str = ""
-    precompile: str = "False"
+    max_retries: int  # Restarts of the whole job; negative: as many as suit its nodes
+    rdzv_backend: str  # Where its nodes meet; empty: as the cluster file says
+    env: Mapping[str, str]  # Environment variables
+    cacheset: str = ""  # Name of its compiled graphs; empty: none are kept
+    precompile: str = "False"  # Whether it runs to have its graphs compiled: True or False
 
 
 def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from torchx.specs import CfgVal, runopts
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import TRAINING_NAMESPACE
 from ultrascale.torchx.errors import AppError
 
@@ -23,35 +23,20 @@ _HELP: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Options of a launched job; None leaves one to the cluster file.
+class Options(Frozen):
+    """Options of a launched job; None leaves one to the cluster file."""
 
-    Attributes:
-        cluster: The cluster file.
-        namespace: Namespace of the job.
-        queue: Queue that the job waits in.
-        image_repo: Registry and repository of images that are named by their tag alone.
-        pool: Pool whose nodes it runs on.
-        priority_class: Its priority.
-        account: AWS account of the cluster's registry.
-        kubeconfig: Kubeconfig.
-        context: Context of it.
-        allow_env: Variables that are refused as harmful, and set knowingly.
-        durable: Whether the job has to have a place for its output that outlives its pods.
-    """
-
-    cluster: Path
-    namespace: str
-    queue: str | None
-    image_repo: str | None
-    pool: str | None
-    priority_class: str | None
-    account: str | None
-    kubeconfig: Path | None
-    context: str | None
-    durable: bool
-    allow_env: tuple[str, ...] = ()
+    cluster: Path  # The cluster file
+    namespace: str  # Namespace of the job
+    queue: str | None  # Queue that the job waits in
+    image_repo: str | None  # Registry and repository of images that are named by their tag alone
+    pool: str | None  # Pool whose nodes it runs on
+    priority_class: str | None  # Its priority
+    account: str | None  # AWS account of the cluster's registry
+    kubeconfig: Path | None  # Kubeconfig
+    context: str | None  # Context of it
+    durable: bool  # Whether the job has to have a place for its output that outlives its pods
+    allow_env: tuple[str, ...] = ()  # Variables that are refused as harmful, and set knowingly
 
 
 def run_options() -> runopts:

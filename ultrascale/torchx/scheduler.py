@@ -5,7 +5,6 @@ Source: https://docs.pytorch.org/torchx/main/schedulers.html
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -22,6 +21,7 @@ from torchx.workspace import WorkspaceMixin
 
 from ultrascale import config
 from ultrascale.cluster_api.server import Cluster
+from ultrascale.frozen import Frozen
 from ultrascale.jobs import JobManifests, cancellation, gate, logs, prepare, status, submitted
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale.torchx import apps, options, progress
@@ -32,17 +32,11 @@ from ultrascale.torchx.options import Options
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Manifests and options that a run sends.
+class Request(Frozen):
+    """Manifests and options that a run sends."""
 
-    Attributes:
-        manifests: The job.
-        options: The run options.
-    """
-
-    manifests: JobManifests
-    options: Options
+    manifests: JobManifests  # The job
+    options: Options  # The run options
 
     def __str__(self) -> str:
         objects = self.manifests.objects

@@ -1,7 +1,6 @@
 """EKS clusters that an app has already, however it made or found them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from aws_cdk import CfnResource, Token
@@ -10,6 +9,7 @@ from aws_cdk import aws_eks as eks_v1
 from aws_cdk import aws_eks_v2 as eks
 from constructs import IDependable
 
+from ultrascale.frozen import Frozen
 from ultrascale_constructs.cluster_context import ClusterContext
 
 if TYPE_CHECKING:
@@ -17,30 +17,20 @@ if TYPE_CHECKING:
     from ultrascale_constructs.public.cluster import Cluster
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingCluster:
+class ExistingCluster(Frozen):
     """An EKS cluster by its plain values, which may be tokens of CloudFormation.
-
-    Attributes:
-        name: Its name.
-        vpc: Its VPC: made in the app, looked up, or imported by `Vpc.from_vpc_attributes`.
-        security_group_id: Cluster security group, ``sg-…``, which EKS made with the cluster.
-        endpoint: URL of its API server; self-managed nodes need it.
-        certificate_authority: Certificate authority of the API server, base64-encoded; self-managed
-            nodes need it.
-        service_cidr: Range of its Kubernetes Services; self-managed nodes need it.
-        kubernetes_version: Minor version of its control plane, such as ``1.35``; a `NodePool` needs
-            it.
 
     `aws eks describe-cluster --name NAME` prints all of them.
     """
 
-    name: str
-    vpc: ec2.IVpc
-    security_group_id: str
-    endpoint: str | None = None
+    name: str  # Its name
+    vpc: ec2.IVpc  # Its VPC: made in the app, looked up, or imported by `Vpc.from_vpc_attributes`
+    security_group_id: str  # Cluster security group, ``sg-…``, which EKS made with the cluster
+    endpoint: str | None = None  # URL of its API server; self-managed nodes need it
+    # Certificate authority of the API server, base64-encoded; self-managed nodes need it.
     certificate_authority: str | None = None
-    service_cidr: str | None = None
+    service_cidr: str | None = None  # Range of its Kubernetes Services; self-managed nodes need it
+    # Minor version of its control plane, such as ``1.35``; a `NodePool` needs it.
     kubernetes_version: str | None = None
 
 

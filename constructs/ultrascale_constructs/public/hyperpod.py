@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, DependencyGroup, IDependable
+from msgspec.structs import replace
 
 from ultrascale.documents import mapping, sequence
+from ultrascale.frozen import Frozen
 from ultrascale.plan.arguments import Part, unless_older
 from ultrascale_constructs import hyperpod
 from ultrascale_constructs.public.arguments import Arguments, defining
@@ -25,35 +26,26 @@ from ultrascale_constructs.public.purchase import Taint, TrainingPlan, taint_key
 _NAME = re.compile("[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceGroup:
+class InstanceGroup(Frozen):
     """A group of equal instances of a HyperPod cluster.
-
-    Attributes:
-        name: Its name: a DNS label of at most 50 characters.
-        instance_type: EC2 instance type without the prefix ``ml.``, such as ``p5.48xlarge``.
-        nodes: Its fixed number of instances.
-        subnets: Private subnets of its instances: of one zone for EFA and training plans.
-        training_plan: Training plan that its instances are of; None for On-Demand.
-        deep_health_checks: Whether each instance is stressed for one to two hours before it takes
-            work.
-        efa: EFA interfaces: ``auto`` where the type has them and the subnets are of one zone.
-            SageMaker attaches them itself.
-        labels: Further labels of its nodes.
-        taints: Further taints of its nodes.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ClusterInstanceGroupSpecification.html
     """
 
-    name: str
-    instance_type: str
-    nodes: int
+    name: str  # Its name: a DNS label of at most 50 characters
+    instance_type: str  # EC2 instance type without the prefix ``ml.``, such as ``p5.48xlarge``
+    nodes: int  # Its fixed number of instances
+    # Private subnets of its instances: of one zone for EFA and training plans.
     subnets: Sequence[ec2.ISubnet]
+    # Training plan that its instances are of; None for On-Demand.
     training_plan: TrainingPlan | None = None
+    # Whether each instance is stressed for one to two hours before it takes work.
     deep_health_checks: bool = False
+    # EFA interfaces: ``auto`` where the type has them and the subnets are of one zone. SageMaker
+    # attaches them itself.
     efa: Literal["auto", "all", "none"] = "auto"
-    labels: Mapping[str, str] | None = None
-    taints: Sequence[Taint] = ()
+    labels: Mapping[str, str] | None = None  # Further labels of its nodes
+    taints: Sequence[Taint] = ()  # Further taints of its nodes
 
 
 class HyperPodCluster(Construct):

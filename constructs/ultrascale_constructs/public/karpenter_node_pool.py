@@ -1,11 +1,11 @@
 """NodePools of a Karpenter that a cluster has already."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
+from msgspec.structs import replace
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.arguments import Part, on_another_karpenter

@@ -1,12 +1,12 @@
 """Pools of nodes in node groups."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
+from msgspec.structs import replace
 
 from ultrascale.plan.arguments import Part
 from ultrascale.plan.model import NodeGroupPlan

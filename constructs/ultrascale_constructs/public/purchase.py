@@ -1,102 +1,76 @@
 """Capacity of nodes: how it is bought, and how many nodes use it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.arguments import moment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityBlock:
+class CapacityBlock(Frozen):
     """A Capacity Block for ML that you have bought.
 
     Its nodes exist from its start until 40 minutes before its end, 70 for types of UltraServers.
 
-    Attributes:
-        reservation: Id of its capacity reservation, ``cr-…``; a token of another resource is taken
-            as it is.
-        starts: Start: a datetime with a time zone, or text in UTC as ``2026-12-01T11:30:00Z``.
-        ends: End, in the same form. Every block ends at 11:30 UTC.
-        extended: Whether it was extended after its purchase, so that it may last any number of days
-            up to 182; others last 1 to 14 days or whole weeks.
-
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html
     """
 
+    # Id of its capacity reservation, ``cr-…``; a token of another resource is taken as it is.
     reservation: str
+    # Start: a datetime with a time zone, or text in UTC as ``2026-12-01T11:30:00Z``.
     starts: datetime | str
-    ends: datetime | str
+    ends: datetime | str  # End, in the same form. Every block ends at 11:30 UTC.
+    # Whether it was extended after its purchase, so that it may last any number of days up to 182;
+    # others last 1 to 14 days or whole weeks.
     extended: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityReservation:
+class CapacityReservation(Frozen):
     """An On-Demand Capacity Reservation, named by its id or by the resource group that holds it.
-
-    Attributes:
-        reservation: Its id, ``cr-…``, or a token of another resource; None where a group names it.
-        resource_group: ARN of the resource group; None where the id names it.
-        spill: ``on-demand`` launches On-Demand Instances once it is full, ``never`` fails instead.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
     """
 
+    # Its id, ``cr-…``, or a token of another resource; None where a group names it.
     reservation: str | None = None
-    resource_group: str | None = None
+    resource_group: str | None = None  # ARN of the resource group; None where the id names it
+    # ``on-demand`` launches On-Demand Instances once it is full, ``never`` fails instead.
     spill: Literal["on-demand", "never"] = "never"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingPlan:
+class TrainingPlan(Frozen):
     """A SageMaker flexible training plan for HyperPod that you have bought.
-
-    Attributes:
-        plan: Its ARN.
-        starts: Start: a datetime with a time zone, or text in UTC as ``2026-12-01T11:30:00Z``.
-        ends: End, in the same form. Every plan ends at 11:30 UTC; HyperPod stops the nodes 60
-            minutes earlier.
-        extended: Whether it was extended after its purchase.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/reserve-capacity-with-training-plans.html
     """
 
-    plan: str
+    plan: str  # Its ARN
+    # Start: a datetime with a time zone, or text in UTC as ``2026-12-01T11:30:00Z``.
     starts: datetime | str
+    # End, in the same form. Every plan ends at 11:30 UTC; HyperPod stops the nodes 60 minutes
+    # earlier.
     ends: datetime | str
-    extended: bool = False
+    extended: bool = False  # Whether it was extended after its purchase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nodes:
-    """Number of nodes: ``static`` alone for a fixed count, or ``min`` and ``max``.
+class Nodes(Frozen):
+    """Number of nodes: ``static`` alone for a fixed count, or ``min`` and ``max``."""
 
-    Attributes:
-        min: Fewest nodes of a pool that scales.
-        max: Most nodes of a pool that scales.
-        static: Fixed number of nodes.
-    """
-
-    min: int = 0
-    max: int | None = None
-    static: int | None = None
+    min: int = 0  # Fewest nodes of a pool that scales
+    max: int | None = None  # Most nodes of a pool that scales
+    static: int | None = None  # Fixed number of nodes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(Frozen):
     """A taint of nodes, in Kubernetes' words.
-
-    Attributes:
-        key: Its key, with a domain of your own or none.
-        value: Its value.
-        effect: Effect on pods that do not tolerate it.
 
     Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
     """
 
-    key: str
-    value: str
+    key: str  # Its key, with a domain of your own or none
+    value: str  # Its value
+    # Effect on pods that do not tolerate it.
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 

@@ -1,10 +1,10 @@
 """Canaries of the latency of writes to an API server."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
+from msgspec.structs import replace
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.arguments import Part

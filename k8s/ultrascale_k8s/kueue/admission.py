@@ -6,11 +6,11 @@ be made while Kueue is away. It gives away once more what other pods use.
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 import cdk8s
 from constructs import Construct
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import KueuePlan
 from ultrascale.plan.names import (
     CHECK_LABEL,
@@ -38,26 +38,16 @@ from ultrascale_k8s.objects import define_object
 _COMPONENT = "ultrascale-queues"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Gate:
-    """One policy, of one kind of objects.
+class _Gate(Frozen):
+    """One policy, of one kind of objects."""
 
-    Attributes:
-        name: Name of the policy, and of its binding.
-        kinds: The kind.
-        operations: Requests that are judged.
-        is_judged: Conditions by name; an object that breaks one passes unjudged.
-        is_queued: Condition that a judged object must keep.
-        message: Answer to whoever is refused.
-        uncounted: Expressions that are true of what may pass as well, each with its message.
-    """
-
-    name: str
-    kinds: Kinds
-    operations: tuple[str, ...]
-    is_judged: Mapping[str, str]
-    is_queued: str
-    message: str
+    name: str  # Name of the policy, and of its binding
+    kinds: Kinds  # The kind
+    operations: tuple[str, ...]  # Requests that are judged
+    is_judged: Mapping[str, str]  # Conditions by name; an object that breaks one passes unjudged
+    is_queued: str  # Condition that a judged object must keep
+    message: str  # Answer to whoever is refused
+    # Expressions that are true of what may pass as well, each with its message.
     uncounted: tuple[tuple[str, str], ...] = ()
 
 

@@ -9,7 +9,6 @@ Source: https://github.com/volcano-sh/volcano/tree/v1.15.1/config/crd
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
@@ -17,6 +16,7 @@ import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import Json
+from ultrascale.frozen import Frozen
 from ultrascale_k8s.objects import define_object
 from ultrascale_k8s.volcano import job_schemas, scheduling_schemas
 from ultrascale_k8s.volcano.schema import Schema
@@ -35,28 +35,17 @@ KEEP_ON_DELETE: Mapping[str, str] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """Properties in which the CustomResourceDefinitions differ.
+class _Kind(Frozen):
+    """Properties in which the CustomResourceDefinitions differ."""
 
-    Attributes:
-        group: API group, without ``.volcano.sh``.
-        version: The one version, both served and stored.
-        scope: Whether objects live in a namespace.
-        schema: Makes the schema of an object's own fields.
-        plural: Resource name; the kind in lower case with an ``s`` where it is empty.
-        short_names: What kubectl takes instead.
-        has_status: Whether `status` is a subresource.
-        columns: What kubectl prints: name, type and path, then the priority where it is not 0.
-    """
-
-    group: str
-    version: str = "v1alpha1"
-    scope: Literal["Namespaced", "Cluster"] = "Namespaced"
-    schema: Callable[[], Schema]
-    plural: str = ""
-    short_names: tuple[str, ...] = ()
-    has_status: bool = True
+    group: str  # API group, without ``.volcano.sh``
+    version: str = "v1alpha1"  # The one version, both served and stored
+    scope: Literal["Namespaced", "Cluster"] = "Namespaced"  # Whether objects live in a namespace
+    schema: Callable[[], Schema]  # Makes the schema of an object's own fields
+    plural: str = ""  # Resource name; the kind in lower case with an ``s`` where it is empty
+    short_names: tuple[str, ...] = ()  # What kubectl takes instead
+    has_status: bool = True  # Whether `status` is a subresource
+    # What kubectl prints: name, type and path, then the priority where it is not 0.
     columns: tuple[Column, ...] = ()
 
 

@@ -4,13 +4,13 @@ A webhook that is registered but not served refuses every object it is asked abo
 the queues, the first deploy never depends on one.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import Json
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import SYSTEM_NAMESPACE, VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import labels
 from ultrascale_k8s.objects import define_object
@@ -22,31 +22,19 @@ ADMISSION_SERVICE_PORT = 443
 Verb = Literal["mutate", "validate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """One admission webhook of Volcano.
+class Webhook(Frozen):
+    """One admission webhook of Volcano."""
 
-    Attributes:
-        verb: Whether it changes objects or judges them.
-        resource: What it is asked about, in the plural.
-        name: Its own name, which the server knows it by.
-        group: API group of the resource.
-        version: API version of the resource.
-        operations: When it is asked.
-        side_effects: What the server declares for a dry run.
-        failure_policy: What becomes of an object while no server answers.
-        timeout_seconds: How long the API server waits for an answer.
-    """
-
-    verb: Verb
-    resource: str
-    name: str
-    group: str
-    version: str = "v1alpha1"
-    operations: tuple[str, ...] = ("CREATE", "UPDATE")
-    side_effects: str = "NoneOnDryRun"
+    verb: Verb  # Whether it changes objects or judges them
+    resource: str  # What it is asked about, in the plural
+    name: str  # Its own name, which the server knows it by
+    group: str  # API group of the resource
+    version: str = "v1alpha1"  # API version of the resource
+    operations: tuple[str, ...] = ("CREATE", "UPDATE")  # When it is asked
+    side_effects: str = "NoneOnDryRun"  # What the server declares for a dry run
+    # What becomes of an object while no server answers.
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
-    timeout_seconds: int = 10
+    timeout_seconds: int = 10  # How long the API server waits for an answer
 
     @property
     def path(self) -> str:

@@ -1,11 +1,12 @@
 """Deployments of Volcano's programs: at least two replicas, hardened, on the system pool."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
+from msgspec import field
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import (
     NAME_LABEL,
@@ -28,48 +29,27 @@ _TMP = "tmp"
 HEALTH_PORT = 11251
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probes:
-    """Probes by which the kubelet judges a program.
+class Probes(Frozen):
+    """Probes by which the kubelet judges a program."""
 
-    Attributes:
-        liveness: Restarts it.
-        readiness: Takes it out of its Service.
-        startup: Holds the other two back until it succeeds once.
-    """
-
-    liveness: kube.Probe
-    readiness: kube.Probe
-    startup: kube.Probe | None = None
+    liveness: kube.Probe  # Restarts it
+    readiness: kube.Probe  # Takes it out of its Service
+    startup: kube.Probe | None = None  # Holds the other two back until it succeeds once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """One of Volcano's programs.
+class Program(Frozen):
+    """One of Volcano's programs."""
 
-    Attributes:
-        name: Name of its Deployment, service account and disruption budget.
-        image: Image reference, pinned.
-        args: Its command line.
-        resources: What its container requests and may use.
-        ports: What it listens on, by port name; the health port is added.
-        probes: How it is watched.
-        mounts: Volumes that it reads, by the path where it finds them.
-        env: Environment variables.
-        pre_stop: Command to run before it is asked to stop.
-        replicas: Its pods; where one of them leads, the other stands by.
-    """
-
-    name: str
-    image: str
-    args: tuple[str, ...]
-    resources: kube.ResourceRequirements
-    ports: Mapping[str, int]
-    probes: Probes
-    mounts: Mapping[str, kube.Volume]
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    pre_stop: tuple[str, ...] = ()
-    replicas: int = 2
+    name: str  # Name of its Deployment, service account and disruption budget
+    image: str  # Image reference, pinned
+    args: tuple[str, ...]  # Its command line
+    resources: kube.ResourceRequirements  # What its container requests and may use
+    ports: Mapping[str, int]  # What it listens on, by port name; the health port is added
+    probes: Probes  # How it is watched
+    mounts: Mapping[str, kube.Volume]  # Volumes that it reads, by the path where it finds them
+    env: Mapping[str, str] = field(default_factory=dict[str, str])  # Environment variables
+    pre_stop: tuple[str, ...] = ()  # Command to run before it is asked to stop
+    replicas: int = 2  # Its pods; where one of them leads, the other stands by
 
 
 def health_probes() -> Probes:

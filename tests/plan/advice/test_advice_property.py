@@ -1,12 +1,12 @@
 """Properties of the adviser: each answer is legal, and no legal one is better by its order."""
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import yaml
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.advice_oracle import allowed, place, ways
 from tests.support.advice_questions import G_TYPES, HELD, HELD_BLOCK, question

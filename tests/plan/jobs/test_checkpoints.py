@@ -3,12 +3,12 @@
 import math
 import random
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.jobs import IMAGE, container, job_cluster, prepared
 from tests.support.pools import pool_document

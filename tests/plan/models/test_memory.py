@@ -1,8 +1,7 @@
 """Memory of devices that serve, held against what others have measured and published."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from ultrascale.catalog.language_models import known_models
 from ultrascale.catalog.transformers import Transformer

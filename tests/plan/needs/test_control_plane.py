@@ -1,9 +1,9 @@
 """The tier of the control plane that holds a fleet."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.needs import KARPENTER, POD_RANGES, needs, planned

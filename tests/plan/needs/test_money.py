@@ -1,10 +1,10 @@
 """The cost of a file's purchases beside the same fleet On-Demand."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.needs import KARPENTER, needs, planned, price, values

@@ -1,11 +1,11 @@
 """Properties of needs: each number follows its formula when a pool grows."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.needs import KARPENTER, POD_RANGES, needs
 from tests.support.pools import ON_DEMAND, pool_document

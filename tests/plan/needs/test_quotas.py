@@ -1,9 +1,9 @@
 """Quotas beyond EC2's own, and the requests that raise them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.needs import KARPENTER, POD_RANGES, codes, needs, planned, quota
 from tests.support.pools import HYPERPOD_POOL, ODCR, make_document, pool_document

@@ -1,9 +1,9 @@
 """A cluster in a VPC that exists: every part of it is told its subnets by their ids."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.existing_vpc import OWNER, VPC, existing_document
 from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads_own

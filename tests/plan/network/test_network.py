@@ -1,13 +1,13 @@
 """Subnets: their ranges, their stability and their capacity."""
 
 import itertools
-from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.networks import ZONES, layout, of

@@ -1,11 +1,11 @@
 """Auto Scaling groups of pools."""
 
-from dataclasses import replace
 from datetime import timedelta
 from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.pools import CAPACITY_BLOCK, ODCR, ON_DEMAND, SPOT, SYSTEM_POOL, make_pool
 from ultrascale.plan.model import PoolPlan, SubnetPlan

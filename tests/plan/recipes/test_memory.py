@@ -1,9 +1,9 @@
 """Memory of devices that train, held against what others have measured."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from ultrascale.catalog.language_models import known_models

@@ -1,11 +1,13 @@
 """Advice on the way to buy capacity for a kind of work: offline, each rejection with its reason."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from ultrascale.catalog import matrix
 from ultrascale.catalog.price_list import PriceList, catalog_prices
+from ultrascale.frozen import Frozen
 from ultrascale.plan.advice.candidates import LAUNCHED, candidates
 from ultrascale.plan.advice.cost import cost_of, money_warnings
 from ultrascale.plan.advice.fragment import Entry, as_file, as_fragment, falls_back, pools_of
@@ -47,8 +49,7 @@ __all__ = [
 _WINDOWED = {"capacity-block", "training-plan"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Link:
+class _Link(Frozen):
     """A candidate of the chain, with its pools, planned beside those before it."""
 
     judged: Judged

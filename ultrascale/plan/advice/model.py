@@ -1,11 +1,11 @@
 """Questions to the adviser, and its answers."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
 from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.catalog.provisioners import Provisioned, Provisioner
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import Figure, QuotaNeed
 
 Workload = Literal[
@@ -29,136 +29,80 @@ COMMITMENTS: tuple[Commitment, ...] = get_args(Commitment)
 IMAGES: tuple[Image, ...] = get_args(Image)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """Capacity that is paid for already.
+class Held(Frozen):
+    """Capacity that is paid for already."""
 
-    Attributes:
-        option: What it is.
-        name: Id of the reservation, or ARN of the training plan.
-        instance_type: Its instance type.
-        zone: Its zone.
-        count: Its instances.
-        starts: Start of its window, in UTC; None without one.
-        ends: End of its window, in UTC; None without one.
-    """
-
-    option: PurchaseOption
-    name: str
-    instance_type: str
-    zone: str
-    count: int
-    starts: datetime | None = None
-    ends: datetime | None = None
+    option: PurchaseOption  # What it is
+    name: str  # Id of the reservation, or ARN of the training plan
+    instance_type: str  # Its instance type
+    zone: str  # Its zone
+    count: int  # Its instances
+    starts: datetime | None = None  # Start of its window, in UTC; None without one
+    ends: datetime | None = None  # End of its window, in UTC; None without one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """Workload, its time and the conditions that its user accepts.
+class Question(Frozen):
+    """Workload, its time and the conditions that its user accepts."""
 
-    Attributes:
-        workload: What it is.
-        instance_types: Types that would do, the one that is preferred first.
-        nodes: How many are needed at a time.
-        region: AWS Region.
-        zones: Zones that would do, the one that is preferred first.
-        at: Now, in UTC: the adviser reads no clock.
-        starts: Earliest start, in UTC.
-        until: Latest start, in UTC; None if it may be any time later.
-        days: How long it runs; None if it has no end.
-        horizon_days: How long something without an end is expected to be there; None if unknown.
-        tolerance: What an interruption costs: all, what follows the last checkpoint, or nothing.
-        coupled: Whether its nodes exchange data over EFA all the time.
-        utilisation: Part of the time in which the nodes have work, 0 to 1.
-        commitment: Term of a contract that its user would sign.
-        provisioner: What should launch the nodes, if it can; None without a preference.
-        hyperpod: Whether SageMaker HyperPod may be used.
-        kubernetes_version: Version of the cluster.
-        placement_group: Whether nodes should share a cluster placement group.
-        image: What the nodes have to run.
-        custom_kubelet: Whether they need settings that EKS Auto Mode has no field for.
-        efa_lustre: Whether they mount FSx for Lustre over EFA.
-        held: What is paid for already.
-        budget_usd: Most that it may cost: in all, or in a month if it has no end.
-    """
-
-    workload: Workload
-    instance_types: tuple[str, ...]
-    nodes: int
-    region: str
-    zones: tuple[str, ...]
-    at: datetime
-    starts: datetime
-    until: datetime | None
-    days: float | None
+    workload: Workload  # What it is
+    instance_types: tuple[str, ...]  # Types that would do, the one that is preferred first
+    nodes: int  # How many are needed at a time
+    region: str  # AWS Region
+    zones: tuple[str, ...]  # Zones that would do, the one that is preferred first
+    at: datetime  # Now, in UTC: the adviser reads no clock
+    starts: datetime  # Earliest start, in UTC
+    until: datetime | None  # Latest start, in UTC; None if it may be any time later
+    days: float | None  # How long it runs; None if it has no end
+    # How long something without an end is expected to be there; None if unknown.
     horizon_days: float | None = None
+    # What an interruption costs: all, what follows the last checkpoint, or nothing.
     tolerance: Tolerance
-    coupled: bool
-    utilisation: float = 1.0
-    commitment: Commitment = "none"
+    coupled: bool  # Whether its nodes exchange data over EFA all the time
+    utilisation: float = 1.0  # Part of the time in which the nodes have work, 0 to 1
+    commitment: Commitment = "none"  # Term of a contract that its user would sign
+    # What should launch the nodes, if it can; None without a preference.
     provisioner: Provisioner | None = None
-    hyperpod: bool = True
-    kubernetes_version: str
-    placement_group: bool = False
-    image: Image = "any"
-    custom_kubelet: bool = False
-    efa_lustre: bool = False
-    held: tuple[Held, ...] = ()
-    budget_usd: float | None = None
+    hyperpod: bool = True  # Whether SageMaker HyperPod may be used
+    kubernetes_version: str  # Version of the cluster
+    placement_group: bool = False  # Whether nodes should share a cluster placement group
+    image: Image = "any"  # What the nodes have to run
+    custom_kubelet: bool = False  # Whether they need settings that EKS Auto Mode has no field for
+    efa_lustre: bool = False  # Whether they mount FSx for Lustre over EFA
+    held: tuple[Held, ...] = ()  # What is paid for already
+    budget_usd: float | None = None  # Most that it may cost: in all, or in a month if it has no end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate(Provisioned):
-    """One way to have the nodes.
+class Candidate(Frozen, Provisioned):
+    """One way to have the nodes."""
 
-    Attributes:
-        option: How they are paid for.
-        provisioner: What launches them.
-        instance_types: Types of the pool; several where any of them would do at any time.
-        zones: Zones of the pool, likewise.
-        held: What it uses of what is paid for already; None where it is still to be bought.
-    """
-
-    option: PurchaseOption
-    provisioner: Provisioner
+    option: PurchaseOption  # How they are paid for
+    provisioner: Provisioner  # What launches them
+    # Types of the pool; several where any of them would do at any time.
     instance_types: tuple[str, ...]
-    zones: tuple[str, ...]
+    zones: tuple[str, ...]  # Zones of the pool, likewise
+    # What it uses of what is paid for already; None where it is still to be bought.
     held: Held | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """Reason that a candidate is refused, doubtful, or at its place in the order.
+class Reason(Frozen):
+    """Reason that a candidate is refused, doubtful, or at its place in the order."""
 
-    Attributes:
-        code: ``H1`` to ``H10`` a filter, ``P1`` to ``P6`` a place in the order of preference,
-            ``later`` and ``last`` the places behind them, ``matrix`` and ``check`` this product's
-            own limits, ``asked`` what the question rules out, ``held`` what does not fit of what
-            is paid for, ``cost`` a matter of money, ``fallback`` one of what is tried next.
-        text: The reason.
-    """
-
+    # ``H1`` to ``H10`` a filter, ``P1`` to ``P6`` a place in the order of preference, ``later`` and
+    # ``last`` the places behind them, ``matrix`` and ``check`` this product's own limits, ``asked``
+    # what the question rules out, ``held`` what does not fit of what is paid for, ``cost`` a matter
+    # of money, ``fallback`` one of what is tried next.
     code: Code
-    text: str
+    text: str  # The reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A candidate, and what is to be said of it.
+class Judged(Frozen):
+    """A candidate, and what is to be said of it."""
 
-    Attributes:
-        candidate: The candidate.
-        refused: Why it is none; empty where it is legal.
-        doubts: Why it may turn out to be none, which only a live call can tell.
-        place: Its place in the order of preference.
-        rank: What legal candidates are sorted by.
-    """
-
-    candidate: Candidate
-    refused: tuple[Reason, ...]
-    doubts: tuple[Reason, ...]
-    place: Reason
-    rank: tuple[int, ...]
+    candidate: Candidate  # The candidate
+    refused: tuple[Reason, ...]  # Why it is none; empty where it is legal
+    doubts: tuple[Reason, ...]  # Why it may turn out to be none, which only a live call can tell
+    place: Reason  # Its place in the order of preference
+    rank: tuple[int, ...]  # What legal candidates are sorted by
 
     @property
     def legal(self) -> bool:
@@ -166,69 +110,39 @@ class Judged:
         return not self.refused
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Cost of the nodes alone, as far as it is known offline.
+class Cost(Frozen):
+    """Cost of the nodes alone, as far as it is known offline."""
 
-    Attributes:
-        low: Least, in US dollars; None where no source states it.
-        high: Most, in US dollars; None where no source states it.
-        period: What it is the cost of.
-        formula: The sum in words, or why there is none.
-        sources: Pages that state its terms.
-    """
-
-    low: float | None
-    high: float | None
-    period: str
-    formula: str
-    sources: tuple[str, ...] = ()
+    low: float | None  # Least, in US dollars; None where no source states it
+    high: float | None  # Most, in US dollars; None where no source states it
+    period: str  # What it is the cost of
+    formula: str  # The sum in words, or why there is none
+    sources: tuple[str, ...] = ()  # Pages that state its terms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A link of the chain: the choice, or what is tried where what stands before it fails.
+class Step(Frozen):
+    """A link of the chain: the choice, or what is tried where what stands before it fails."""
 
-    Attributes:
-        judged: The candidate.
-        pools: Names of its pools in the fragment.
-        nodes: How many nodes it has.
-        usable_hours: How long a Capacity Block or training plan is of use; None for the others.
-        cost: What it costs.
-        get: How it is got: a command, or whom to ask.
-    """
-
-    judged: Judged
-    pools: tuple[str, ...]
-    nodes: int
+    judged: Judged  # The candidate
+    pools: tuple[str, ...]  # Names of its pools in the fragment
+    nodes: int  # How many nodes it has
+    # How long a Capacity Block or training plan is of use; None for the others.
     usable_hours: Figure | None
-    cost: Cost
-    get: tuple[str, ...]
+    cost: Cost  # What it costs
+    get: tuple[str, ...]  # How it is got: a command, or whom to ask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """The adviser's answer.
+class Advice(Frozen):
+    """The adviser's answer."""
 
-    Attributes:
-        question: What was asked.
-        choice: What to buy; None where nothing is legal.
-        fallback: What to try next, in this order.
-        warnings: What to know before money is spent.
-        quotas: Service quotas that choice and fallback need together.
-        fragment: Their `pools:`, in YAML; empty without a choice.
-        cluster_file: The smallest cluster file around it; empty without a choice.
-        candidates: All that was weighed, best first, the refused ones last.
-    """
-
-    question: Question
-    choice: Step | None
-    fallback: tuple[Step, ...] = ()
-    warnings: tuple[Reason, ...] = ()
-    quotas: tuple[QuotaNeed, ...] = ()
-    fragment: str = ""
-    cluster_file: str = ""
-    candidates: tuple[Judged, ...] = ()
+    question: Question  # What was asked
+    choice: Step | None  # What to buy; None where nothing is legal
+    fallback: tuple[Step, ...] = ()  # What to try next, in this order
+    warnings: tuple[Reason, ...] = ()  # What to know before money is spent
+    quotas: tuple[QuotaNeed, ...] = ()  # Service quotas that choice and fallback need together
+    fragment: str = ""  # Their `pools:`, in YAML; empty without a choice
+    cluster_file: str = ""  # The smallest cluster file around it; empty without a choice
+    candidates: tuple[Judged, ...] = ()  # All that was weighed, best first, the refused ones last
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from ultrascale import config
@@ -11,6 +10,7 @@ from ultrascale.catalog.matrix import PurchaseOption
 from ultrascale.catalog.provisioners import NODE_POOLS, PROVISIONERS, Provisioner
 from ultrascale.documents import mapping, sequence
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.advice.fragment import PLACEHOLDER_ACCOUNT, Entry
 from ultrascale.plan.advice.model import Question
 from ultrascale.plan.advice.trial import attempt
@@ -23,40 +23,23 @@ _PLACE = re.compile(r"^pools\.1\.")
 _COUNTS = ("nodes", "shards")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purchase:
-    """Reserved capacity of one window, as AWS offers it.
+class Purchase(Frozen):
+    """Reserved capacity of one window, as AWS offers it."""
 
-    Attributes:
-        option: Purchase option.
-        region: AWS Region.
-        instance_type: EC2 name.
-        count: Nodes.
-        zones: Names or ids of its zones; empty where AWS does not tell them.
-        starts: Start of the window, in UTC.
-        ends: End of the window, in UTC.
-    """
-
-    option: PurchaseOption
-    region: str
-    instance_type: str
-    count: int
-    zones: tuple[str, ...]
-    starts: datetime
-    ends: datetime
+    option: PurchaseOption  # Purchase option
+    region: str  # AWS Region
+    instance_type: str  # EC2 name
+    count: int  # Nodes
+    zones: tuple[str, ...]  # Names or ids of its zones; empty where AWS does not tell them
+    starts: datetime  # Start of the window, in UTC
+    ends: datetime  # End of the window, in UTC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolOfFile:
-    """A pool of a cluster file that a purchase is for.
+class PoolOfFile(Frozen):
+    """A pool of a cluster file that a purchase is for."""
 
-    Attributes:
-        reading: The file.
-        pool: Name of the pool.
-    """
-
-    reading: config.Reading
-    pool: str
+    reading: config.Reading  # The file
+    pool: str  # Name of the pool
 
 
 def why_not_planned(purchase: Purchase) -> tuple[str, ...]:

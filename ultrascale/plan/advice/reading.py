@@ -11,6 +11,7 @@ from ultrascale.catalog import eks, kubernetes, regions
 from ultrascale.catalog.provisioners import HYPERPOD, PROVISIONERS, Provisioner
 from ultrascale.config import near
 from ultrascale.errors import CatalogError, UsageError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.advice import model
 from ultrascale.plan.advice.held import read_held
 from ultrascale.plan.advice.model import (
@@ -49,8 +50,7 @@ REQUIRED: Mapping[str, str] = {
 """Required answers and their meaning, by option."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class Given(Frozen):
     """Answers in the user's own words; None for a question left out.
 
     The attributes are the options of `ultrascale advise`, ``at`` in UTC.
@@ -103,8 +103,7 @@ class _Mistakes:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Words:
+class _Words(Frozen):
     """Answers in the adviser's terms; None for one that is left out, or wrong."""
 
     workload: Workload | None
@@ -114,8 +113,7 @@ class _Words:
     provisioner: Provisioner | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Times:
+class _Times(Frozen):
     at: datetime
     starts: datetime
     until: datetime | None

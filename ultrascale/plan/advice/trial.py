@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import config, yaml_writer
 from ultrascale.catalog import eks
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.advice.fragment import Entry, document, most_nodes
 from ultrascale.plan.advice.model import Question, Reason
 from ultrascale.plan.cluster import assemble
@@ -28,20 +30,14 @@ _SYSTEM_POOL = ("pools", 0)
 _POD_RANGES = ("network", "pod_cidrs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """Verdict on pools that were tried.
+class Trial(Frozen):
+    """Verdict on pools that were tried."""
 
-    Attributes:
-        refused: Why `check` refuses them; empty where it takes them.
-        needs: What they need, without the system pool beside them; None where they are refused.
-        document: The cluster file that holds them; None where they are refused.
-        warnings: What `check` warns of in them, where no filter says it already.
-    """
-
-    refused: tuple[Reason, ...] = ()
+    refused: tuple[Reason, ...] = ()  # Why `check` refuses them; empty where it takes them
+    # What they need, without the system pool beside them; None where they are refused.
     needs: ClusterNeeds | None = None
-    document: Entry | None = None
+    document: Entry | None = None  # The cluster file that holds them; None where they are refused
+    # What `check` warns of in them, where no filter says it already.
     warnings: tuple[Reason, ...] = ()
 
     @property

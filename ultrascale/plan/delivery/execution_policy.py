@@ -9,11 +9,13 @@ Sources:
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ultrascale.catalog.handlers import permissions_of
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 
 Document = Mapping[str, object]
@@ -63,25 +65,15 @@ _CHANGE_POLICY = (
 _NAMED_BY_IAM = ("role", "policy", "instance-profile")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A statement of a policy.
+class Statement(Frozen, kw_only=False):
+    """A statement of a policy."""
 
-    Attributes:
-        effect: Whether it allows or denies.
-        sid: Its name.
-        actions: Actions of IAM.
-        resources: ARNs, or ``*``.
-        conditions: Conditions by operator and key.
-        besides: ARNs that it is not for; with any of them it is for all others, and ``resources``
-            are none.
-    """
-
-    effect: Literal["Allow", "Deny"]
-    sid: str
-    actions: Sequence[str]
-    resources: Sequence[str]
-    conditions: Mapping[str, Mapping[str, str]] | None = None
+    effect: Literal["Allow", "Deny"]  # Whether it allows or denies
+    sid: str  # Its name
+    actions: Sequence[str]  # Actions of IAM
+    resources: Sequence[str]  # ARNs, or ``*``
+    conditions: Mapping[str, Mapping[str, str]] | None = None  # Conditions by operator and key
+    # ARNs that it is not for; with any of them it is for all others, and ``resources`` are none.
     besides: Sequence[str] = ()
 
     def parts(self) -> "Iterator[Statement]":
@@ -100,23 +92,14 @@ class Statement:
         yield replace(self, actions=part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionScope:
-    """Scope of the role's deployments.
+class ExecutionScope(Frozen):
+    """Scope of the role's deployments."""
 
-    Attributes:
-        cluster: Name of the cluster, with which the names of its stacks begin.
-        partition: Partition of the account.
-        account: Its id.
-        region: The Region.
-        permissions_boundary: Name of the permissions boundary that each role has to have; None:
-            they need none.
-    """
-
-    cluster: str
-    partition: str
-    account: str
-    region: str
+    cluster: str  # Name of the cluster, with which the names of its stacks begin
+    partition: str  # Partition of the account
+    account: str  # Its id
+    region: str  # The Region
+    # Name of the permissions boundary that each role has to have; None: they need none.
     permissions_boundary: str | None = None
 
     @property

@@ -1,7 +1,8 @@
 """The mirror of public registries, from which a closed network takes every image and chart."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import hyperpod_chart as chart

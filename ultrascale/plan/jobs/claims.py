@@ -1,7 +1,8 @@
 """The claims that jobs mount by name, which are those of the namespace that they run in."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan.jobs import namespaces

@@ -7,11 +7,11 @@ Sources:
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, kubernetes, training_operator, volcano
 from ultrascale.config.scheduling import RendezvousBackend
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 
 RENDEZVOUS_PORT = 29500
@@ -70,45 +70,28 @@ _LAUNCH_MODULE = "ultrascale_training.launch"
 CACHE_FOLDER = "neuron-cache"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meeting:
-    """Meeting place of a job's nodes.
+class Meeting(Frozen):
+    """Meeting place of a job's nodes."""
 
-    Attributes:
-        backend: As the cluster file calls it.
-        host: Host of the store, as its pods resolve it.
-        port: TCP port.
-        index: Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which
-            0 is the host; None where the host is none of the pods. With `static` it is the rank.
-        run: Name of the meeting, which a later one must not have, as bash reads it in quotes.
-        ordered: Whether ranks follow the network, where the image has the program for it.
-    """
-
-    backend: RendezvousBackend
-    host: str
-    port: int
+    backend: RendezvousBackend  # As the cluster file calls it
+    host: str  # Host of the store, as its pods resolve it
+    port: int  # TCP port
+    # Variables of the shell, joined by ``+``, that sum up to the index of a pod, of which 0 is the
+    # host; None where the host is none of the pods. With `static` it is the rank.
     index: str | None
-    run: str
+    run: str  # Name of the meeting, which a later one must not have, as bash reads it in quotes
+    # Whether ranks follow the network, where the image has the program for it.
     ordered: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachePlan:
-    """Cache of compiled graphs, and the job's way to fill it.
+class CachePlan(Frozen):
+    """Cache of compiled graphs, and the job's way to fill it."""
 
-    Attributes:
-        path: Folder of all caches.
-        model: What the graphs are of.
-        cores: NeuronCores of the whole job.
-        allow_cold: Whether the job starts without them.
-        compiles: Whether it runs to compile them.
-    """
-
-    path: str
-    model: str
-    cores: int
-    allow_cold: bool
-    compiles: bool
+    path: str  # Folder of all caches
+    model: str  # What the graphs are of
+    cores: int  # NeuronCores of the whole job
+    allow_cold: bool  # Whether the job starts without them
+    compiles: bool  # Whether it runs to compile them
 
 
 def torchrun(

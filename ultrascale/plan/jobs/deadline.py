@@ -12,7 +12,8 @@ Sources:
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan.jobs import command

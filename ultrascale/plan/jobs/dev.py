@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog.price_list import catalog_prices

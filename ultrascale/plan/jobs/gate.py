@@ -10,8 +10,9 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from importlib.resources import files
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import fabric, prices

@@ -1,8 +1,9 @@
 """Plan of a job on the cluster that it runs in."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.documents import JsonObject

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, kubelet, quantities, regions
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 
@@ -31,29 +33,17 @@ CAPACITY: dict[str, tuple[str, ...]] = {
 """Purchase options behind each kind of capacity that a service may ask for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeShare:
-    """Share of a node that a pod may have, on any of its pools.
+class NodeShare(Frozen):
+    """Share of a node that a pod may have, on any of its pools."""
 
-    Attributes:
-        millicpu: CPU, in thousandths.
-        memory_mib: Memory, in MiB.
-        accelerator: Extended resource of the accelerators; None without any.
-        accelerators: How many of them.
-        processes: Processes that they are for: one for each GPU or NeuronCore.
-        efa_interfaces: EFA interfaces.
-        huge_pages: Quantity of huge pages; None without any.
-        whole: Whether it is all that a node has for pods.
-    """
-
-    millicpu: int
-    memory_mib: int
-    accelerator: str | None
-    accelerators: int
-    processes: int
-    efa_interfaces: int
-    huge_pages: str | None
-    whole: bool
+    millicpu: int  # CPU, in thousandths
+    memory_mib: int  # Memory, in MiB
+    accelerator: str | None  # Extended resource of the accelerators; None without any
+    accelerators: int  # How many of them
+    processes: int  # Processes that they are for: one for each GPU or NeuronCore
+    efa_interfaces: int  # EFA interfaces
+    huge_pages: str | None  # Quantity of huge pages; None without any
+    whole: bool  # Whether it is all that a node has for pods
 
 
 def nodes_of(

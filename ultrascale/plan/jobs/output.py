@@ -1,8 +1,9 @@
 """Place of a training job's output: checkpoints, metrics, traces of hangs."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.plan import names

@@ -1,23 +1,17 @@
 """Division of a job into Volcano Jobs, which hold a limited number of pods."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ultrascale.catalog import volcano
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PartPlan, TaskPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """A job's Volcano Jobs.
+class Division(Frozen):
+    """A job's Volcano Jobs."""
 
-    Attributes:
-        parts: In the order of the pods' indexes.
-        notes: What the user should know of them.
-    """
-
-    parts: tuple[PartPlan, ...]
-    notes: tuple[str, ...]
+    parts: tuple[PartPlan, ...]  # In the order of the pods' indexes
+    notes: tuple[str, ...]  # What the user should know of them
 
 
 def divide(*, name: str, role: str, pods: int, min_available: int) -> Division:

@@ -12,13 +12,15 @@ Sources:
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import volcano
 from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.catalog.quantities import amount
+from ultrascale.frozen import Frozen
 from ultrascale.plan import capacity, namespaces
 from ultrascale.plan.jobs import governance, tiers
 from ultrascale.plan.jobs.namespaces import says_where
@@ -398,21 +400,14 @@ def _waits_on_for_lost_nodes(job: config.AnyJob) -> bool:
     return whole and job.deadline_hours is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wait:
-    """Nodes that are launched for pods of one kind.
+class _Wait(Frozen):
+    """Nodes that are launched for pods of one kind."""
 
-    Attributes:
-        pools: Pools that they may be of.
-        nodes: How many, at most.
-        usd_per_hour: Price of one of the dearest, in US dollars; None where one is not known.
-        is_capped: Whether that is the On-Demand price of Spot nodes.
-    """
-
-    pools: tuple[str, ...]
-    nodes: int
+    pools: tuple[str, ...]  # Pools that they may be of
+    nodes: int  # How many, at most
+    # Price of one of the dearest, in US dollars; None where one is not known.
     usd_per_hour: float | None
-    is_capped: bool
+    is_capped: bool  # Whether that is the On-Demand price of Spot nodes
 
 
 def _wait(part: JobRequest) -> _Wait | None:

@@ -1,7 +1,8 @@
 """Recipe of a job: what it starts, what the user reads of it, and what is wrong."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import recipes

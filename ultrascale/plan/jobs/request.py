@@ -1,11 +1,13 @@
 """A job, and the cluster that it is to run in."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import volcano
 from ultrascale.config.scheduling import Queueing, RendezvousBackend
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs import nodes as job_nodes
@@ -25,44 +27,29 @@ from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.volumes import mounted_claims
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest:
-    """A job and where it is to run.
+class JobRequest(Frozen):
+    """A job and where it is to run."""
 
-    Attributes:
-        name: Its name.
-        job: What it is.
-        cluster: The cluster that it runs in.
-        pools: Plans of all pools of that cluster.
-        claims: Claims that the cluster file makes.
-        builds: Images that are built for the cluster's repositories.
-        account: AWS account of the cluster's registry; None where nothing states it.
-        teams: Teams of task governance.
-        kueue: Queues of Kueue; None where it does not run.
-        template: Name of the template that it was made from; None where it was from none.
-        tier: The one of the node types that it prefers that was chosen for it; None: none was.
-        precompile: Whether it runs to have its graphs compiled.
-        role: The role that it is of a job of several; None: it is a whole job.
-        restarts_alone: Whether that role restarts without the others when it loses a pod.
-        is_check: Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
-        mirror: Where its image comes from instead of the publisher's registry; None: from there.
-    """
-
-    name: str
-    job: config.AnyJob
-    cluster: config.Cluster
-    pools: tuple[PoolPlan, ...]
-    claims: tuple[ClaimPlan, ...]
-    builds: tuple[ImageBuildPlan, ...]
-    account: str | None
-    teams: tuple[TeamPlan, ...] = ()
-    kueue: KueuePlan | None = None
+    name: str  # Its name
+    job: config.AnyJob  # What it is
+    cluster: config.Cluster  # The cluster that it runs in
+    pools: tuple[PoolPlan, ...]  # Plans of all pools of that cluster
+    claims: tuple[ClaimPlan, ...]  # Claims that the cluster file makes
+    builds: tuple[ImageBuildPlan, ...]  # Images that are built for the cluster's repositories
+    account: str | None  # AWS account of the cluster's registry; None where nothing states it
+    teams: tuple[TeamPlan, ...] = ()  # Teams of task governance
+    kueue: KueuePlan | None = None  # Queues of Kueue; None where it does not run
+    # Name of the template that it was made from; None where it was from none.
     template: str | None = None
+    # The one of the node types that it prefers that was chosen for it; None: none was.
     tier: str | None = None
-    precompile: bool = False
-    role: str | None = None
+    precompile: bool = False  # Whether it runs to have its graphs compiled
+    role: str | None = None  # The role that it is of a job of several; None: it is a whole job
+    # Whether that role restarts without the others when it loses a pod.
     restarts_alone: bool = False
+    # Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
     is_check: bool = False
+    # Where its image comes from instead of the publisher's registry; None: from there.
     mirror: MirrorPlan | None = None
 
     @classmethod

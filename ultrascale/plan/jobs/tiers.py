@@ -6,10 +6,12 @@ scheduler, which knows all tiers and their order.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
+from msgspec.structs import replace
+
 from ultrascale import config
+from ultrascale.frozen import Frozen
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs.nodes import nodes_of
 from ultrascale.plan.jobs.request import JobRequest
@@ -21,17 +23,11 @@ _WEIGHTS = (100, 50, 10, 9, 8, 7, 6, 5, 4, 3, 2)
 _LEAST_WEIGHT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
-    """One of the node types that a job prefers.
+class Tier(Frozen):
+    """One of the node types that a job prefers."""
 
-    Attributes:
-        name: Value of the label `node-type`.
-        pools: Its pools, or their shards.
-    """
-
-    name: str
-    pools: tuple[PoolPlan, ...]
+    name: str  # Value of the label `node-type`
+    pools: tuple[PoolPlan, ...]  # Its pools, or their shards
 
     @property
     def max_nodes(self) -> int:
@@ -44,30 +40,18 @@ class Tier:
         return any(pool.sized_by in capacity.SIZED_BY_PODS for pool in self.pools)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupancy:
-    """Nodes of a tier, and those of them that are free.
+class Occupancy(Frozen):
+    """Nodes of a tier, and those of them that are free."""
 
-    Attributes:
-        nodes: Nodes that it has.
-        free: Those of them that are ready and that a whole pod fits on.
-    """
-
-    nodes: int
-    free: int
+    nodes: int  # Nodes that it has
+    free: int  # Those of them that are ready and that a whole pod fits on
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The tier that a job runs on.
+class Choice(Frozen):
+    """The tier that a job runs on."""
 
-    Attributes:
-        tier: Its name.
-        why: Why it is this one, as the end of a sentence.
-    """
-
-    tier: str
-    why: str
+    tier: str  # Its name
+    why: str  # Why it is this one, as the end of a sentence
 
 
 def needs_one(request: JobRequest) -> bool:

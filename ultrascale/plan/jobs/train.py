@@ -1,7 +1,8 @@
 """Plan of a training job: pods that meet, start together and go on after faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import jobset, kubeflow, training_operator, volcano

@@ -1,119 +1,71 @@
 """Rights in the cluster: entries of people in EKS, and what RBAC adds for kinds of jobs."""
 
-from dataclasses import dataclass
 from typing import Literal
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RightPlan:
-    """Rights of the Kubernetes API.
-
-    Attributes:
-        group: API group; empty for the core.
-        resources: Resources of the group, in the plural.
-        verbs: What may be done to them.
-        names: The only objects that it may be done to; empty means all.
-    """
-
-    group: str
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-    names: tuple[str, ...] = ()
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessPolicyPlan:
-    """An access policy of EKS, with its scope.
+class RightPlan(Frozen):
+    """Rights of the Kubernetes API."""
 
-    Attributes:
-        name: EKS's name of the policy.
-        namespaces: Namespaces that it holds in; empty: in the whole cluster.
-        sends_to: Queues that jobs may name, ``any`` for all of them; empty: it sends no jobs.
-    """
+    group: str  # API group; empty for the core
+    resources: tuple[str, ...]  # Resources of the group, in the plural
+    verbs: tuple[str, ...]  # What may be done to them
+    names: tuple[str, ...] = ()  # The only objects that it may be done to; empty means all
 
-    name: str
-    namespaces: tuple[str, ...]
+
+class AccessPolicyPlan(Frozen):
+    """An access policy of EKS, with its scope."""
+
+    name: str  # EKS's name of the policy
+    namespaces: tuple[str, ...]  # Namespaces that it holds in; empty: in the whole cluster
+    # Queues that jobs may name, ``any`` for all of them; empty: it sends no jobs.
     sends_to: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessEntryPlan:
-    """The access entry of an IAM role.
+class AccessEntryPlan(Frozen):
+    """The access entry of an IAM role."""
 
-    Attributes:
-        role: Its ARN.
-        policies: What EKS allows it.
-        groups: Kubernetes groups that it is in, to which RBAC allows more.
-    """
-
-    role: str
-    policies: tuple[AccessPolicyPlan, ...]
-    groups: tuple[str, ...]
+    role: str  # Its ARN
+    policies: tuple[AccessPolicyPlan, ...]  # What EKS allows it
+    groups: tuple[str, ...]  # Kubernetes groups that it is in, to which RBAC allows more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRolePlan:
-    """A ClusterRole.
+class ClusterRolePlan(Frozen):
+    """A ClusterRole."""
 
-    Attributes:
-        name: Its name.
-        rights: What it allows.
-    """
-
-    name: str
-    rights: tuple[RightPlan, ...]
+    name: str  # Its name
+    rights: tuple[RightPlan, ...]  # What it allows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupBindingPlan:
-    """A binding of Kubernetes groups to a ClusterRole.
+class GroupBindingPlan(Frozen):
+    """A binding of Kubernetes groups to a ClusterRole."""
 
-    Attributes:
-        role: Name of the ClusterRole, and of the binding.
-        namespace: Namespace that it holds in; None: the whole cluster.
-        groups: The groups.
-    """
-
-    role: str
-    namespace: str | None
-    groups: tuple[str, ...]
+    role: str  # Name of the ClusterRole, and of the binding
+    namespace: str | None  # Namespace that it holds in; None: the whole cluster
+    groups: tuple[str, ...]  # The groups
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAccessPlan:
-    """Bounds of roles that may send jobs to queues of theirs alone.
+class QueueAccessPlan(Frozen):
+    """Bounds of roles that may send jobs to queues of theirs alone."""
 
-    Attributes:
-        engine: Whose queues they are.
-        namespaces: Namespaces in which such roles send jobs.
-        resources: Accelerators, by their resources: what asks for one waits in a queue.
-        services: Whether services wait in them too.
-        scaled: Whether replicas of such services follow the load.
-        routed: Whether such services are reached by the front.
-    """
-
-    engine: Literal["kueue", "volcano"]
-    namespaces: tuple[str, ...]
+    engine: Literal["kueue", "volcano"]  # Whose queues they are
+    namespaces: tuple[str, ...]  # Namespaces in which such roles send jobs
+    # Accelerators, by their resources: what asks for one waits in a queue.
     resources: tuple[str, ...]
-    services: bool
-    scaled: bool
-    routed: bool
+    services: bool  # Whether services wait in them too
+    scaled: bool  # Whether replicas of such services follow the load
+    routed: bool  # Whether such services are reached by the front
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessPlan:
-    """Rights of people in the cluster.
+class AccessPlan(Frozen):
+    """Rights of people in the cluster."""
 
-    Attributes:
-        entries: Access entries, one for each role in the order of the file, administrators first.
-        roles: ClusterRoles of their groups.
-        bindings: Bindings of these, but those in namespaces of teams.
-        team_bindings: Bindings in namespaces of teams, which task governance makes.
-        queues: Bounds of roles with queues of their own; None where no role has.
-    """
-
+    # Access entries, one for each role in the order of the file, administrators first.
     entries: tuple[AccessEntryPlan, ...]
-    roles: tuple[ClusterRolePlan, ...]
-    bindings: tuple[GroupBindingPlan, ...]
+    roles: tuple[ClusterRolePlan, ...]  # ClusterRoles of their groups
+    bindings: tuple[GroupBindingPlan, ...]  # Bindings of these, but those in namespaces of teams
+    # Bindings in namespaces of teams, which task governance makes.
     team_bindings: tuple[GroupBindingPlan, ...]
+    # Bounds of roles with queues of their own; None where no role has.
     queues: QueueAccessPlan | None

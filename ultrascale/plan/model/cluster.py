@@ -1,10 +1,10 @@
 """The control plane, and everything together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
@@ -53,194 +53,130 @@ from ultrascale.plan.model.storage import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoringPlan:
-    """Scoring of nodes that fit a pod, by their free room.
+class ScoringPlan(Frozen):
+    """Scoring of nodes that fit a pod, by their free room."""
 
-    Attributes:
-        strategy: Whether the node with the least room left is best, or the one with the most.
-        weights: Weight of each resource, 1 to 100.
-    """
-
+    # Whether the node with the least room left is best, or the one with the most.
     strategy: Literal["LeastAllocated", "MostAllocated"]
-    weights: Mapping[str, int]
+    weights: Mapping[str, int]  # Weight of each resource, 1 to 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlPlanePlan:
-    """The EKS control plane.
+class ControlPlanePlan(Frozen):
+    """The EKS control plane."""
 
-    Attributes:
-        version: Kubernetes minor version.
-        support_type: What EKS does when standard support of the version ends: upgrade the cluster
-            by itself, or extend support.
-        tier: EKS's name of the control-plane scaling tier.
-        service_cidr: Range of Kubernetes Services. A change replaces the cluster.
-        event_ttl: How long Kubernetes events are kept, such as ``60m``.
-        scoring: How the scheduler weighs the free room of nodes.
-        public_cidrs: Ranges that reach the public endpoint; empty means there is none.
-        log_types: Control-plane logs that are written.
-        log_retention_days: How long they are kept, in days.
-        admins: IAM roles with cluster administration.
-        secrets_key: ARN of the user's key of the API's data; None: the cluster stack makes one. A
-            change replaces the cluster.
-        volume_key: ARN of the user's key of volumes, which EKS Auto Mode has to use; None: the
-            account's default key of EBS.
-        auto_mode: Whether EKS Auto Mode runs its compute, storage and load-balancing controllers.
-        node_addons: Add-ons that must be there before a node joins.
-        workload_addons: Add-ons that need a node to become healthy.
-    """
-
-    version: str
+    version: str  # Kubernetes minor version
+    # What EKS does when standard support of the version ends: upgrade the cluster by itself, or
+    # extend support.
     support_type: Literal["STANDARD", "EXTENDED"]
-    tier: str
-    service_cidr: IPv4Network
-    event_ttl: str
-    scoring: ScoringPlan
+    tier: str  # EKS's name of the control-plane scaling tier
+    service_cidr: IPv4Network  # Range of Kubernetes Services. A change replaces the cluster.
+    event_ttl: str  # How long Kubernetes events are kept, such as ``60m``
+    scoring: ScoringPlan  # How the scheduler weighs the free room of nodes
+    # Ranges that reach the public endpoint; empty means there is none.
     public_cidrs: tuple[str, ...]
-    log_types: tuple[str, ...]
-    log_retention_days: int
-    admins: tuple[str, ...]
+    log_types: tuple[str, ...]  # Control-plane logs that are written
+    log_retention_days: int  # How long they are kept, in days
+    admins: tuple[str, ...]  # IAM roles with cluster administration
+    # ARN of the user's key of the API's data; None: the cluster stack makes one. A change replaces
+    # the cluster.
     secrets_key: str | None
+    # ARN of the user's key of volumes, which EKS Auto Mode has to use; None: the account's default
+    # key of EBS.
     volume_key: str | None
+    # Whether EKS Auto Mode runs its compute, storage and load-balancing controllers.
     auto_mode: bool
-    node_addons: tuple[AddonPlan, ...]
-    workload_addons: tuple[AddonPlan, ...]
+    node_addons: tuple[AddonPlan, ...]  # Add-ons that must be there before a node joins
+    workload_addons: tuple[AddonPlan, ...]  # Add-ons that need a node to become healthy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlan:
-    """Everything that is built.
+class ClusterPlan(Frozen):
+    """Everything that is built."""
 
-    Attributes:
-        name: Cluster name and prefix of the stack names.
-        region: AWS Region.
-        partition: AWS partition of the Region.
-        account: AWS account; None makes the assembly independent of one.
-        permissions_boundary: Name of the IAM policy that bounds every role of the stacks.
-        package: What the builds of the file's pipeline install, in words; None without a pipeline.
-        package_object: The wheel that the pipeline of its file installs, where it is in a bucket.
-        keys: The user's own KMS keys.
-        network: VPC.
-        network_policies: Reach of network policies.
-        interface_cleaner: What deletes interfaces that ended nodes left; None: each node does.
-        control_plane: EKS.
-        access: Rights of people in the cluster.
-        system_pools: Pools that run controllers and add-ons.
-        pools: Every other pool.
-        karpenter: Self-managed Karpenter, if a pool needs it.
-        node_groups: Node groups of the pools that have one, in the order of the pools.
-        node_role: Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None
-            where neither does.
-        node_classes: How those nodes are made.
-        node_pools: How many of which are made.
-        repairs: What a broken node of each pool of the file meets.
-        cluster_autoscaler: The Cluster Autoscaler, if a node group scales with its pods.
-        termination_handler: The Node Termination Handler, if a self-managed group loses instances.
-        hyperpod: The SageMaker HyperPod cluster, if a pool is one of its groups.
-        hyperpod_chart: AWS's Helm chart that it needs, if there is one.
-        isolation: What keeps pods without accelerators off nodes that can have no taints; None
-            where there are no such nodes.
-        lustre: File systems that are made.
-        existing_lustre: File systems that are there already.
-        volumes: Volumes of file systems and buckets, each with its claim.
-        lustre_access: What opens made ones that jobs mount to them; None where they mount none.
-        buckets: S3 buckets that are made.
-        existing_buckets: S3 buckets that are there already.
-        output_access: Access of training pods to the bucket of checkpoints; None without one.
-        repositories: Names of the ECR repositories.
-        image_builds: Images that are built from this project.
-        image_builder: The build of these images; None without any.
-        unbuilt_repositories: Repositories that nothing is built for, each with the reason.
-        image_cache: Where images of public registries come from instead; None: from there.
-        mirror: Where all other images and all charts come from instead; None: from there.
-        untagged_image_retention_days: How long images without a tag are kept, in days.
-        namespaces: Namespaces that the platform makes.
-        team_namespaces: Namespaces that HyperPod task governance makes, as they are to be.
-        priority_classes: PriorityClasses.
-        neuron: Neuron device plugin, if a pool has Neuron devices.
-        neuron_monitor: Exporter of what Neuron devices do, where we install their plugin.
-        neuron_scheduler: Neuron scheduler extension, if asked for.
-        efa: EFA device plugin, if a pool has EFA interfaces.
-        nvidia: NVIDIA device plugin, if a pool has NVIDIA GPUs.
-        node_local_dns: The cache of names on every node, if there is one.
-        dcgm: DCGM exporter, if a pool has NVIDIA GPUs.
-        volcano: Gang scheduler, if asked for.
-        kueue: Queueing by Kueue, with JobSet, if asked for.
-        serving: Controllers of services; None where none is needed.
-        front: Proxies that send requests to the service of their model, if asked for.
-        placement: How long gangs take to be placed by network topology; None where they are not.
-        saves: Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
-        services: Services of the file, and the nodes that they take.
-        etcd: Rendezvous server, if asked for.
-        node_readers: Namespaces whose pods may read nodes, to have ranks in the network's order.
-        observability: What is measured, shown and told; None where the file does not ask for it.
-        backend: The application that submits jobs, if there is one.
-        agreed_limits: Quotas that AWS has raised above what it publishes.
-    """
-
-    name: str
-    region: str
-    partition: str
-    account: str | None
-    permissions_boundary: str | None
+    name: str  # Cluster name and prefix of the stack names
+    region: str  # AWS Region
+    partition: str  # AWS partition of the Region
+    account: str | None  # AWS account; None makes the assembly independent of one
+    permissions_boundary: str | None  # Name of the IAM policy that bounds every role of the stacks
+    # What the builds of the file's pipeline install, in words; None without a pipeline.
     package: str | None
+    # The wheel that the pipeline of its file installs, where it is in a bucket.
     package_object: PackageObject | None
-    keys: KeysPlan
-    network: NetworkPlan
-    network_policies: NetworkPolicyPlan
+    keys: KeysPlan  # The user's own KMS keys
+    network: NetworkPlan  # VPC
+    network_policies: NetworkPolicyPlan  # Reach of network policies
+    # What deletes interfaces that ended nodes left; None: each node does.
     interface_cleaner: InterfaceCleanerPlan | None
-    control_plane: ControlPlanePlan
-    access: AccessPlan
-    system_pools: tuple[PoolPlan, ...]
-    pools: tuple[PoolPlan, ...]
-    karpenter: KarpenterPlan | None
+    control_plane: ControlPlanePlan  # EKS
+    access: AccessPlan  # Rights of people in the cluster
+    system_pools: tuple[PoolPlan, ...]  # Pools that run controllers and add-ons
+    pools: tuple[PoolPlan, ...]  # Every other pool
+    karpenter: KarpenterPlan | None  # Self-managed Karpenter, if a pool needs it
+    # Node groups of the pools that have one, in the order of the pools.
     node_groups: tuple[NodeGroupPlan, ...]
+    # Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None where neither
+    # does.
     node_role: str | None
-    node_classes: tuple[NodeClassPlan, ...]
-    node_pools: tuple[NodePoolPlan, ...]
-    repairs: tuple[RepairPlan, ...]
+    node_classes: tuple[NodeClassPlan, ...]  # How those nodes are made
+    node_pools: tuple[NodePoolPlan, ...]  # How many of which are made
+    repairs: tuple[RepairPlan, ...]  # What a broken node of each pool of the file meets
+    # The Cluster Autoscaler, if a node group scales with its pods.
     cluster_autoscaler: ClusterAutoscalerPlan | None
+    # The Node Termination Handler, if a self-managed group loses instances.
     termination_handler: TerminationHandlerPlan | None
-    hyperpod: HyperPodPlan | None
-    hyperpod_chart: HyperPodChartPlan | None
+    hyperpod: HyperPodPlan | None  # The SageMaker HyperPod cluster, if a pool is one of its groups
+    hyperpod_chart: HyperPodChartPlan | None  # AWS's Helm chart that it needs, if there is one
+    # What keeps pods without accelerators off nodes that can have no taints; None where there are
+    # no such nodes.
     isolation: IsolationPlan | None
-    lustre: tuple[LustrePlan, ...]
-    existing_lustre: tuple[ExistingLustrePlan, ...]
-    volumes: tuple[VolumePlan, ...]
+    lustre: tuple[LustrePlan, ...]  # File systems that are made
+    existing_lustre: tuple[ExistingLustrePlan, ...]  # File systems that are there already
+    volumes: tuple[VolumePlan, ...]  # Volumes of file systems and buckets, each with its claim
+    # What opens made ones that jobs mount to them; None where they mount none.
     lustre_access: LustreAccessPlan | None
-    buckets: tuple[BucketPlan, ...]
-    existing_buckets: tuple[ExistingBucketPlan, ...]
+    buckets: tuple[BucketPlan, ...]  # S3 buckets that are made
+    existing_buckets: tuple[ExistingBucketPlan, ...]  # S3 buckets that are there already
+    # Access of training pods to the bucket of checkpoints; None without one.
     output_access: OutputAccessPlan | None
-    repositories: tuple[str, ...]
-    image_builds: tuple[ImageBuildPlan, ...]
-    image_builder: ImageBuilderPlan | None
+    repositories: tuple[str, ...]  # Names of the ECR repositories
+    image_builds: tuple[ImageBuildPlan, ...]  # Images that are built from this project
+    image_builder: ImageBuilderPlan | None  # The build of these images; None without any
+    # Repositories that nothing is built for, each with the reason.
     unbuilt_repositories: Mapping[str, str]
+    # Where images of public registries come from instead; None: from there.
     image_cache: ImageCachePlan | None
+    # Where all other images and all charts come from instead; None: from there.
     mirror: MirrorPlan | None
-    untagged_image_retention_days: int
-    namespaces: tuple[NamespacePlan, ...]
+    untagged_image_retention_days: int  # How long images without a tag are kept, in days
+    namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
+    # Namespaces that HyperPod task governance makes, as they are to be.
     team_namespaces: tuple[NamespacePlan, ...]
-    priority_classes: tuple[PriorityClassPlan, ...]
-    neuron: DevicePluginPlan | None
+    priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
+    neuron: DevicePluginPlan | None  # Neuron device plugin, if a pool has Neuron devices
+    # Exporter of what Neuron devices do, where we install their plugin.
     neuron_monitor: DevicePluginPlan | None
+    # Neuron scheduler extension, if asked for.
     neuron_scheduler: NeuronSchedulerExtensionPlan | None
-    efa: DevicePluginPlan | None
-    nvidia: DevicePluginPlan | None
-    node_local_dns: NodeLocalDnsPlan | None
-    dcgm: DevicePluginPlan | None
-    volcano: VolcanoPlan | None
-    kueue: KueuePlan | None
-    serving: ServingControllersPlan | None
+    efa: DevicePluginPlan | None  # EFA device plugin, if a pool has EFA interfaces
+    nvidia: DevicePluginPlan | None  # NVIDIA device plugin, if a pool has NVIDIA GPUs
+    node_local_dns: NodeLocalDnsPlan | None  # The cache of names on every node, if there is one
+    dcgm: DevicePluginPlan | None  # DCGM exporter, if a pool has NVIDIA GPUs
+    volcano: VolcanoPlan | None  # Gang scheduler, if asked for
+    kueue: KueuePlan | None  # Queueing by Kueue, with JobSet, if asked for
+    serving: ServingControllersPlan | None  # Controllers of services; None where none is needed
+    # Proxies that send requests to the service of their model, if asked for.
     front: FrontPlan | None
+    # How long gangs take to be placed by network topology; None where they are not.
     placement: PlacementPlan | None
+    # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
     saves: tuple[SavesPlan, ...]
-    services: tuple[ServiceDemandPlan, ...]
-    etcd: EtcdPlan | None
+    services: tuple[ServiceDemandPlan, ...]  # Services of the file, and the nodes that they take
+    etcd: EtcdPlan | None  # Rendezvous server, if asked for
+    # Namespaces whose pods may read nodes, to have ranks in the network's order.
     node_readers: tuple[str, ...]
+    # What is measured, shown and told; None where the file does not ask for it.
     observability: ObservabilityPlan | None
-    backend: BackendPlan | None
-    agreed_limits: tuple[AgreedLimit, ...]
+    backend: BackendPlan | None  # The application that submits jobs, if there is one
+    agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above what it publishes
 
     @property
     def all_pools(self) -> tuple[PoolPlan, ...]:

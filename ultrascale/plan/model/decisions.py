@@ -1,18 +1,11 @@
 """Decisions that a plan makes for a cluster file, each with its reason."""
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """A choice that the cluster file leaves open.
+class Decision(Frozen):
+    """A choice that the cluster file leaves open."""
 
-    Attributes:
-        subjects: Parts of the cluster that it concerns: pools by their names.
-        choice: What is done.
-        reason: Why; empty where the choice says it.
-    """
-
-    subjects: tuple[str, ...]
-    choice: str
-    reason: str
+    subjects: tuple[str, ...]  # Parts of the cluster that it concerns: pools by their names
+    choice: str  # What is done
+    reason: str  # Why; empty where the choice says it

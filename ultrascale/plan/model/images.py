@@ -1,33 +1,24 @@
 """Container images."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ultrascale.catalog import Architecture, image_references
 from ultrascale.catalog.build_environment import BuildEnvironment
+from ultrascale.frozen import Frozen
 from ultrascale.mirror_lock import FILE
 from ultrascale.own_images import OwnImage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuildPlan:
-    """An image that is built from this project, or from a folder of the user's own.
+class ImageBuildPlan(Frozen):
+    """An image that is built from this project, or from a folder of the user's own."""
 
-    Attributes:
-        repository: The repository it is pushed to, one of ``images.repositories``.
-        dockerfile: Folder of its Dockerfile in ``images``; ``./FOLDER`` beside the cluster file.
-        architecture: Of the nodes that it is built for, in Kubernetes' words.
-        tag: Its tag, which follows from what it is built from.
-        non_root: Whether its Dockerfile ends with a numbered user other than root.
-        own: The folder beside the cluster file; None where it is one of ``images``.
-    """
-
-    repository: str
-    dockerfile: str
-    architecture: Architecture
-    tag: str
-    non_root: bool = False
+    repository: str  # The repository it is pushed to, one of ``images.repositories``
+    dockerfile: str  # Folder of its Dockerfile in ``images``; ``./FOLDER`` beside the cluster file
+    architecture: Architecture  # Of the nodes that it is built for, in Kubernetes' words
+    tag: str  # Its tag, which follows from what it is built from
+    non_root: bool = False  # Whether its Dockerfile ends with a numbered user other than root
+    # The folder beside the cluster file; None where it is one of ``images``.
     own: OwnImage | None = None
 
     @property
@@ -36,114 +27,70 @@ class ImageBuildPlan:
         return self.dockerfile if self.own is not None else f"images/{self.dockerfile}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuilderPlan:
-    """The build of container images.
+class ImageBuilderPlan(Frozen):
+    """The build of container images."""
 
-    Attributes:
-        build: The machine that builds.
-        public_registry: Host of Amazon ECR Public, which it logs in to; None where it has no
-            account there, or pulls nothing from there.
-        public_region: Region that gives the login; None without one.
-        sources: The files that images are built from, by their paths in the folder of the build.
-        log_retention_days: How long the logs of builds are kept, in days.
-        dockerfiles: Folder in the folder of the build that holds a folder for each Dockerfile.
-        texts: Files that are written for the build, by path, with their content: Dockerfiles that
-            take their base images from a mirror.
-        mirror: Mirror in Amazon ECR that it pulls base images from; None without one, and where
-            the mirror asks for no login of ours.
-        pip: Index of Python packages that it takes in place of the public one; None: that one.
-    """
-
-    build: BuildEnvironment
+    build: BuildEnvironment  # The machine that builds
+    # Host of Amazon ECR Public, which it logs in to; None where it has no account there, or pulls
+    # nothing from there.
     public_registry: str | None
-    public_region: str | None
+    public_region: str | None  # Region that gives the login; None without one
+    # The files that images are built from, by their paths in the folder of the build.
     sources: Mapping[str, Path]
-    log_retention_days: int
-    dockerfiles: str
+    log_retention_days: int  # How long the logs of builds are kept, in days
+    dockerfiles: str  # Folder in the folder of the build that holds a folder for each Dockerfile
+    # Files that are written for the build, by path, with their content: Dockerfiles that take their
+    # base images from a mirror.
     texts: Mapping[str, str]
+    # Mirror in Amazon ECR that it pulls base images from; None without one, and where the mirror
+    # asks for no login of ours.
     mirror: "BuildMirrorPlan | None"
+    # Index of Python packages that it takes in place of the public one; None: that one.
     pip: "PackageIndexPlan | None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildMirrorPlan:
-    """A mirror in Amazon ECR, as builds log in to it.
+class BuildMirrorPlan(Frozen):
+    """A mirror in Amazon ECR, as builds log in to it."""
 
-    Attributes:
-        host: Its registry.
-        account: Account of the registry.
-        region: Region of the registry.
-        prefix: Beginning of the names of its repositories, without the slash behind it.
-    """
-
-    host: str
-    account: str
-    region: str
-    prefix: str
+    host: str  # Its registry
+    account: str  # Account of the registry
+    region: str  # Region of the registry
+    prefix: str  # Beginning of the names of its repositories, without the slash behind it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageIndexPlan:
-    """An index of packages.
+class PackageIndexPlan(Frozen):
+    """An index of packages."""
 
-    Attributes:
-        url: Its URL, without credentials.
-        repository: The repository of AWS CodeArtifact that it is; None: it is of another kind, and
-            asks for no credentials.
-    """
-
-    url: str
+    url: str  # Its URL, without credentials
+    # The repository of AWS CodeArtifact that it is; None: it is of another kind, and asks for no
+    # credentials.
     repository: "CodeArtifactPlan | None"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeArtifactPlan:
-    """A repository of AWS CodeArtifact.
+class CodeArtifactPlan(Frozen):
+    """A repository of AWS CodeArtifact."""
 
-    Attributes:
-        domain: Its domain.
-        owner: Account of the domain.
-        region: Region of the domain.
-        name: Its name.
-    """
-
-    domain: str
-    owner: str
-    region: str
-    name: str
+    domain: str  # Its domain
+    owner: str  # Account of the domain
+    region: str  # Region of the domain
+    name: str  # Its name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageCacheRule:
-    """A pull through cache rule of ECR.
+class ImageCacheRule(Frozen):
+    """A pull through cache rule of ECR."""
 
-    Attributes:
-        upstream: Host of the registry, as images name it.
-        url: The same, as a rule names it.
-        kind: Name of that registry in ECR's API.
-        prefix: What the names of the cached repositories begin with.
-        secret: ARN of the secret with the credentials; None where none are asked for.
-    """
-
-    upstream: str
-    url: str
-    kind: str
-    prefix: str
-    secret: str | None
+    upstream: str  # Host of the registry, as images name it
+    url: str  # The same, as a rule names it
+    kind: str  # Name of that registry in ECR's API
+    prefix: str  # What the names of the cached repositories begin with
+    secret: str | None  # ARN of the secret with the credentials; None where none are asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageCachePlan:
-    """A cache of public registries in the account's own one.
+class ImageCachePlan(Frozen):
+    """A cache of public registries in the account's own one."""
 
-    Attributes:
-        registry: Host of the account's registry; a placeholder stands for the account.
-        rules: One for each public registry.
-    """
-
-    registry: str
-    rules: tuple[ImageCacheRule, ...]
+    registry: str  # Host of the account's registry; a placeholder stands for the account
+    rules: tuple[ImageCacheRule, ...]  # One for each public registry
 
     def reference(self, image: str) -> str:
         """Return where ``image`` comes from: the cache, or still the registry that it names."""
@@ -162,25 +109,18 @@ class ImageCachePlan:
         return f"{prefixes[host]}/{rest}" if host in prefixes else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MirrorPlan:
+class MirrorPlan(Frozen):
     """A registry that holds a copy of every image and chart that the cluster pulls.
 
     The name of a copy is the publisher's host and repository below the mirror's prefix, so that
     images of two publishers never meet, and that a copy tells where it comes from.
-
-    Attributes:
-        location: Registry and prefix.
-        regional: Ending of the hosts of Amazon ECR in the Region, which need no copy: endpoints
-            lead there.
-        digests: Digest of each reference that has been copied.
-        is_recorded: Whether a record of copies lies beside the cluster file.
     """
 
-    location: str
+    location: str  # Registry and prefix
+    # Ending of the hosts of Amazon ECR in the Region, which need no copy: endpoints lead there.
     regional: str
-    digests: Mapping[str, str]
-    is_recorded: bool
+    digests: Mapping[str, str]  # Digest of each reference that has been copied
+    is_recorded: bool  # Whether a record of copies lies beside the cluster file
 
     def reference(self, image: str) -> str:
         """Return what a pod pulls for ``image``, by digest where it is known.

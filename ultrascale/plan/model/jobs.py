@@ -1,10 +1,12 @@
 """Jobs: pods, how they start together, and what starts them again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
 from ultrascale.documents import JsonObject
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model.node_pools import Requirement
 from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.model.services import ServingPlan
@@ -18,8 +20,7 @@ Controller = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TolerationPlan:
+class TolerationPlan(Frozen):
     """A taint that pods bear, in Kubernetes' spelling; None leaves a field out."""
 
     key: str
@@ -28,38 +29,24 @@ class TolerationPlan:
     effect: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferencePlan:
-    """A preference of the scheduler among the nodes that pods may run on.
+class PreferencePlan(Frozen):
+    """A preference of the scheduler among the nodes that pods may run on."""
 
-    Attributes:
-        weight: How much, from 1 to 100.
-        nodes: What their labels are.
-    """
-
-    weight: int
-    nodes: Requirement
+    weight: int  # How much, from 1 to 100
+    nodes: Requirement  # What their labels are
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueuePlan:
-    """A queue of Kueue, be it HyperPod task governance's, and the place of a job in it.
+class LocalQueuePlan(Frozen):
+    """A queue of Kueue, be it HyperPod task governance's, and the place of a job in it."""
 
-    Attributes:
-        name: Name of the queue, in the job's namespace.
-        priority: WorkloadPriorityClass; None: the priority of its pods.
-        on_pods: Whether the pods name it too: task governance refuses those that do not.
-        most_seconds: Time for which the job may be admitted in all; None: without end.
-    """
-
-    name: str
-    priority: str | None
-    on_pods: bool = False
+    name: str  # Name of the queue, in the job's namespace
+    priority: str | None  # WorkloadPriorityClass; None: the priority of its pods
+    on_pods: bool = False  # Whether the pods name it too: task governance refuses those that do not
+    # Time for which the job may be admitted in all; None: without end.
     most_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MountPlan:
+class MountPlan(Frozen):
     """A PersistentVolumeClaim in a container."""
 
     claim: str
@@ -67,431 +54,260 @@ class MountPlan:
     read_only: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigKeyPlan:
+class ConfigKeyPlan(Frozen):
     """A key of a ConfigMap of the pod's namespace, the value of an environment variable."""
 
     name: str
     key: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputPlan:
-    """Place of a job's checkpoints, metrics and traces.
+class OutputPlan(Frozen):
+    """Place of a job's checkpoints, metrics and traces."""
 
-    Attributes:
-        place: A path in its containers, or ``s3://BUCKET/PREFIX``, as Kubernetes reads it: a bucket
-            of the cluster file is a variable.
-        source: Storage behind it: a Lustre file system, a mounted bucket, a claim that the cluster
-            file does not make, a bucket by torch's S3 writer, or the pod itself.
-        claim: Claim that it lies on; None without.
-        bucket: Bucket that it lies in, by its name in the cluster file; None for others.
-    """
-
+    # A path in its containers, or ``s3://BUCKET/PREFIX``, as Kubernetes reads it: a bucket of the
+    # cluster file is a variable.
     place: str
+    # Storage behind it: a Lustre file system, a mounted bucket, a claim that the cluster file does
+    # not make, a bucket by torch's S3 writer, or the pod itself.
     source: OutputSource
-    claim: str | None = None
+    claim: str | None = None  # Claim that it lies on; None without
+    # Bucket that it lies in, by its name in the cluster file; None for others.
     bucket: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BandwidthPlan:
-    """Rate at which a place takes checkpoints.
+class BandwidthPlan(Frozen):
+    """Rate at which a place takes checkpoints."""
 
-    Attributes:
-        gb_per_second: GB/s of all nodes together.
-        formula: How that is calculated.
-        sources: Pages that state its terms.
-    """
-
-    gb_per_second: float
-    formula: str
-    sources: tuple[str, ...]
+    gb_per_second: float  # GB/s of all nodes together
+    formula: str  # How that is calculated
+    sources: tuple[str, ...]  # Pages that state its terms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointPlan:
-    """Checkpoints of a job: their time, and how often they pay.
+class CheckpointPlan(Frozen):
+    """Checkpoints of a job: their time, and how often they pay."""
 
-    Attributes:
-        size: Bytes of a checkpoint.
-        bandwidth: What its place takes.
-        copied: Bytes that a process copies while training waits, before it writes them beside the
-            training; None where training waits for the whole write.
-        save_seconds: Time to write one.
-        held_seconds: Part of that time for which training waits.
-        seconds_between_failures: Mean time between two failures of the job.
-        interval_seconds: Training between two checkpoints at which least time is lost, at most
-            half an hour, and no less than the time to write one.
-        lost_share: Share of time that is lost then, from 0 to 1.
-    """
-
-    size: int
-    bandwidth: BandwidthPlan
+    size: int  # Bytes of a checkpoint
+    bandwidth: BandwidthPlan  # What its place takes
+    # Bytes that a process copies while training waits, before it writes them beside the training;
+    # None where training waits for the whole write.
     copied: int | None
-    save_seconds: float
-    held_seconds: float
-    seconds_between_failures: float
+    save_seconds: float  # Time to write one
+    held_seconds: float  # Part of that time for which training waits
+    seconds_between_failures: float  # Mean time between two failures of the job
+    # Training between two checkpoints at which least time is lost, at most half an hour, and no
+    # less than the time to write one.
     interval_seconds: float
-    lost_share: float
+    lost_share: float  # Share of time that is lost then, from 0 to 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavesPlan:
-    """Checkpoints of a job template, or of one job on all nodes of a pool.
+class SavesPlan(Frozen):
+    """Checkpoints of a job template, or of one job on all nodes of a pool."""
 
-    Attributes:
-        subject: The template or the pool.
-        model: Model that it trains.
-        nodes: Its nodes.
-        place: Place of its checkpoints; empty where the cluster file has none.
-        node_hours: Node-hours between two failures of a node.
-        size: Bytes of a checkpoint.
-        checkpoints: Their time and interval; None where nothing says how fast they are written.
-    """
-
-    subject: str
-    model: str
-    nodes: int
-    place: str
-    node_hours: float
-    size: int
+    subject: str  # The template or the pool
+    model: str  # Model that it trains
+    nodes: int  # Its nodes
+    place: str  # Place of its checkpoints; empty where the cluster file has none
+    node_hours: float  # Node-hours between two failures of a node
+    size: int  # Bytes of a checkpoint
+    # Their time and interval; None where nothing says how fast they are written.
     checkpoints: CheckpointPlan | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScratchPlan:
-    """A volume of a pod on the local NVMe of its node.
+class ScratchPlan(Frozen):
+    """A volume of a pod on the local NVMe of its node."""
 
-    Attributes:
-        mount_path: Path at which it is mounted.
-        gb: GB of NVMe on each node, which pods and images share.
-    """
-
-    mount_path: str
-    gb: int
+    mount_path: str  # Path at which it is mounted
+    gb: int  # GB of NVMe on each node, which pods and images share
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecurityPlan:
-    """Rights of a pod's processes.
+class SecurityPlan(Frozen):
+    """Rights of a pod's processes."""
 
-    Attributes:
-        user: Number of the user; None: the image's.
-        group: Number of its group; None: the image's.
-        non_root: Whether the kubelet refuses to start it as root; only where the image is known
-            to have another user, as the pod would not start otherwise.
-        capabilities: Capabilities of Linux that it keeps.
-    """
-
-    user: int | None = None
-    group: int | None = None
+    user: int | None = None  # Number of the user; None: the image's
+    group: int | None = None  # Number of its group; None: the image's
+    # Whether the kubelet refuses to start it as root; only where the image is known to have another
+    # user, as the pod would not start otherwise.
     non_root: bool = False
-    capabilities: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()  # Capabilities of Linux that it keeps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlan:
-    """The pods of one role of a job, which are alike but for their index.
+class PodPlan(Frozen):
+    """The pods of one role of a job, which are alike but for their index."""
 
-    Attributes:
-        image: Whole image reference.
-        command: Program and its arguments.
-        env: Environment variables.
-        args: Arguments of the image's own program, where there is no command.
-        fields: Environment variables with a field of the pod as value.
-        requests: Resources requested, as Kubernetes quantities.
-        limits: Resources that it is held to.
-        mounts: Volumes.
-        shared_memory: Quantity, the size of `/dev/shm`; None leaves the runtime's 64 MiB.
-        nodes: What its nodes' labels must be.
-        preferred: What they are by preference.
-        tolerations: Taints that it bears.
-        priority_class: Its PriorityClass; None for the cluster's default.
-        service_account: Its service account; None for the namespace's own.
-        annotations: Annotations.
-        grace_period_seconds: Time from SIGTERM to SIGKILL.
-        settings: Environment variables with the key of a ConfigMap that holds each. They come
-            before the others, which may name them.
-        secrets: Environment variables with the Secret that holds each, under the variable's name.
-        scratch: Local NVMe; None where it has none.
-        init: Command that runs before the program, in the same image; empty without.
-        scheduler: Scheduler that places it; None: that of its controller, or Kubernetes' own.
-        reads_node: Whether it may read the labels of nodes from the API server.
-        security: Rights of its processes.
-    """
-
-    image: str
-    command: tuple[str, ...]
-    env: Mapping[str, str]
-    fields: Mapping[str, str]
-    requests: Mapping[str, str]
-    limits: Mapping[str, str]
-    mounts: tuple[MountPlan, ...]
-    shared_memory: str | None
-    nodes: tuple[Requirement, ...]
-    preferred: tuple[PreferencePlan, ...]
-    tolerations: tuple[TolerationPlan, ...]
-    priority_class: str | None
-    service_account: str | None
-    annotations: Mapping[str, str]
-    grace_period_seconds: int
-    args: tuple[str, ...] = ()
+    image: str  # Whole image reference
+    command: tuple[str, ...]  # Program and its arguments
+    env: Mapping[str, str]  # Environment variables
+    fields: Mapping[str, str]  # Environment variables with a field of the pod as value
+    requests: Mapping[str, str]  # Resources requested, as Kubernetes quantities
+    limits: Mapping[str, str]  # Resources that it is held to
+    mounts: tuple[MountPlan, ...]  # Volumes
+    shared_memory: str | None  # Quantity, the size of `/dev/shm`; None leaves the runtime's 64 MiB
+    nodes: tuple[Requirement, ...]  # What its nodes' labels must be
+    preferred: tuple[PreferencePlan, ...]  # What they are by preference
+    tolerations: tuple[TolerationPlan, ...]  # Taints that it bears
+    priority_class: str | None  # Its PriorityClass; None for the cluster's default
+    service_account: str | None  # Its service account; None for the namespace's own
+    annotations: Mapping[str, str]  # Annotations
+    grace_period_seconds: int  # Time from SIGTERM to SIGKILL
+    args: tuple[str, ...] = ()  # Arguments of the image's own program, where there is no command
+    # Environment variables with the key of a ConfigMap that holds each. They come before the
+    # others, which may name them.
     settings: Mapping[str, ConfigKeyPlan] = field(default_factory=dict[str, ConfigKeyPlan])
+    # Environment variables with the Secret that holds each, under the variable's name.
     secrets: Mapping[str, str] = field(default_factory=dict[str, str])
-    scratch: ScratchPlan | None = None
+    scratch: ScratchPlan | None = None  # Local NVMe; None where it has none
+    # Command that runs before the program, in the same image; empty without.
     init: tuple[str, ...] = ()
+    # Scheduler that places it; None: that of its controller, or Kubernetes' own.
     scheduler: str | None = None
-    reads_node: bool = False
-    security: SecurityPlan = field(default_factory=SecurityPlan)
+    reads_node: bool = False  # Whether it may read the labels of nodes from the API server
+    security: SecurityPlan = field(default_factory=SecurityPlan)  # Rights of its processes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolePlan:
-    """One kind of pods of a job; most jobs have one.
+class RolePlan(Frozen):
+    """One kind of pods of a job; most jobs have one."""
 
-    Attributes:
-        name: Its name, in letters and digits alone.
-        pods: Pods that it consists of.
-        container: Name of the container that runs the program.
-        pod: The pods.
-        mistake_exit_code: Exit code of a pod that ends the job at once; None where none does.
-        restarts_alone: Whether a pod of it that is lost comes back, and the job goes on.
-        restarts_together: Whether all pods of the role are made anew then.
-    """
-
-    name: str
-    pods: int
-    container: str
-    pod: PodPlan
+    name: str  # Its name, in letters and digits alone
+    pods: int  # Pods that it consists of
+    container: str  # Name of the container that runs the program
+    pod: PodPlan  # The pods
+    # Exit code of a pod that ends the job at once; None where none does.
     mistake_exit_code: int | None = None
-    restarts_alone: bool = False
-    restarts_together: bool = False
+    restarts_alone: bool = False  # Whether a pod of it that is lost comes back, and the job goes on
+    restarts_together: bool = False  # Whether all pods of the role are made anew then
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayPlan:
-    """Pods of a job that run to their ends one by one.
+class ArrayPlan(Frozen):
+    """Pods of a job that run to their ends one by one."""
 
-    Attributes:
-        size: Pods in all.
-        parallelism: Most pods at the same time, no more than there are.
-        max_failed: Indexes that may fail before the job does.
-    """
-
-    size: int
-    parallelism: int
-    max_failed: int
+    size: int  # Pods in all
+    parallelism: int  # Most pods at the same time, no more than there are
+    max_failed: int  # Indexes that may fail before the job does
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPlan:
-    """Pods of a Volcano Job that share a name and are numbered from 0.
+class TaskPlan(Frozen):
+    """Pods of a Volcano Job that share a name and are numbered from 0."""
 
-    Attributes:
-        name: Its name, in letters and digits alone.
-        pods: How many.
-        first: Index in the job of the first of them.
-        rank_zero: Whether it is the one pod that the others meet at, behind a Service.
-        role: Role of the job that its pods are of.
-    """
-
-    name: str
-    role: str
-    pods: int
-    first: int
-    rank_zero: bool
+    name: str  # Its name, in letters and digits alone
+    role: str  # Role of the job that its pods are of
+    pods: int  # How many
+    first: int  # Index in the job of the first of them
+    rank_zero: bool  # Whether it is the one pod that the others meet at, behind a Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartPlan:
-    """One Volcano Job: a whole job, or a part of one that is too large for a single object.
+class PartPlan(Frozen):
+    """One Volcano Job: a whole job, or a part of one that is too large for a single object."""
 
-    Attributes:
-        name: Its name.
-        tasks: Its tasks.
-        min_available: Pods that start together or not at all.
-        host_list: Whether Volcano writes the names of all pods into each, and makes the Service.
-    """
-
-    name: str
-    tasks: tuple[TaskPlan, ...]
-    min_available: int
-    host_list: bool
+    name: str  # Its name
+    tasks: tuple[TaskPlan, ...]  # Its tasks
+    min_available: int  # Pods that start together or not at all
+    host_list: bool  # Whether Volcano writes the names of all pods into each, and makes the Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyPlan:
-    """Closeness in which Volcano or Kueue places the pods of a gang.
+class TopologyPlan(Frozen):
+    """Closeness in which Volcano or Kueue places the pods of a gang."""
 
-    Attributes:
-        mode: `soft` takes close nodes first, `hard` waits for them.
-        highest_tier: Tier of HyperNodes of which one must hold them all; None without such a bound,
-            and for Kueue.
-        level: Label whose value nodes of one group share, for Kueue; None for Volcano.
-    """
-
-    mode: Literal["soft", "hard"]
+    mode: Literal["soft", "hard"]  # `soft` takes close nodes first, `hard` waits for them
+    # Tier of HyperNodes of which one must hold them all; None without such a bound, and for Kueue.
     highest_tier: int | None = None
+    # Label whose value nodes of one group share, for Kueue; None for Volcano.
     level: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElasticPlan:
-    """Scaling of a job that goes on with fewer nodes, by HyperPod's training operator.
+class ElasticPlan(Frozen):
+    """Scaling of a job that goes on with fewer nodes, by HyperPod's training operator."""
 
-    Attributes:
-        least: Fewest pods.
-        most: Most pods.
-        checkpoint_seconds: Time for a checkpoint before its processes are stopped.
-        growth_seconds: Wait before pods are added.
-        fault_seconds: Wait for a new node before the job goes on without.
-    """
-
-    least: int
-    most: int
-    checkpoint_seconds: int
-    growth_seconds: int
-    fault_seconds: int
+    least: int  # Fewest pods
+    most: int  # Most pods
+    checkpoint_seconds: int  # Time for a checkpoint before its processes are stopped
+    growth_seconds: int  # Wait before pods are added
+    fault_seconds: int  # Wait for a new node before the job goes on without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRulePlan:
-    """Rule on what processes print, by which HyperPod's training operator restarts a job.
+class LogRulePlan(Frozen):
+    """Rule on what processes print, by which HyperPod's training operator restarts a job."""
 
-    Attributes:
-        name: Its name.
-        pattern: Regular expression of a line; its group is a number, if ``least`` is one.
-        silent_seconds: Time without such a line, once there was one, after which the process
-            hangs; None: it need not come again.
-        least: The job is slow once the number of a line is at least this; None: no number counts.
-    """
-
-    name: str
-    pattern: str
+    name: str  # Its name
+    pattern: str  # Regular expression of a line; its group is a number, if ``least`` is one
+    # Time without such a line, once there was one, after which the process hangs; None: it need not
+    # come again.
     silent_seconds: int | None = None
+    # The job is slow once the number of a line is at least this; None: no number counts.
     least: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorPlan:
-    """A job's part that is for HyperPod's training operator.
+class OperatorPlan(Frozen):
+    """A job's part that is for HyperPod's training operator."""
 
-    Attributes:
-        processes: Processes of each pod.
-        port: TCP port of the agent in each pod.
-        process_restarts: Restarts of processes after which the whole job restarts.
-        most_restarts: Restarts of both kinds.
-        period_seconds: Window in which both are counted.
-        elastic: How it scales; None: it needs all of its pods.
-        log_rules: Rules on what the program prints; none where nobody knows it.
-    """
-
-    processes: int
-    port: int
-    process_restarts: int
-    most_restarts: int
-    period_seconds: int
-    elastic: ElasticPlan | None
+    processes: int  # Processes of each pod
+    port: int  # TCP port of the agent in each pod
+    process_restarts: int  # Restarts of processes after which the whole job restarts
+    most_restarts: int  # Restarts of both kinds
+    period_seconds: int  # Window in which both are counted
+    elastic: ElasticPlan | None  # How it scales; None: it needs all of its pods
+    # Rules on what the program prints; none where nobody knows it.
     log_rules: tuple[LogRulePlan, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateStep:
-    """A check of nodes, as a job of the same shape as the one that waits for it.
+class GateStep(Frozen):
+    """A check of nodes, as a job of the same shape as the one that waits for it."""
 
-    Attributes:
-        check: What is checked.
-        job: The job that checks.
-        seconds: Longest time that it holds its nodes, from the start of its pods.
-        rounds: Most rounds of measurements.
-        most_usd: Cost of its nodes for that time, at On-Demand prices; None: no price is known.
-        note: What it does, how long it may take and what it may cost, as a sentence.
-    """
-
-    check: Literal["fabric", "device"]
-    job: "JobPlan"
-    seconds: int
-    rounds: int
+    check: Literal["fabric", "device"]  # What is checked
+    job: "JobPlan"  # The job that checks
+    seconds: int  # Longest time that it holds its nodes, from the start of its pods
+    rounds: int  # Most rounds of measurements
+    # Cost of its nodes for that time, at On-Demand prices; None: no price is known.
     most_usd: float | None
-    note: str
+    note: str  # What it does, how long it may take and what it may cost, as a sentence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatePlan:
-    """Checks of nodes that have to pass before a job is sent.
+class GatePlan(Frozen):
+    """Checks of nodes that have to pass before a job is sent."""
 
-    Attributes:
-        steps: Checks, in their order.
-        tries: Times that they are run, where nodes were found bad and others can take their place.
-    """
-
-    steps: tuple[GateStep, ...]
+    steps: tuple[GateStep, ...]  # Checks, in their order
+    # Times that they are run, where nodes were found bad and others can take their place.
     tries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPlan:
-    """A job, decided.
+class JobPlan(Frozen):
+    """A job, decided."""
 
-    Attributes:
-        name: Its name.
-        namespace: Namespace that it runs in.
-        kind: What runs.
-        controller: What makes its pods.
-        roles: Its kinds of pods; the first is the one whose success ends the job.
-        parts: Volcano Jobs; empty for other controllers.
-        service_port: Port of the headless Service at which the nodes of an Indexed Job, of a
-            PyTorchJob, or of a job without a host list, meet; None where there is none.
-        queue: Volcano queue; None where Volcano does not schedule it.
-        local_queue: Queue of Kueue, or of task governance; None where nothing governs it.
-        resumed: Whether HyperPod starts it anew when one of its nodes fails.
-        restarts: Restarts of the job before it counts as failed.
-        elastic: Whether it goes on with fewer nodes than it asks for.
-        min_success: Pods whose success ends the job; None: all.
-        topology: How close its pods are to be placed; None: nothing is asked for.
-        operator: What HyperPod's training operator does for it; None for other controllers.
-        ttl_seconds_after_finished: How long it stays once it has ended.
-        serving: How it is reached; None unless it is a service.
-        notes: What the user should know of it, each a sentence.
-        launches: Whether nodes are launched because its pods wait for them.
-        array: Its pods as an array; None where they run at the same time or not at all.
-        deadline_seconds: Wall-clock time after which it is ended; None: never.
-        patch: JSON merge patches over its objects, by kind.
-        recipe: Recipe that it runs; None for a program of its own.
-        output: Place of its checkpoints; None where it keeps none.
-        checkpoints: Their time and interval; None where their size or place is not known.
-        gate: Checks of nodes before it is sent; None: none.
-        check: What it checks of its nodes; None where it is a job of its own.
-    """
-
-    name: str
-    namespace: str
-    kind: JobKind
-    controller: Controller
+    name: str  # Its name
+    namespace: str  # Namespace that it runs in
+    kind: JobKind  # What runs
+    controller: Controller  # What makes its pods
+    # Its kinds of pods; the first is the one whose success ends the job.
     roles: tuple[RolePlan, ...]
-    queue: str | None
+    queue: str | None  # Volcano queue; None where Volcano does not schedule it
+    # Queue of Kueue, or of task governance; None where nothing governs it.
     local_queue: LocalQueuePlan | None
-    notes: tuple[str, ...]
-    launches: bool = False
-    parts: tuple[PartPlan, ...] = ()
+    notes: tuple[str, ...]  # What the user should know of it, each a sentence
+    launches: bool = False  # Whether nodes are launched because its pods wait for them
+    parts: tuple[PartPlan, ...] = ()  # Volcano Jobs; empty for other controllers
+    # Port of the headless Service at which the nodes of an Indexed Job, of a PyTorchJob, or of a
+    # job without a host list, meet; None where there is none.
     service_port: int | None = None
-    resumed: bool = False
-    restarts: int = 0
-    elastic: bool = False
-    min_success: int | None = None
+    resumed: bool = False  # Whether HyperPod starts it anew when one of its nodes fails
+    restarts: int = 0  # Restarts of the job before it counts as failed
+    elastic: bool = False  # Whether it goes on with fewer nodes than it asks for
+    min_success: int | None = None  # Pods whose success ends the job; None: all
+    # How close its pods are to be placed; None: nothing is asked for.
     topology: TopologyPlan | None = None
+    # What HyperPod's training operator does for it; None for other controllers.
     operator: OperatorPlan | None = None
-    ttl_seconds_after_finished: int = 0
-    serving: ServingPlan | None = None
+    ttl_seconds_after_finished: int = 0  # How long it stays once it has ended
+    serving: ServingPlan | None = None  # How it is reached; None unless it is a service
+    # Its pods as an array; None where they run at the same time or not at all.
     array: ArrayPlan | None = None
-    deadline_seconds: int | None = None
+    deadline_seconds: int | None = None  # Wall-clock time after which it is ended; None: never
+    # JSON merge patches over its objects, by kind.
     patch: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    recipe: RecipePlan | None = None
-    output: OutputPlan | None = None
+    recipe: RecipePlan | None = None  # Recipe that it runs; None for a program of its own
+    output: OutputPlan | None = None  # Place of its checkpoints; None where it keeps none
+    # Their time and interval; None where their size or place is not known.
     checkpoints: CheckpointPlan | None = None
-    gate: GatePlan | None = None
-    check: str | None = None
+    gate: GatePlan | None = None  # Checks of nodes before it is sent; None: none
+    check: str | None = None  # What it checks of its nodes; None where it is a job of its own
 
     @property
     def pod(self) -> PodPlan:

@@ -1,30 +1,24 @@
 """Customer-managed KMS keys, and the statements that their policies need."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import field
+
+from ultrascale.frozen import Frozen
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs", "buckets"]
 """Things that a key encrypts, by its name in `keys`; `buckets` are those that exist already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysPlan:
-    """ARNs of the user's own keys; None: a key that the stacks make, or AWS's own.
+class KeysPlan(Frozen):
+    """ARNs of the user's own keys; None: a key that the stacks make, or AWS's own."""
 
-    Attributes:
-        volumes: Key of the nodes' EBS volumes.
-        secrets: Key of the Kubernetes API's data.
-        storage: Key of file systems, buckets and the backend's database.
-        registry: Key of ECR repositories.
-        logs: Key of log groups, HyperPod's metrics and the topic of alarms.
-    """
-
-    volumes: str | None
-    secrets: str | None
-    storage: str | None
-    registry: str | None
-    logs: str | None
+    volumes: str | None  # Key of the nodes' EBS volumes
+    secrets: str | None  # Key of the Kubernetes API's data
+    storage: str | None  # Key of file systems, buckets and the backend's database
+    registry: str | None  # Key of ECR repositories
+    logs: str | None  # Key of log groups, HyperPod's metrics and the topic of alarms
 
     @property
     def stated(self) -> Mapping[KeyUse, str]:
@@ -39,74 +33,45 @@ class KeysPlan:
         return {use: arn for use, arn in arns.items() if arn is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyAccess:
-    """A principal that has to be able to use a key.
+class KeyAccess(Frozen):
+    """A principal that has to be able to use a key."""
 
-    Attributes:
-        sid: Name of its statement.
-        who: Its name, for the user.
-        does: Action that fails without it.
-        kind: What it is. KMS lets a ``role`` in by its IAM policies too where the key's policy
-            leaves the account to IAM; a ``linked`` role of a service and a ``service`` have none.
-        principals: ARNs of roles, in which a star stands for what CloudFormation appends, or the
-            host of the service.
-        actions: Actions that it needs at any time.
-        least: Those of them, without wildcards, that nothing works without; empty: all.
-        grants: Whether it makes grants for resources of AWS, and no others.
-        via: Host of the service that asks KMS in its name; None where several do.
-        context: Further condition keys, as each request has them.
-        certain: Whether AWS states that it needs them.
-        source: URL of the statement.
-    """
-
-    sid: str
-    who: str
-    does: str
+    sid: str  # Name of its statement
+    who: str  # Its name, for the user
+    does: str  # Action that fails without it
+    # What it is. KMS lets a ``role`` in by its IAM policies too where the key's policy leaves the
+    # account to IAM; a ``linked`` role of a service and a ``service`` have none.
     kind: Literal["role", "linked", "service"]
+    # ARNs of roles, in which a star stands for what CloudFormation appends, or the host of the
+    # service.
     principals: tuple[str, ...]
-    actions: tuple[str, ...]
+    actions: tuple[str, ...]  # Actions that it needs at any time
+    # Those of them, without wildcards, that nothing works without; empty: all.
     least: tuple[str, ...] = ()
-    grants: bool = False
-    via: str | None = None
+    grants: bool = False  # Whether it makes grants for resources of AWS, and no others
+    via: str | None = None  # Host of the service that asks KMS in its name; None where several do
+    # Further condition keys, as each request has them.
     context: Mapping[str, str] = field(default_factory=dict[str, str])
-    certain: bool = True
-    source: str
+    certain: bool = True  # Whether AWS states that it needs them
+    source: str  # URL of the statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyGrantPlan:
-    """A grant on a key of another account, which a role linked to a service needs.
+class KeyGrantPlan(Frozen):
+    """A grant on a key of another account, which a role linked to a service needs."""
 
-    Attributes:
-        grantee: ARN of the role.
-        operations: What it may do, in the words of KMS.
-        command: Command that makes the grant, run in the cluster's account.
-    """
-
-    grantee: str
-    operations: tuple[str, ...]
-    command: str
+    grantee: str  # ARN of the role
+    operations: tuple[str, ...]  # What it may do, in the words of KMS
+    command: str  # Command that makes the grant, run in the cluster's account
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyPolicyPlan:
-    """Statements that the policy of a key of the file needs.
+class KeyPolicyPlan(Frozen):
+    """Statements that the policy of a key of the file needs."""
 
-    Attributes:
-        arn: ARN of the key.
-        uses: What it encrypts.
-        owner: Account of the key.
-        foreign: Whether the cluster is in another account; None where the file does not say.
-        accesses: Principals that use it.
-        statements: Statements of its policy that let these in.
-        grants: Grants that they need besides.
-    """
-
-    arn: str
-    uses: tuple[KeyUse, ...]
-    owner: str
+    arn: str  # ARN of the key
+    uses: tuple[KeyUse, ...]  # What it encrypts
+    owner: str  # Account of the key
+    # Whether the cluster is in another account; None where the file does not say.
     foreign: bool | None
-    accesses: tuple[KeyAccess, ...]
-    statements: tuple[Mapping[str, object], ...]
-    grants: tuple[KeyGrantPlan, ...]
+    accesses: tuple[KeyAccess, ...]  # Principals that use it
+    statements: tuple[Mapping[str, object], ...]  # Statements of its policy that let these in
+    grants: tuple[KeyGrantPlan, ...]  # Grants that they need besides

@@ -1,12 +1,12 @@
 """The VPC."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Literal
 
 from ultrascale.catalog import regions
 from ultrascale.catalog.endpoints import Kind as EndpointKind
+from ultrascale.frozen import Frozen
 
 FlowLogs = Literal["cloudwatch", "s3", "none"]
 Egress = Literal["nat", "transit-gateway", "none"]
@@ -14,32 +14,24 @@ SubnetKind = Literal["public", "private", "control-plane", "accelerated"]
 EndpointState = Literal["made", "present", "missing"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubnetPlan:
-    """A subnet.
+class SubnetPlan(Frozen):
+    """A subnet."""
 
-    Attributes:
-        kind: `public` holds NAT gateways and internet-facing load balancers, `control-plane` only
-            the control plane's interfaces, `private` nodes and everything else, `accelerated` the
-            accelerated nodes and their pods, from the secondary ranges, and such other nodes as
-            the VPC's own range has no room for.
-        zone: Zone name or zone id.
-        cidr: IPv4 range.
-        prefix_reservations: Parts of the range that only /28 prefixes are taken from, so that
-            single addresses cannot fragment them; none for subnets without nodes, and for subnets
-            that exist.
-        id: Id of a subnet that exists; one with several uses stands once for each kind. None: we
-            make it.
-        free_addresses: Recorded free addresses of a subnet that exists; None: not recorded.
-        free_prefixes: Recorded free blocks of 16 addresses of it; None: not recorded.
-    """
-
+    # `public` holds NAT gateways and internet-facing load balancers, `control-plane` only the
+    # control plane's interfaces, `private` nodes and everything else, `accelerated` the accelerated
+    # nodes and their pods, from the secondary ranges, and such other nodes as the VPC's own range
+    # has no room for.
     kind: SubnetKind
-    zone: str
-    cidr: IPv4Network
+    zone: str  # Zone name or zone id
+    cidr: IPv4Network  # IPv4 range
+    # Parts of the range that only /28 prefixes are taken from, so that single addresses cannot
+    # fragment them; none for subnets without nodes, and for subnets that exist.
     prefix_reservations: tuple[IPv4Network, ...]
+    # Id of a subnet that exists; one with several uses stands once for each kind. None: we make it.
     id: str | None = None
+    # Recorded free addresses of a subnet that exists; None: not recorded.
     free_addresses: int | None = None
+    # Recorded free blocks of 16 addresses of it; None: not recorded.
     free_prefixes: int | None = None
 
     @property
@@ -48,95 +40,68 @@ class SubnetPlan:
         return regions.is_zone_id(self.zone)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingVpcPlan:
-    """A VPC that exists, and is not ours.
+class ExistingVpcPlan(Frozen):
+    """A VPC that exists, and is not ours."""
 
-    Attributes:
-        vpc_id: Its id.
-        owner: Account that owns it; None: ours.
-        shared: Whether its subnets are shared with our account by another one.
-    """
-
-    vpc_id: str
-    owner: str | None
-    shared: bool
+    vpc_id: str  # Its id
+    owner: str | None  # Account that owns it; None: ours
+    shared: bool  # Whether its subnets are shared with our account by another one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointPlan:
-    """A VPC endpoint of an AWS service.
+class EndpointPlan(Frozen):
+    """A VPC endpoint of an AWS service."""
 
-    Attributes:
-        service: Its short name, which stands behind ``com.amazonaws.REGION.``.
-        kind: Whether it has interfaces, or is an entry in route tables.
-        state: `made` by the network's stack, `present` by what the file says of an existing VPC,
-            or `missing`: calls then take the VPC's way to the internet, if it has one.
-        required: Whether a part of the cluster fails where its calls have no way.
-        reasons: Calls of the service from within the VPC, one sentence each; empty where nothing
-            deployed makes any.
-    """
-
-    service: str
-    kind: EndpointKind
+    service: str  # Its short name, which stands behind ``com.amazonaws.REGION.``
+    kind: EndpointKind  # Whether it has interfaces, or is an entry in route tables
+    # `made` by the network's stack, `present` by what the file says of an existing VPC, or
+    # `missing`: calls then take the VPC's way to the internet, if it has one.
     state: EndpointState
-    required: bool
+    required: bool  # Whether a part of the cluster fails where its calls have no way
+    # Calls of the service from within the VPC, one sentence each; empty where nothing deployed
+    # makes any.
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkPlan:
-    """The VPC.
+class NetworkPlan(Frozen):
+    """The VPC."""
 
-    Attributes:
-        existing: The VPC that exists; None: ours, which we make.
-        egress: Way out to the internet.
-        vpc_cidr: Primary range.
-        secondary_cidrs: Secondary ranges.
-        zones: Zones that have subnets for nodes, in file order.
-        subnets: Every subnet, by kind and then in zone order.
-        prefixes_per_node: /28 prefixes that a node in the secondary ranges, or in a VPC that
-            exists, may hold: one in use and one in reserve, or a single one where they have room
-            for no more; 0 where pods have single addresses.
-        most_pods: Pods with an address of their own that a node runs at most in a VPC that exists,
-            outside system pools; None: as many as nodes without accelerators have room for.
-        pod_addresses: Pods with a single address of their own that a node runs at most; None where
-            their addresses come from prefixes.
-        assigned: Ids of the subnets that the nodes of each pool, or of each shard of it, are
-            launched in, by its name; empty for a VPC of ours.
-        standing: Single addresses that something takes beside nodes, by the id of a subnet that
-            exists and by purpose; empty for a VPC of ours.
-        plain_in_pod_ranges: Whether nodes of NodePools without accelerators, those of system pools
-            aside, live in the secondary ranges.
-        dealt_by_need: Whether secondary ranges go to the zones that need them, so that pools that
-            grow may move subnets.
-        reserves_by_function: Whether CloudFormation has no type for the prefix reservations of
-            subnets in this Region, so that a function makes them.
-        endpoints: VPC endpoints that are made, stated or needed.
-        endpoint_security_group: Id of a security group that is there, for the interfaces of those
-            that are made; None makes one.
-        flow_logs: Destination of flow logs.
-        log_retention_days: How long flow logs and a function's log are kept, in days.
-    """
-
-    existing: ExistingVpcPlan | None
-    egress: Egress
-    vpc_cidr: IPv4Network
-    secondary_cidrs: tuple[IPv4Network, ...]
-    zones: tuple[str, ...]
-    subnets: tuple[SubnetPlan, ...]
+    existing: ExistingVpcPlan | None  # The VPC that exists; None: ours, which we make
+    egress: Egress  # Way out to the internet
+    vpc_cidr: IPv4Network  # Primary range
+    secondary_cidrs: tuple[IPv4Network, ...]  # Secondary ranges
+    zones: tuple[str, ...]  # Zones that have subnets for nodes, in file order
+    subnets: tuple[SubnetPlan, ...]  # Every subnet, by kind and then in zone order
+    # /28 prefixes that a node in the secondary ranges, or in a VPC that exists, may hold: one in
+    # use and one in reserve, or a single one where they have room for no more; 0 where pods have
+    # single addresses.
     prefixes_per_node: int
+    # Pods with an address of their own that a node runs at most in a VPC that exists, outside
+    # system pools; None: as many as nodes without accelerators have room for.
     most_pods: int | None
+    # Pods with a single address of their own that a node runs at most; None where their addresses
+    # come from prefixes.
     pod_addresses: int | None
+    # Ids of the subnets that the nodes of each pool, or of each shard of it, are launched in, by
+    # its name; empty for a VPC of ours.
     assigned: Mapping[str, tuple[str, ...]]
+    # Single addresses that something takes beside nodes, by the id of a subnet that exists and by
+    # purpose; empty for a VPC of ours.
     standing: Mapping[str, Mapping[str, int]]
+    # Whether nodes of NodePools without accelerators, those of system pools aside, live in the
+    # secondary ranges.
     plain_in_pod_ranges: bool
+    # Whether secondary ranges go to the zones that need them, so that pools that grow may move
+    # subnets.
     dealt_by_need: bool
+    # Whether CloudFormation has no type for the prefix reservations of subnets in this Region, so
+    # that a function makes them.
     reserves_by_function: bool
-    endpoints: tuple[EndpointPlan, ...] = ()
+    endpoints: tuple[EndpointPlan, ...] = ()  # VPC endpoints that are made, stated or needed
+    # Id of a security group that is there, for the interfaces of those that are made; None makes
+    # one.
     endpoint_security_group: str | None = None
-    flow_logs: FlowLogs
-    log_retention_days: int
+    flow_logs: FlowLogs  # Destination of flow logs
+    log_retention_days: int  # How long flow logs and a function's log are kept, in days
 
     @property
     def interface_endpoints(self) -> tuple[str, ...]:
@@ -160,40 +125,23 @@ class NetworkPlan:
         return tuple(subnet for subnet in self.subnets if subnet.kind == kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkPolicyPlan:
-    """Reach of network policies.
+class NetworkPolicyPlan(Frozen):
+    """Reach of network policies."""
 
-    Attributes:
-        enforced: Whether the VPC CNI enforces them.
-        of_jobs: Whether policies select the pods of jobs, or name them as peers.
-        ranges: Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers;
-            empty where selectors do.
-    """
-
-    enforced: bool
-    of_jobs: bool
+    enforced: bool  # Whether the VPC CNI enforces them
+    of_jobs: bool  # Whether policies select the pods of jobs, or name them as peers
+    # Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers; empty where
+    # selectors do.
     ranges: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterfaceCleanerPlan:
-    """The function that deletes network interfaces which ended nodes left.
+class InterfaceCleanerPlan(Frozen):
+    """The function that deletes network interfaces which ended nodes left."""
 
-    Attributes:
-        cluster_tag: Tag of the interfaces that holds the cluster's name.
-        made_tag: Tag of them that holds the time of their creation.
-        interval_minutes: Time between two runs, in minutes.
-        least_minutes: Age of the youngest that it deletes, in minutes.
-        most: Most that it deletes in a run.
-        timeout_seconds: How long a run may take, in seconds.
-        log_retention_days: How long its log is kept, in days.
-    """
-
-    cluster_tag: str
-    made_tag: str
-    interval_minutes: int
-    least_minutes: int
-    most: int
-    timeout_seconds: int
-    log_retention_days: int
+    cluster_tag: str  # Tag of the interfaces that holds the cluster's name
+    made_tag: str  # Tag of them that holds the time of their creation
+    interval_minutes: int  # Time between two runs, in minutes
+    least_minutes: int  # Age of the youngest that it deletes, in minutes
+    most: int  # Most that it deletes in a run
+    timeout_seconds: int  # How long a run may take, in seconds
+    log_retention_days: int  # How long its log is kept, in days

@@ -1,7 +1,8 @@
 """Needs of a cluster in a VPC that somebody else keeps."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from ultrascale.frozen import Frozen
 
 NetworkTopic = Literal[
     "vpc", "dns", "subnets", "routes", "endpoints", "security-groups", "sharing", "tags", "quotas"
@@ -9,48 +10,28 @@ NetworkTopic = Literal[
 NetworkNeedState = Literal["stated", "missing", "too-small", "ours", "to-check"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkNeed:
-    """Something that has to be there before the first deployment.
+class NetworkNeed(Frozen):
+    """Something that has to be there before the first deployment."""
 
-    Attributes:
-        topic: Part of the network.
-        subject: Thing that is needed, such as a subnet's id or a service.
-        need: Its form: a size, a value, a rule.
-        state: `stated` as there by the file, `missing`, `too-small`, made by us (`ours`), or for
-            its keeper to look up (`to-check`).
-        why: Reason for it.
-        formula: The sum of its number, in words and numbers; empty where it has none.
-        sources: Pages that state it.
-    """
-
-    topic: NetworkTopic
-    subject: str
-    need: str
+    topic: NetworkTopic  # Part of the network
+    subject: str  # Thing that is needed, such as a subnet's id or a service
+    need: str  # Its form: a size, a value, a rule
+    # `stated` as there by the file, `missing`, `too-small`, made by us (`ours`), or for its keeper
+    # to look up (`to-check`).
     state: NetworkNeedState
-    why: str
-    formula: str = ""
-    sources: tuple[str, ...] = ()
+    why: str  # Reason for it
+    formula: str = ""  # The sum of its number, in words and numbers; empty where it has none
+    sources: tuple[str, ...] = ()  # Pages that state it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkNeeds:
-    """Needs of one cluster.
+class NetworkNeeds(Frozen):
+    """Needs of one cluster."""
 
-    Attributes:
-        cluster: Its name.
-        region: Its Region.
-        account: Its account; None where the file names none.
-        vpc: Id of the VPC; None where ours is made, and the needs are those of one in its place.
-        owner: Account that owns the VPC; None where it is the cluster's own.
-        egress: Way out to the internet.
-        needs: The needs, by topic.
-    """
-
-    cluster: str
-    region: str
-    account: str | None
+    cluster: str  # Its name
+    region: str  # Its Region
+    account: str | None  # Its account; None where the file names none
+    # Id of the VPC; None where ours is made, and the needs are those of one in its place.
     vpc: str | None
-    owner: str | None
-    egress: str
-    needs: tuple[NetworkNeed, ...]
+    owner: str | None  # Account that owns the VPC; None where it is the cluster's own
+    egress: str  # Way out to the internet
+    needs: tuple[NetworkNeed, ...]  # The needs, by topic

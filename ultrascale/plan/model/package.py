@@ -1,23 +1,15 @@
 """The wheel of this product that a pipeline installs from a bucket."""
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackageObject:
-    """A wheel of this product in Amazon S3.
+class PackageObject(Frozen):
+    """A wheel of this product in Amazon S3."""
 
-    Attributes:
-        bucket: Name of the bucket.
-        key: Key of the object.
-        sha256: Digest that it must have, in hexadecimal digits; None: any.
-        account: Account of the pipeline, whose builds install it.
-    """
-
-    bucket: str
-    key: str
-    sha256: str | None
-    account: str
+    bucket: str  # Name of the bucket
+    key: str  # Key of the object
+    sha256: str | None  # Digest that it must have, in hexadecimal digits; None: any
+    account: str  # Account of the pipeline, whose builds install it
 
     @property
     def url(self) -> str:

@@ -1,27 +1,17 @@
 """Recipe of a job: the division of its model, and what each device holds of it."""
 
-from dataclasses import dataclass
+from ultrascale.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPlan:
-    """Memory of the device that holds most, in bytes.
+class MemoryPlan(Frozen):
+    """Memory of the device that holds most, in bytes."""
 
-    Attributes:
-        states: Its share of parameters, gradients and the optimizer's moments.
-        gathered: Parameters and gradients that it holds whole for a while.
-        activations: Results of layers that the backward pass needs.
-        logits: Scores over the vocabulary, and their gradients.
-        reserved: What the allocator keeps beside these.
-        device: Memory of a device that a program can use.
-    """
-
-    states: int
-    gathered: int
-    activations: int
-    logits: int
-    reserved: int
-    device: int
+    states: int  # Its share of parameters, gradients and the optimizer's moments
+    gathered: int  # Parameters and gradients that it holds whole for a while
+    activations: int  # Results of layers that the backward pass needs
+    logits: int  # Scores over the vocabulary, and their gradients
+    reserved: int  # What the allocator keeps beside these
+    device: int  # Memory of a device that a program can use
 
     @property
     def total(self) -> int:
@@ -34,59 +24,32 @@ class MemoryPlan:
         return self.total <= self.device
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipePlan:
-    """A recipe on the nodes of a job.
+class RecipePlan(Frozen):
+    """A recipe on the nodes of a job."""
 
-    Attributes:
-        name: Its name.
-        model: Model that it trains.
-        purpose: What it does with the model.
-        engine: Program that runs it, with its version.
-        accelerator: Accelerator of its nodes.
-        nodes: Nodes.
-        devices: Processes in all, one a device.
-        tensor: Devices that share each matrix.
-        pipeline: Groups of layers one after another.
-        context: Devices that share each sequence.
-        expert: Devices that share the experts of a layer.
-        shard: Devices that share parameters and data.
-        replicate: Groups of devices that each hold all parameters.
-        recomputation: Activations that are computed again: `none`, `selective` or `full`.
-        sequence: Tokens of a sequence.
-        local_batch: Sequences of a group that shares the data, in one pass.
-        global_batch: Sequences of a step.
-        steps: Steps of the run.
-        parameters: Parameters of the model.
-        memory: Memory of a device.
-        checkpoint_bytes: Size of a checkpoint.
-        step_seconds: Seconds of a step, estimated.
-        follows: Address of a published run of this division; empty where there is none.
-    """
-
-    name: str
-    model: str
-    purpose: str
-    engine: str
-    accelerator: str
-    nodes: int
-    devices: int
-    tensor: int
-    pipeline: int
-    context: int
-    expert: int
-    shard: int
-    replicate: int
-    recomputation: str
-    sequence: int
-    local_batch: int
-    global_batch: int
-    steps: int
-    parameters: int
-    memory: MemoryPlan
-    checkpoint_bytes: int
-    step_seconds: float
-    follows: str
+    name: str  # Its name
+    model: str  # Model that it trains
+    purpose: str  # What it does with the model
+    engine: str  # Program that runs it, with its version
+    accelerator: str  # Accelerator of its nodes
+    nodes: int  # Nodes
+    devices: int  # Processes in all, one a device
+    tensor: int  # Devices that share each matrix
+    pipeline: int  # Groups of layers one after another
+    context: int  # Devices that share each sequence
+    expert: int  # Devices that share the experts of a layer
+    shard: int  # Devices that share parameters and data
+    replicate: int  # Groups of devices that each hold all parameters
+    recomputation: str  # Activations that are computed again: `none`, `selective` or `full`
+    sequence: int  # Tokens of a sequence
+    local_batch: int  # Sequences of a group that shares the data, in one pass
+    global_batch: int  # Sequences of a step
+    steps: int  # Steps of the run
+    parameters: int  # Parameters of the model
+    memory: MemoryPlan  # Memory of a device
+    checkpoint_bytes: int  # Size of a checkpoint
+    step_seconds: float  # Seconds of a step, estimated
+    follows: str  # Address of a published run of this division; empty where there is none
 
     @property
     def tokens_per_step(self) -> int:

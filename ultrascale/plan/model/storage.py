@@ -1,230 +1,133 @@
 """File systems, buckets and how pods mount them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from ultrascale.frozen import Frozen
 
 Source = Literal["lustre", "bucket"]
 Access = Literal["none", "read", "write"]
 AccessMode = Literal["ReadOnlyMany", "ReadWriteMany"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimPlan:
-    """The PersistentVolumeClaim through which pods of one namespace mount a volume.
+class ClaimPlan(Frozen):
+    """The PersistentVolumeClaim through which pods of one namespace mount a volume."""
 
-    Attributes:
-        namespace: Its namespace.
-        name: Its name.
-        mount_path: Where a job's containers mount it.
-        source: What is behind it: a Lustre file system, or a bucket through Mountpoint for S3,
-            which renames nothing and writes a file once, from its start to its end.
-        read_only: Whether pods may only read.
-        access_mode: Access mode of the claim, which never changes once it is there.
-        zone: The zone that the file system lies in; None where every zone is as near.
-        stand_in: Claim of the same namespace that shows the same data where no node of a job lies
-            in ``zone``; None without one.
-        file_system: File system behind it, by its name in the cluster file; None for a bucket.
-    """
-
-    namespace: str
-    name: str
-    mount_path: str
+    namespace: str  # Its namespace
+    name: str  # Its name
+    mount_path: str  # Where a job's containers mount it
+    # What is behind it: a Lustre file system, or a bucket through Mountpoint for S3, which renames
+    # nothing and writes a file once, from its start to its end.
     source: Source = "lustre"
-    read_only: bool = False
+    read_only: bool = False  # Whether pods may only read
+    # Access mode of the claim, which never changes once it is there.
     access_mode: AccessMode = "ReadWriteMany"
+    # The zone that the file system lies in; None where every zone is as near.
     zone: str | None = None
+    # Claim of the same namespace that shows the same data where no node of a job lies in ``zone``;
+    # None without one.
     stand_in: str | None = None
+    # File system behind it, by its name in the cluster file; None for a bucket.
     file_system: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumePlan:
-    """A PersistentVolume, and the one claim that it serves.
+class VolumePlan(Frozen):
+    """A PersistentVolume, and the one claim that it serves."""
 
-    Attributes:
-        name: Its name, unique in the cluster.
-        component: The file system or bucket behind it, by its name in the cluster file.
-        claim: The claim.
-        driver: Name of the CSI driver.
-        handle: What the driver calls it, unique in the cluster: of two volumes with one handle,
-            a pod would mount only one.
-        attributes: What the driver is told.
-        mount_options: What the mount is told.
-        capacity_gib: Its size, in GiB. Kubernetes only shows it.
-    """
-
-    name: str
-    component: str
-    claim: ClaimPlan
-    driver: str
+    name: str  # Its name, unique in the cluster
+    component: str  # The file system or bucket behind it, by its name in the cluster file
+    claim: ClaimPlan  # The claim
+    driver: str  # Name of the CSI driver
+    # What the driver calls it, unique in the cluster: of two volumes with one handle, a pod would
+    # mount only one.
     handle: str
-    attributes: Mapping[str, str]
-    mount_options: tuple[str, ...]
-    capacity_gib: int
+    attributes: Mapping[str, str]  # What the driver is told
+    mount_options: tuple[str, ...]  # What the mount is told
+    capacity_gib: int  # Its size, in GiB. Kubernetes only shows it.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataRepositoryPlan:
-    """The S3 data that a file system shows as files.
+class DataRepositoryPlan(Frozen):
+    """The S3 data that a file system shows as files."""
 
-    Attributes:
-        bucket: The bucket, by its name in the cluster file.
-        prefix: Key prefix, with a slash at its end; empty for the whole bucket.
-        path: Directory of the file system in which they are.
-        import_events: Changes in S3 that reach the file system, in FSx's words.
-        export_events: Changes in the file system that reach S3, in FSx's words.
-    """
-
-    bucket: str
-    prefix: str
-    path: str
-    import_events: tuple[str, ...]
-    export_events: tuple[str, ...]
+    bucket: str  # The bucket, by its name in the cluster file
+    prefix: str  # Key prefix, with a slash at its end; empty for the whole bucket
+    path: str  # Directory of the file system in which they are
+    import_events: tuple[str, ...]  # Changes in S3 that reach the file system, in FSx's words
+    export_events: tuple[str, ...]  # Changes in the file system that reach S3, in FSx's words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LustrePlan:
-    """An FSx for Lustre file system that is made.
+class LustrePlan(Frozen):
+    """An FSx for Lustre file system that is made."""
 
-    Attributes:
-        name: Name in the cluster file.
-        zone: Its one Availability Zone, by name or zone id.
-        capacity_gib: Storage capacity, in GiB.
-        throughput_mbps_per_tib: Throughput tier, in MB/s per TiB.
-        deployment_type: FSx's name of the kind of file system.
-        lustre_version: Version of Lustre.
-        port_ranges: First and last TCP port between servers and clients.
-        data_compression: FSx's name of the compression.
-        backup_retention_days: How long the daily backups are kept, in days; 0 makes none.
-        efa: Whether clients reach it over EFA.
-        repository: The S3 data that it shows; None without any.
-        file_system_id: Placeholder that stands for the file system's id in ``dist/``.
-        dns_name: Placeholder for its DNS name.
-        mount_name: Placeholder for its Lustre mount name.
-    """
-
-    name: str
-    zone: str
-    capacity_gib: int
-    throughput_mbps_per_tib: int
-    deployment_type: str
-    lustre_version: str
-    port_ranges: tuple[tuple[int, int], ...]
-    data_compression: Literal["NONE", "LZ4"]
-    backup_retention_days: int
-    efa: bool
-    repository: DataRepositoryPlan | None
-    file_system_id: str
-    dns_name: str
-    mount_name: str
+    name: str  # Name in the cluster file
+    zone: str  # Its one Availability Zone, by name or zone id
+    capacity_gib: int  # Storage capacity, in GiB
+    throughput_mbps_per_tib: int  # Throughput tier, in MB/s per TiB
+    deployment_type: str  # FSx's name of the kind of file system
+    lustre_version: str  # Version of Lustre
+    port_ranges: tuple[tuple[int, int], ...]  # First and last TCP port between servers and clients
+    data_compression: Literal["NONE", "LZ4"]  # FSx's name of the compression
+    backup_retention_days: int  # How long the daily backups are kept, in days; 0 makes none
+    efa: bool  # Whether clients reach it over EFA
+    repository: DataRepositoryPlan | None  # The S3 data that it shows; None without any
+    file_system_id: str  # Placeholder that stands for the file system's id in ``dist/``
+    dns_name: str  # Placeholder for its DNS name
+    mount_name: str  # Placeholder for its Lustre mount name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingLustrePlan:
-    """A file system that is there already: pods mount it, and nothing of it is made or changed.
+class ExistingLustrePlan(Frozen):
+    """A file system that is there already: pods mount it, and nothing of it is made or changed."""
 
-    Attributes:
-        name: Name in the cluster file.
-        zone: Its one Availability Zone, by name or zone id.
-        file_system_id: Its id.
-        dns_name: Its DNS name.
-        mount_name: Its Lustre mount name.
-        security_group: Id of the security group of its network interfaces.
-        owner: Account of it and of its security group; None for the cluster's.
-        port_ranges: First and last TCP port between servers and clients.
-    """
-
-    name: str
-    zone: str
-    file_system_id: str
-    dns_name: str
-    mount_name: str
-    security_group: str
-    owner: str | None
-    port_ranges: tuple[tuple[int, int], ...]
+    name: str  # Name in the cluster file
+    zone: str  # Its one Availability Zone, by name or zone id
+    file_system_id: str  # Its id
+    dns_name: str  # Its DNS name
+    mount_name: str  # Its Lustre mount name
+    security_group: str  # Id of the security group of its network interfaces
+    owner: str | None  # Account of it and of its security group; None for the cluster's
+    port_ranges: tuple[tuple[int, int], ...]  # First and last TCP port between servers and clients
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LustreAccessPlan:
-    """Access of jobs to new file systems.
+class LustreAccessPlan(Frozen):
+    """Access of jobs to new file systems."""
 
-    Attributes:
-        image: Image with a shell and the usual tools, pinned, for every architecture.
-        claims: One claim of each file system that it opens.
-    """
-
-    image: str
-    claims: tuple[ClaimPlan, ...]
+    image: str  # Image with a shell and the usual tools, pinned, for every architecture
+    claims: tuple[ClaimPlan, ...]  # One claim of each file system that it opens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketNamePlan:
-    """The ConfigMap that tells pods S3's name of a bucket.
+class BucketNamePlan(Frozen):
+    """The ConfigMap that tells pods S3's name of a bucket."""
 
-    Attributes:
-        config_map: Its name.
-        key: Its only key.
-        bucket_name: S3's name of the bucket, as a placeholder.
-    """
-
-    config_map: str
-    key: str
-    bucket_name: str
+    config_map: str  # Its name
+    key: str  # Its only key
+    bucket_name: str  # S3's name of the bucket, as a placeholder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputAccessPlan:
-    """Access of training pods to the bucket that takes their checkpoints through S3's own API.
+class OutputAccessPlan(Frozen):
+    """Access of training pods to the bucket that takes their checkpoints through S3's own API."""
 
-    Attributes:
-        bucket: The bucket, by its name in the cluster file.
-        namespaces: Namespaces whose jobs write there.
-        service_account: Service account of their pods.
-        bucket_names: S3's name of each bucket of the cluster file.
-    """
-
-    bucket: str
-    namespaces: tuple[str, ...]
-    service_account: str
-    bucket_names: tuple[BucketNamePlan, ...]
+    bucket: str  # The bucket, by its name in the cluster file
+    namespaces: tuple[str, ...]  # Namespaces whose jobs write there
+    service_account: str  # Service account of their pods
+    bucket_names: tuple[BucketNamePlan, ...]  # S3's name of each bucket of the cluster file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketPlan:
-    """An S3 bucket that is made.
+class BucketPlan(Frozen):
+    """An S3 bucket that is made."""
 
-    Attributes:
-        name: Name in the cluster file.
-        old_version_days: How long an overwritten or deleted object is kept, in days.
-        unfinished_upload_days: How long the parts of an unfinished upload are kept, in days.
-        access: What pods that mount it may do with its objects.
-        bucket_name: Placeholder that stands for S3's name of it in ``dist/``.
-    """
-
-    name: str
-    old_version_days: int
-    unfinished_upload_days: int
-    access: Access
-    bucket_name: str
+    name: str  # Name in the cluster file
+    old_version_days: int  # How long an overwritten or deleted object is kept, in days
+    unfinished_upload_days: int  # How long the parts of an unfinished upload are kept, in days
+    access: Access  # What pods that mount it may do with its objects
+    bucket_name: str  # Placeholder that stands for S3's name of it in ``dist/``
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingBucketPlan:
-    """A bucket that is there already: pods use it, and nothing of it is made or changed.
+class ExistingBucketPlan(Frozen):
+    """A bucket that is there already: pods use it, and nothing of it is made or changed."""
 
-    Attributes:
-        name: Name in the cluster file.
-        bucket_name: S3's name of it.
-        arn: Its ARN.
-        key_arn: ARN of the KMS key of its objects; None where S3 encrypts with its own.
-        owner: Its account; None for the cluster's.
-        access: What pods that mount it may do with its objects.
-    """
-
-    name: str
-    bucket_name: str
-    arn: str
-    key_arn: str | None
-    owner: str | None
-    access: Access
+    name: str  # Name in the cluster file
+    bucket_name: str  # S3's name of it
+    arn: str  # Its ARN
+    key_arn: str | None  # ARN of the KMS key of its objects; None where S3 encrypts with its own
+    owner: str | None  # Its account; None for the cluster's
+    access: Access  # What pods that mount it may do with its objects

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import prices, serving_memory, vllm
 from ultrascale.catalog.transformers import Transformer
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.models import (
     ServingDevice,
@@ -19,32 +21,22 @@ from ultrascale.plan.recipes.devices import device_of_type
 _NEURON = "AWS "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFit:
-    """A model on nodes of one type of a pool.
+class PoolFit(Frozen):
+    """A model on nodes of one type of a pool."""
 
-    Attributes:
-        pool: The pool.
-        instance_type: The type.
-        device: A device of its nodes; None where no source states its memory.
-        nodes: Nodes of a replica; 0 where none of them holds it.
-        division: Division of the model; the closest where none fits, None without devices.
-        memory: Memory of a device in that division; None without devices.
-        reason: Reason that it is not judged; empty where it is.
-        usd_per_hour: On-Demand price of the nodes of a replica, whole; None where it fits none or
-            no price is known.
-        price_region: Region of that price; empty without one.
-    """
-
-    pool: str
-    instance_type: str
+    pool: str  # The pool
+    instance_type: str  # The type
+    # A device of its nodes; None where no source states its memory.
     device: ServingDevice | None = None
-    nodes: int = 0
+    nodes: int = 0  # Nodes of a replica; 0 where none of them holds it
+    # Division of the model; the closest where none fits, None without devices.
     division: ServingDivision | None = None
-    memory: ServingMemory | None = None
-    reason: str = ""
+    memory: ServingMemory | None = None  # Memory of a device in that division; None without devices
+    reason: str = ""  # Reason that it is not judged; empty where it is
+    # On-Demand price of the nodes of a replica, whole; None where it fits none or no price is
+    # known.
     usd_per_hour: float | None = None
-    price_region: str = ""
+    price_region: str = ""  # Region of that price; empty without one
 
 
 def cheapest(fits: Sequence[PoolFit]) -> PoolFit | None:

@@ -5,12 +5,12 @@ Each node of a replica reads all files.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog import cold_start, mountpoint, runtime_environment, serving_memory
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
@@ -23,19 +23,12 @@ _BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
 _REMOTE = "s3://"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColdStart:
-    """The parts of a cold start beside the weights.
+class ColdStart(Frozen):
+    """The parts of a cold start beside the weights."""
 
-    Attributes:
-        seconds: Their sum.
-        formula: Formula of the value.
-        sources: Their sources.
-    """
-
-    seconds: float
-    formula: str
-    sources: tuple[str, ...]
+    seconds: float  # Their sum
+    formula: str  # Formula of the value
+    sources: tuple[str, ...]  # Their sources
 
 
 def plan_load(

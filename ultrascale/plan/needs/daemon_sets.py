@@ -1,29 +1,23 @@
 """DaemonSets of a cluster, each with the pools whose nodes run it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ultrascale import catalog
 from ultrascale.catalog import addons, auto_mode, hyperpod, hyperpod_chart
 from ultrascale.documents import look_up, mapping, objects, sequence, text
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import AddonPlan, ClusterPlan, DevicePluginPlan, PoolPlan
 
 _Runs = Callable[[PoolPlan], bool]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonSet:
-    """A DaemonSet.
+class DaemonSet(Frozen):
+    """A DaemonSet."""
 
-    Attributes:
-        name: Its name.
-        runs_on: Whether it runs on the nodes of a pool.
-        image: Image that its pods pull; None where it comes from EKS's registry in the Region.
-    """
-
-    name: str
-    runs_on: _Runs
+    name: str  # Its name
+    runs_on: _Runs  # Whether it runs on the nodes of a pool
+    # Image that its pods pull; None where it comes from EKS's registry in the Region.
     image: str | None = None
 
     def pods(self, plan: ClusterPlan) -> int:

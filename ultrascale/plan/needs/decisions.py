@@ -1,9 +1,9 @@
 """Decisions that a plan makes for a cluster file, each with its reason."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ultrascale.catalog import scale as limits
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
@@ -49,8 +49,7 @@ def plan_decisions(plan: ClusterPlan, needs: ControlPlaneNeeds) -> tuple[Decisio
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(Frozen, kw_only=False):
     """A decision about one part of a cluster, as `Decision`."""
 
     subject: str

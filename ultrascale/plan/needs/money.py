@@ -1,9 +1,10 @@
 """Cost of a cluster as the file buys it, beside the same fleet On-Demand."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import (

@@ -1,12 +1,14 @@
 """Needs of each pool, and their sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
 from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.vpc import node_draw
@@ -19,8 +21,7 @@ _ADDRESS_USAGE = "https://docs.aws.amazon.com/vpc/latest/userguide/network-addre
 PAID_BEFORE = frozenset({"capacity-block", "training-plan"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PerNode:
+class PerNode(Frozen):
     """An amount that one node has; ``words`` say of what, or why ``value`` is None.
 
     ``price`` is the price that ``value`` is, of what costs something.

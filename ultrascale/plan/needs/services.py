@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import AUTO_MODE, PriceList, catalog_prices
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
     ClusterPlan,
     Figure,
@@ -24,8 +26,7 @@ _MILLION = 1_000_000
 _NOT_STATED = "tokens_per_second of the service is not stated"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Node:
+class _Node(Frozen):
     """A node that pods of a service may run on, with its price."""
 
     part: NodePart

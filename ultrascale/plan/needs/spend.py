@@ -1,9 +1,10 @@
 """Cost of a cluster a day, over the time of its windows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, time, timedelta
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from ultrascale.plan.model import (
     MoneyItem,

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ultrascale.catalog import eks, vpc
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, Figure, SubnetKind, SubnetNeeds, SubnetPlan
 from ultrascale.plan.needs.existing_subnets import plan_existing_subnet_needs
 from ultrascale.plan.needs.pools import shards_of
@@ -30,27 +30,16 @@ _PREFIXES = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-prefix-eni.
 _NETWORK = "https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Demand:
-    """Load of one pool on each of its zones.
+class _Demand(Frozen):
+    """Load of one pool on each of its zones."""
 
-    Attributes:
-        pool: Its name.
-        zones: Zones that it may launch in.
-        nodes: All of its nodes.
-        addresses: Single addresses of a node.
-        prefixes: /28 prefixes of a node.
-        max_pods: Pods of a node.
-        host_pods: How many of them share its address.
-    """
-
-    pool: str
-    zones: tuple[str, ...]
-    nodes: int
-    addresses: int
-    prefixes: int
-    max_pods: int
-    host_pods: int
+    pool: str  # Its name
+    zones: tuple[str, ...]  # Zones that it may launch in
+    nodes: int  # All of its nodes
+    addresses: int  # Single addresses of a node
+    prefixes: int  # /28 prefixes of a node
+    max_pods: int  # Pods of a node
+    host_pods: int  # How many of them share its address
 
     @property
     def share(self) -> int:

@@ -1,11 +1,11 @@
 """Check that the file's address ranges hold its nodes, with larger ranges as the way out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from ultrascale import config
 from ultrascale.catalog import vpc
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import SubnetPlan
 from ultrascale.plan.network.demand import Demand, Nodes, holds, per_zone
 from ultrascale.plan.network.subnets import (
@@ -21,38 +21,23 @@ _LARGEST_RANGE = IPv4Network((0, _LARGEST))
 _FEWER = "ask for fewer nodes, or spread them over more zones"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRanges:
-    """Layout of the secondary ranges.
+class PodRanges(Frozen):
+    """Layout of the secondary ranges."""
 
-    Attributes:
-        subnets: In the order in which ranges were added.
-        prefixes_per_node: /28 prefixes that each of their nodes may hold.
-        plain: Whether nodes of NodePools without accelerators draw from them too.
-        by_need: Whether further ranges are dealt by what zones need, not in turn.
-        short: What is wrong: which zone has too little room; None where all have enough.
-    """
-
-    subnets: tuple[SubnetPlan, ...]
-    prefixes_per_node: int
-    plain: bool
-    by_need: bool
-    short: str | None
+    subnets: tuple[SubnetPlan, ...]  # In the order in which ranges were added
+    prefixes_per_node: int  # /28 prefixes that each of their nodes may hold
+    plain: bool  # Whether nodes of NodePools without accelerators draw from them too
+    by_need: bool  # Whether further ranges are dealt by what zones need, not in turn
+    short: str | None  # What is wrong: which zone has too little room; None where all have enough
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressCheck:
-    """The ranges of a cluster, held against what its nodes need.
+class AddressCheck(Frozen):
+    """The ranges of a cluster, held against what its nodes need."""
 
-    Attributes:
-        vpc_cidr: Primary range.
-        pod_cidrs: Secondary ranges as the file states them.
-        zones: Zones that get subnets.
-    """
-
-    vpc_cidr: IPv4Network
+    vpc_cidr: IPv4Network  # Primary range
+    # Secondary ranges as the file states them.
     pod_cidrs: tuple[IPv4Network, ...] | config.PodBlocks
-    zones: tuple[str, ...]
+    zones: tuple[str, ...]  # Zones that get subnets
 
     def pod_ranges(self, demands: Sequence[Demand]) -> PodRanges:
         """Lay the secondary ranges out for ``demands``, in the first way that holds them.

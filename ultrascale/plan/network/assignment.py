@@ -12,9 +12,9 @@ Sources:
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ultrascale.catalog import eks
+from ultrascale.frozen import Frozen
 
 # Steps of the search, in all and for one way to spread NodePools; beyond them nodes count as too
 # many. Files of people need a few dozen.
@@ -22,17 +22,11 @@ _MOST_STEPS = 8_000
 _STEPS_OF_A_WAY = 1_500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
-    """Addresses that something takes from a subnet.
+class Draw(Frozen):
+    """Addresses that something takes from a subnet."""
 
-    Attributes:
-        addresses: Single addresses.
-        prefixes: Aligned blocks of 16 addresses (/28).
-    """
-
-    addresses: int = 0
-    prefixes: int = 0
+    addresses: int = 0  # Single addresses
+    prefixes: int = 0  # Aligned blocks of 16 addresses (/28)
 
     def __add__(self, other: "Draw") -> "Draw":
         """Return both together."""
@@ -53,19 +47,12 @@ class Draw:
 NOTHING = Draw()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """Free addresses of a subnet.
+class Room(Frozen):
+    """Free addresses of a subnet."""
 
-    Attributes:
-        id: Its id.
-        addresses: Its free addresses, those of free blocks among them.
-        prefixes: Its free, aligned blocks of 16 addresses.
-    """
-
-    id: str
-    addresses: int
-    prefixes: int
+    id: str  # Its id
+    addresses: int  # Its free addresses, those of free blocks among them
+    prefixes: int  # Its free, aligned blocks of 16 addresses
 
     def holds(self, draw: Draw) -> bool:
         """Return whether the subnet holds ``draw``, wherever EC2 takes single addresses from."""
@@ -74,26 +61,16 @@ class Room:
         return draw.prefixes + draw.addresses <= self.prefixes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nodes:
-    """The nodes of one pool, or of one shard of it, in one zone.
+class Nodes(Frozen):
+    """The nodes of one pool, or of one shard of it, in one zone."""
 
-    Attributes:
-        name: Name of the shard.
-        subnets: Ids of the subnets that they may lie in.
-        count: Most nodes at a time, but for updates.
-        surge: Nodes that an update adds before it ends as many.
-        each: Addresses of a node.
-        spreads: Whether their provisioner takes the subnet with the most free addresses for each
-            node, so that several can be counted on. EC2 Auto Scaling and HyperPod document no
-            order.
-    """
-
-    name: str
-    subnets: tuple[str, ...]
-    count: int
-    surge: int = 0
-    each: Draw
+    name: str  # Name of the shard
+    subnets: tuple[str, ...]  # Ids of the subnets that they may lie in
+    count: int  # Most nodes at a time, but for updates
+    surge: int = 0  # Nodes that an update adds before it ends as many
+    each: Draw  # Addresses of a node
+    # Whether their provisioner takes the subnet with the most free addresses for each node, so that
+    # several can be counted on. EC2 Auto Scaling and HyperPod document no order.
     spreads: bool
 
     @property
@@ -153,21 +130,13 @@ def parts(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """Shards that share several subnets: each node goes where most addresses are free.
+class _Spread(Frozen, kw_only=False):
+    """Shards that share several subnets: each node goes where most addresses are free."""
 
-    Attributes:
-        names: Their names.
-        subnets: Ids of the subnets.
-        count: Nodes of all of them.
-        each: Addresses of a node, the most among them.
-    """
-
-    names: frozenset[str]
-    subnets: tuple[str, ...]
-    count: int
-    each: Draw
+    names: frozenset[str]  # Their names
+    subnets: tuple[str, ...]  # Ids of the subnets
+    count: int  # Nodes of all of them
+    each: Draw  # Addresses of a node, the most among them
 
 
 class _Part:

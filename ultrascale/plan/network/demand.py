@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, hyperpod, vpc
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
 
@@ -14,8 +14,7 @@ from ultrascale.plan.network.subnets import WARM_PREFIXES, with_warm_prefixes
 ADDRESSES_BESIDE_NODES = 40
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneDemand:
+class ZoneDemand(Frozen, kw_only=False):
     """Addresses that the nodes of one zone need: prefixes for each node, and single addresses."""
 
     nodes: int
@@ -25,23 +24,15 @@ class ZoneDemand:
 Nodes = Mapping[str, ZoneDemand]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """Nodes that need addresses.
+class Demand(Frozen):
+    """Nodes that need addresses."""
 
-    Attributes:
-        zones: Zones that they are spread over, evenly.
-        nodes: Most of them at a time.
-        accelerated: Whether they draw from the pod ranges, where there are any.
-        movable: Whether they may draw from there as well, although they have no accelerators.
-        addresses_per_node: Single addresses that each of them takes beside its prefixes.
-    """
-
-    zones: tuple[str, ...]
-    nodes: int
-    accelerated: bool
+    zones: tuple[str, ...]  # Zones that they are spread over, evenly
+    nodes: int  # Most of them at a time
+    accelerated: bool  # Whether they draw from the pod ranges, where there are any
+    # Whether they may draw from there as well, although they have no accelerators.
     movable: bool = False
-    addresses_per_node: int = 1
+    addresses_per_node: int = 1  # Single addresses that each of them takes beside its prefixes
 
 
 def demands(pools: Iterable[config.Pool], network: config.Network) -> Iterator[Demand]:

@@ -6,10 +6,12 @@ addresses.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, endpoints, hyperpod, vpc
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign, parts
 from ultrascale.plan.network.subnets import WARM_PREFIXES
@@ -38,17 +40,12 @@ _WARM = 1
 _SURGE = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddressMode:
-    """Way in which the nodes of a cluster take addresses for their pods.
+class AddressMode(Frozen):
+    """Way in which the nodes of a cluster take addresses for their pods."""
 
-    Attributes:
-        prefixes: /28 prefixes that a node takes at least; 0 for single addresses.
-        pods: Pods with an address of their own that a node runs at most, outside system pools;
-            None: as many as nodes without accelerators have room for, and `PODS_OF_TWO` on others.
-    """
-
-    prefixes: int
+    prefixes: int  # /28 prefixes that a node takes at least; 0 for single addresses
+    # Pods with an address of their own that a node runs at most, outside system pools; None: as
+    # many as nodes without accelerators have room for, and `PODS_OF_TWO` on others.
     pods: int | None
 
     @property
@@ -73,19 +70,12 @@ MODES = (
 """Ways to take addresses, the one that asks most of the subnets first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingAddresses:
-    """Addresses in subnets that exist.
+class ExistingAddresses(Frozen):
+    """Addresses in subnets that exist."""
 
-    Attributes:
-        mode: How nodes take them.
-        assigned: Ids of the subnets of each shard of a pool, by its name.
-        standing: Single addresses beside nodes.
-    """
-
-    mode: AddressMode
-    assigned: Assigned
-    standing: Standing
+    mode: AddressMode  # How nodes take them
+    assigned: Assigned  # Ids of the subnets of each shard of a pool, by its name
+    standing: Standing  # Single addresses beside nodes
 
 
 def surge(pool: config.Pool | PoolPlan) -> int:

@@ -1,7 +1,8 @@
 """The VPC and its subnets."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, regions

@@ -1,7 +1,8 @@
 """Sections of the dashboard, for HyperPod's nodes and all others."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import cloudwatch, prices

@@ -1,10 +1,10 @@
 """Graphs of the dashboard and the lines in them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from ultrascale.catalog import cloudwatch
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import GraphPlan, LinePlan, LustrePlan, MetricPlan
 from ultrascale.plan.model.observability import Statistic
 from ultrascale.plan.observability import fleet_metrics
@@ -16,15 +16,10 @@ _NO_MARKS: Mapping[str, datetime] = {}
 _NO_LIMITS: Mapping[str, float] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lines:
-    """The metrics of one cluster as lines.
+class Lines(Frozen):
+    """The metrics of one cluster as lines."""
 
-    Attributes:
-        cluster: Name of the cluster.
-    """
-
-    cluster: str
+    cluster: str  # Name of the cluster
 
     def own(self, measure: str, label: str, **dimension: str) -> LinePlan:
         """Return a line of a measure of the fleet."""

@@ -6,11 +6,13 @@ node of the job. An empty node costs its price and nothing else.
 Source: https://karpenter.sh/docs/concepts/disruption/
 """
 
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
+from msgspec.structs import replace
+
 from ultrascale.catalog import auto_mode
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import Budget, PoolPlan
 
 # EKS Auto Mode has no `Never`, and its API server counts the grace period of the end with it: the
@@ -21,19 +23,13 @@ _LONGEST_ON_AUTO_MODE = timedelta(days=auto_mode.NODE_DAYS)
 _GRACE = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disruption:
-    """Rules by which nodes of a pool are removed.
+class Disruption(Frozen):
+    """Rules by which nodes of a pool are removed."""
 
-    Attributes:
-        consolidation_policy: Which nodes may be taken away to save cost.
-        consolidate_after: How long a node must be so, or ``Never``.
-        budgets: Limits of disruption.
-    """
-
+    # Which nodes may be taken away to save cost.
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
-    consolidate_after: str
-    budgets: tuple[Budget, ...]
+    consolidate_after: str  # How long a node must be so, or ``Never``
+    budgets: tuple[Budget, ...]  # Limits of disruption
 
 
 # Paid for whether it runs or not, and once given back perhaps not to be had again. The budget of 0

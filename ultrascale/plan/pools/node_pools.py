@@ -4,7 +4,8 @@ Source: https://karpenter.sh/docs/concepts/nodepools/
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import auto_mode, eks, regions

@@ -1,7 +1,6 @@
 """The kinds of nodes that jobs may run on, those that are paid for already first."""
 
-from dataclasses import dataclass
-
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.plan.model.pool import CapacityType
@@ -9,17 +8,11 @@ from ultrascale.plan.model.pool import CapacityType
 _ORDER: tuple[CapacityType, ...] = ("reserved", "on-demand", "spot")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTierPlan:
-    """Nodes of one value of the label `node-type`.
+class NodeTierPlan(Frozen):
+    """Nodes of one value of the label `node-type`."""
 
-    Attributes:
-        node_type: The value.
-        pools: Their pools, or shards of them.
-    """
-
-    node_type: str
-    pools: tuple[PoolPlan, ...]
+    node_type: str  # The value
+    pools: tuple[PoolPlan, ...]  # Their pools, or shards of them
 
 
 def node_tiers(plan: ClusterPlan) -> tuple[NodeTierPlan, ...]:

@@ -1,39 +1,28 @@
 """A recipe with the options of a job, on its devices."""
 
-from dataclasses import dataclass, replace
+from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import recipes
 from ultrascale.catalog.recipes import Layout, Recipe
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model.recipes import MemoryPlan, RecipePlan
 from ultrascale.plan.recipes import memory, options
 from ultrascale.plan.recipes.devices import Device, device_of_type
 from ultrascale.plan.recipes.memory import Division
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """A recipe with the options of a job, on its devices.
+class Chosen(Frozen):
+    """A recipe with the options of a job, on its devices."""
 
-    Attributes:
-        recipe: The recipe.
-        device: A device.
-        nodes: Nodes.
-        least_nodes: Nodes with which an elastic job goes on; those of any other.
-        division: Division of the model on all of them.
-        global_batch: Sequences of a step.
-        steps: Steps of the run.
-        layout: Layout that the options changed.
-    """
-
-    recipe: Recipe
-    device: Device
-    nodes: int
-    least_nodes: int
-    division: Division
-    global_batch: int
-    steps: int
-    layout: Layout
+    recipe: Recipe  # The recipe
+    device: Device  # A device
+    nodes: int  # Nodes
+    least_nodes: int  # Nodes with which an elastic job goes on; those of any other
+    division: Division  # Division of the model on all of them
+    global_batch: int  # Sequences of a step
+    steps: int  # Steps of the run
+    layout: Layout  # Layout that the options changed
 
     @property
     def devices(self) -> int:

@@ -1,28 +1,19 @@
 """Accelerators as the processes of torchrun have them."""
 
-from dataclasses import dataclass
-
 from ultrascale import catalog
 from ultrascale.catalog import recipes
+from ultrascale.frozen import Frozen
 
 _MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """An accelerator as a process of torchrun has it: a GPU, or a logical NeuronCore.
+class Device(Frozen):
+    """An accelerator as a process of torchrun has it: a GPU, or a logical NeuronCore."""
 
-    Attributes:
-        name: Name of the accelerator.
-        count: Devices of a node.
-        memory_bytes: Memory of one.
-        teraflops: Peak of one in BF16; None where no source states it.
-    """
-
-    name: str
-    count: int
-    memory_bytes: int
-    teraflops: float | None
+    name: str  # Name of the accelerator
+    count: int  # Devices of a node
+    memory_bytes: int  # Memory of one
+    teraflops: float | None  # Peak of one in BF16; None where no source states it
 
     @property
     def is_neuron(self) -> bool:

@@ -13,11 +13,13 @@ an eighth of the largest amount of memory that PyTorch reserved; without it, tha
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ultrascale.catalog.recipes import LORA_RANK, Purpose, Recomputation
 from ultrascale.catalog.transformers import Transformer
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model.recipes import MemoryPlan
 
 # BF16 for results and for parameters that are gathered, FP32 for what is kept.
@@ -44,39 +46,22 @@ USABLE = 0.95
 _LAYERS_OF_ENDS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """A model on devices.
+class Division(Frozen):
+    """A model on devices."""
 
-    Attributes:
-        purpose: What is done with the model.
-        tensor: Devices that share each matrix.
-        pipeline: Groups of layers one after another.
-        context: Devices that share each sequence.
-        expert: Devices that share the experts of a layer.
-        shard: Devices that share parameters and data.
-        replicate: Groups of devices that each hold all parameters.
-        sequence: Tokens of a sequence.
-        local_batch: Sequences of a group that shares the data, in one pass.
-        recomputation: Activations that are computed again.
-        microbatch: Sequences of a pipeline's pass.
-        loss_chunks: Parts of a batch whose scores are computed one after another.
-        compiled: Whether torch.compile makes the layers.
-    """
-
-    purpose: Purpose
-    tensor: int
-    pipeline: int
-    context: int
-    expert: int
-    shard: int
-    replicate: int
-    sequence: int
-    local_batch: int
-    recomputation: Recomputation
-    microbatch: int = 1
-    loss_chunks: int = LOSS_CHUNKS
-    compiled: bool = False
+    purpose: Purpose  # What is done with the model
+    tensor: int  # Devices that share each matrix
+    pipeline: int  # Groups of layers one after another
+    context: int  # Devices that share each sequence
+    expert: int  # Devices that share the experts of a layer
+    shard: int  # Devices that share parameters and data
+    replicate: int  # Groups of devices that each hold all parameters
+    sequence: int  # Tokens of a sequence
+    local_batch: int  # Sequences of a group that shares the data, in one pass
+    recomputation: Recomputation  # Activations that are computed again
+    microbatch: int = 1  # Sequences of a pipeline's pass
+    loss_chunks: int = LOSS_CHUNKS  # Parts of a batch whose scores are computed one after another
+    compiled: bool = False  # Whether torch.compile makes the layers
 
     @property
     def others(self) -> int:

@@ -4,13 +4,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import get_args
+
+from msgspec import field
 
 from ultrascale import config
 from ultrascale.catalog import torchtitan
 from ultrascale.catalog.recipes import Recomputation
+from ultrascale.frozen import Frozen
 
 RECOMPUTATION = "--activation-checkpoint"
 DATA, WEIGHTS, CONFIG, RECIPE = "--data", "--load", "--config", "--recipe"
@@ -43,22 +45,17 @@ DEGREES = (TENSOR, PIPELINE, CONTEXT, REPLICATE, SHARD)
 _NUMBERS = (*DEGREES, EXPERT, MICROBATCH, LOCAL_BATCH, GLOBAL_BATCH, SEQUENCE, STEPS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Frozen):
     """An option among a job's arguments: where it stands, and its value."""
 
     at: int
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options in a job's arguments; the last of a name wins, as in TorchTitan.
+class Options(Frozen, kw_only=False):
+    """Options in a job's arguments; the last of a name wins, as in TorchTitan."""
 
-    Attributes:
-        found: Options by name: `training.steps` of TorchTitan, `--data` of our own program.
-    """
-
+    # Options by name: `training.steps` of TorchTitan, `--data` of our own program.
     found: Mapping[str, Option] = field(default_factory=dict[str, Option])
 
     def __contains__(self, name: str) -> bool:

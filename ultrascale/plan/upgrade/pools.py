@@ -1,11 +1,11 @@
 """Nodes that an upgrade of Kubernetes replaces, and nodes that stay until somebody renews them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.catalog import auto_mode, upgrades, versions
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
 from ultrascale.plan.model.node_pools import DisruptionReason
 from ultrascale.plan.pools.disruption import is_kept
@@ -17,27 +17,19 @@ _DRIFTED: DisruptionReason = "Drifted"
 _NONE = "0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolUpgrade:
-    """Effect of an upgrade on the nodes of a pool, or of one of its shards.
+class PoolUpgrade(Frozen):
+    """Effect of an upgrade on the nodes of a pool, or of one of its shards."""
 
-    Attributes:
-        pool: Its name.
-        most: Most nodes that it may have, and that the upgrade so concerns.
-        fate: ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the
-            deploy replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself.
-            ``kept``: they drift, and stay. ``new nodes only``: they stay as they are. ``apart``:
-            the upgrade does not reach them.
-        how: In which steps, and what to do.
-        rolled_by_hand: Whether `ultrascale roll` renews them.
-        images: Release of the nodes' image now and afterwards; empty where it has none of ours.
-    """
-
-    pool: str
-    most: int
+    pool: str  # Its name
+    most: int  # Most nodes that it may have, and that the upgrade so concerns
+    # ``empty first``: the pool must have no nodes when it is deployed. ``rolls``: the deploy
+    # replaces them. ``drifts``: Karpenter or EKS Auto Mode replaces them by itself. ``kept``: they
+    # drift, and stay. ``new nodes only``: they stay as they are. ``apart``: the upgrade does not
+    # reach them.
     fate: Fate
-    how: str
-    rolled_by_hand: bool
+    how: str  # In which steps, and what to do
+    rolled_by_hand: bool  # Whether `ultrascale roll` renews them
+    # Release of the nodes' image now and afterwards; empty where it has none of ours.
     images: tuple[str, ...]
 
 

@@ -8,13 +8,13 @@ Sources:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from ultrascale import config
 from ultrascale.catalog import upgrades
 from ultrascale.documents import JsonObject, text
 from ultrascale.errors import ConfigError, QuestionError, UsageError
+from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterPlan
@@ -25,54 +25,35 @@ from ultrascale.plan.upgrade.versions import VersionChange, version_changes
 Manifest = JsonObject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Support:
-    """Dates until which EKS supports a minor.
+class Support(Frozen):
+    """Dates until which EKS supports a minor."""
 
-    Attributes:
-        version: The minor.
-        standard_ends: Day from whose start extended support is billed, or EKS upgrades the cluster
-            by itself; None where no page says it.
-        extended_ends: Day on which extended support ends too; None as above.
-        extended_usd_per_hour: What the cluster costs more in between, in US dollars; None where it
-            has no extended support.
-    """
-
-    version: str
+    version: str  # The minor
+    # Day from whose start extended support is billed, or EKS upgrades the cluster by itself; None
+    # where no page says it.
     standard_ends: date | None
-    extended_ends: date | None
+    extended_ends: date | None  # Day on which extended support ends too; None as above
+    # What the cluster costs more in between, in US dollars; None where it has no extended support.
     extended_usd_per_hour: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradePlan:
-    """An upgrade of a cluster to another minor.
+class UpgradePlan(Frozen):
+    """An upgrade of a cluster to another minor."""
 
-    Attributes:
-        cluster: Name of the cluster.
-        now: Its minor now.
-        then: Its minor afterwards.
-        support: How long EKS supports both.
-        removed: Manifests that the new minor does not serve: file, kind and name, and what to do.
-        versions: Add-ons, charts and images.
-        pools: What happens to the nodes of each pool, or of each of its shards.
-        blockers: What must be done first; empty where nothing known stands in the way.
-        unknown: What nobody here knows, and may stand in the way as well.
-        steps: What to do, in order; empty where something must be done first.
-        way_back: How the control plane comes back to the minor that it has now.
-    """
-
-    cluster: str
-    now: str
-    then: str
-    support: tuple[Support, ...]
+    cluster: str  # Name of the cluster
+    now: str  # Its minor now
+    then: str  # Its minor afterwards
+    support: tuple[Support, ...]  # How long EKS supports both
+    # Manifests that the new minor does not serve: file, kind and name, and what to do.
     removed: tuple[str, ...]
-    versions: tuple[VersionChange, ...]
+    versions: tuple[VersionChange, ...]  # Add-ons, charts and images
+    # What happens to the nodes of each pool, or of each of its shards.
     pools: tuple[PoolUpgrade, ...]
+    # What must be done first; empty where nothing known stands in the way.
     blockers: tuple[str, ...]
-    unknown: tuple[str, ...]
-    steps: tuple[str, ...]
-    way_back: str
+    unknown: tuple[str, ...]  # What nobody here knows, and may stand in the way as well
+    steps: tuple[str, ...]  # What to do, in order; empty where something must be done first
+    way_back: str  # How the control plane comes back to the minor that it has now
 
 
 def plan_upgrade(

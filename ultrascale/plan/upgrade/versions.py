@@ -1,7 +1,6 @@
 """Versions of the parts of a cluster, and the effect of another Kubernetes minor on each."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from ultrascale.catalog import (
@@ -17,28 +16,22 @@ from ultrascale.catalog import (
     versions,
 )
 from ultrascale.errors import CatalogError
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import AddonPlan, ClusterPlan, ServingControllersPlan
 
 State = Literal["changes", "stays", "unknown", "blocks"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChange:
-    """Effect of an upgrade on a part with a version of its own.
+class VersionChange(Frozen):
+    """Effect of an upgrade on a part with a version of its own."""
 
-    Attributes:
-        name: What it is.
-        now: Its version now.
-        then: Its version after the upgrade; empty where none is known.
-        state: Whether it changes, stays, stays though nobody here knows whether it may, or keeps
-            the cluster from being upgraded.
-        note: What the catalog knows of the two together; empty where that is the version alone.
-    """
-
-    name: str
-    now: str
-    then: str
+    name: str  # What it is
+    now: str  # Its version now
+    then: str  # Its version after the upgrade; empty where none is known
+    # Whether it changes, stays, stays though nobody here knows whether it may, or keeps the cluster
+    # from being upgraded.
     state: State
+    # What the catalog knows of the two together; empty where that is the version alone.
     note: str = ""
 
 
