@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path
+
+from msgspec.structs import astuple
 
 from ultrascale.catalog import image_references
 from ultrascale.catalog.endpoints import service_of_host

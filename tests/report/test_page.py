@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import pairwise
@@ -18,6 +17,7 @@ from tests.support.pages import Element, at_path, number_in, read_page
 from tests.support.pools import pool_document
 from ultrascale import plan
 from ultrascale.documents import Json
+from ultrascale.frozen import to_document
 from ultrascale.plan.model import AgreedLimit, ClusterNeeds
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.report import render_page
@@ -60,7 +60,7 @@ def document_of(cluster: str) -> Json:
 
 
 def as_json(found: ClusterNeeds) -> Json:
-    return json.loads(json.dumps(asdict(found), default=_time))
+    return json.loads(json.dumps(to_document(found), default=_time))
 
 
 def _time(value: object) -> str:

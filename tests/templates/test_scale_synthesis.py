@@ -1,11 +1,11 @@
 """The cost of synthesis: it grows with pools and shards, never with nodes."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, cast
 
+import msgspec
 import pytest
 import yaml
 
@@ -82,9 +82,9 @@ def test_twice_the_nodes_are_as_much_to_define() -> None:
     """Stacks define what is in the plan, one construct for each of its parts."""
 
     def parts(value: object) -> Iterator[str]:
-        if dataclasses.is_dataclass(value):
+        if isinstance(value, msgspec.Struct):
             yield type(value).__name__
-            for field in dataclasses.fields(value):
+            for field in msgspec.structs.fields(value):
                 yield from parts(getattr(value, field.name))
         elif isinstance(value, tuple):
             for item in cast("tuple[object, ...]", value):

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from ultrascale.account.zones import Zones, zones_of
 from ultrascale.catalog import capacity_blocks
