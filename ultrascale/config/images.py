@@ -130,8 +130,8 @@ class Images(Section):
     """ECR repositories, named `CLUSTER/NAME` in the registry. Default: none."""
 
     builds: Mapping[str, Build] = Field(default_factory=dict[str, Build])
-    """What makes the image of a repository: the Dockerfile of a folder of `images/`, such as
-    `nvidia`, or `./FOLDER` beside the cluster file, with a Dockerfile of yours; `none`: nothing.
+    """Folder whose Dockerfile makes the image of a repository: one of `images/`, such as `nvidia`,
+    or `./FOLDER` of your own beside the cluster file. `none`: nothing is built.
 
     Default: by the repository's name, else by the accelerators of the pools.
     """
