@@ -1,4 +1,4 @@
-"""What neither cdk-nag nor checkov sees of the security of a cluster: secrets, doors, rights.
+"""Security of a cluster that neither cdk-nag nor checkov judges: secrets, doors, rights.
 
 Security contexts, namespaces, images and node classes are asserted by the tests of their charts.
 """
