@@ -46,11 +46,11 @@ class AddonVersion(Row, frozen=True, kw_only=True):
     """A pinned version of an EKS add-on."""
 
     version: str
-    """What `AddonVersion` takes, ``vX.Y.Z-eksbuild.N``."""
+    """Value of `AddonVersion`, ``vX.Y.Z-eksbuild.N``."""
     source: str
-    """Where the pin was read: a page of its own, or the public code that names it."""
+    """Page that states the pin, or a search of the public code that names it."""
     seen: date
-    """When the source said so, or when it was read if it bears no date."""
+    """Day of the source, or of reading it where it bears no date."""
 
 
 class Addon(Row, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Addon(Row, frozen=True, kw_only=True):
     sources: tuple[str, ...] = ()
     """Pages that document it."""
     namespace: str = "kube-system"
-    """Where its pods run."""
+    """Namespace of its pods."""
     service_account: str | None = None
     """The service account that takes AWS permissions, if any."""
     managed_policy: str | None = None
@@ -78,7 +78,7 @@ class Addon(Row, frozen=True, kw_only=True):
     daemon_sets: tuple[str, ...] = ()
     """Its DaemonSets, each with a pod on the nodes that it is placed on."""
     serves: str = ""
-    """What pods that run use it for; empty where they do without it."""
+    """Use of it by pods that run; empty where they do without it."""
     is_kubernetes: bool = False
     """Its releases are Kubernetes' own.
 

@@ -45,7 +45,7 @@ class KeyActions(Row, frozen=True, kw_only=True):
     """Actions on a key."""
 
     user: KeyUser
-    """Who needs them."""
+    """Service or program that needs them."""
     actions: tuple[str, ...]
     """Actions that AWS's page names."""
     least: tuple[str, ...] = ()

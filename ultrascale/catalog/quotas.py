@@ -61,12 +61,14 @@ class Quota(Row, frozen=True, kw_only=True):
     name: str
     """Its name there."""
     unit: str
-    """What it counts."""
+    """Unit of its values."""
     default: int | None = None
-    """How many, before AWS raises it; None where no page states it."""
+    """Value before AWS raises it; None where no page states it."""
     most: int | None = None
-    """How many at most AWS publishes that it grants: the default itself where it cannot be raised;
-    None where it publishes none."""
+    """Most that AWS publishes that it grants; None where it publishes none.
+
+    It is the default itself where that cannot be raised.
+    """
     source: str
     """Page that states it."""
 

@@ -26,9 +26,9 @@ class Image(Row, frozen=True, kw_only=True):
     digest: str | None = None
     """``sha256:…`` of the multi-architecture index, where a source states it."""
     source: str
-    """Where the pin was read."""
+    """Page that states the pin."""
     seen: date
-    """When the source said so."""
+    """Day of the source."""
 
     @property
     def reference(self) -> str:
@@ -57,16 +57,16 @@ class AmiRelease(Row, frozen=True, kw_only=True):
     minor: str
     """The Kubernetes minor, such as ``1.35``."""
     version: str
-    """What a managed node group's `ReleaseVersion` takes, ``1.35.8-20260930``."""
+    """Value of a managed node group's `ReleaseVersion`, ``1.35.8-20260930``."""
     kernel: str
     """Its line of Linux.
 
     Source: https://github.com/awslabs/amazon-eks-ami/blob/main/CHANGELOG.md
     """
     source: str
-    """Where AWS states the release."""
+    """Page of AWS that states the release."""
     seen: date
-    """When nodes were seen to run it."""
+    """Day on which nodes were seen to run it."""
 
     @property
     def alias(self) -> str:
