@@ -10,10 +10,9 @@ from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 from torch.distributed.elastic.rendezvous.api import RendezvousHandler, RendezvousParameters
 from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
 
-from ultrascale_training.rendezvous.etcd_client import EtcdClient
-from ultrascale_training.rendezvous.etcd_lease import JobLease
-from ultrascale_training.rendezvous.etcd_options import parse_options
-from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend, connect
+from ultrascale_training.rendezvous.etcd_keys import JobKeys
+from ultrascale_training.rendezvous.etcd_options import keys_of
+from ultrascale_training.rendezvous.etcd_v3 import EtcdV3Backend
 
 
 def _caller(depth: int = 2) -> str:
@@ -38,14 +37,13 @@ def make_handler(endpoint: str, job: str, *, nodes: int = 1, **conf: Any) -> Ren
     return get_rendezvous_handler(parameters(endpoint, job, nodes=nodes, **conf))
 
 
-def client_of(endpoint: str, **conf: Any) -> EtcdClient:
-    return connect(parse_options(parameters(endpoint, **conf)))
+def make_keys(endpoint: str, job: str = "job", **conf: Any) -> JobKeys:
+    conf = {"read_timeout": 2, "retry_timeout": 20, "lease_ttl": 60} | conf
+    return keys_of(parameters(endpoint, job, **conf))
 
 
-def make_backend(endpoint: str, job: str, *, read_interval: float = 0.0) -> EtcdV3Backend:
-    client = client_of(endpoint, read_timeout=2, retry_timeout=10)
-    lease = JobLease(client, job, ttl=60)
-    return EtcdV3Backend(client, job, lease=lease, read_interval=read_interval)
+def make_backend(endpoint: str, job: str) -> EtcdV3Backend:
+    return EtcdV3Backend(make_keys(endpoint, job))
 
 
 def join(endpoint: str, job: str, nodes: int) -> tuple[int, int, bytes, int]:

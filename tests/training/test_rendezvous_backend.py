@@ -6,7 +6,6 @@
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 
@@ -23,14 +22,9 @@ from tests.support.no_torch import NO_TORCH
 
 pytest.importorskip("torch", reason=NO_TORCH)
 
-from torch.distributed.elastic.rendezvous.api import (
-    RendezvousClosedError,
-    RendezvousStateError,
-)
+from torch.distributed.elastic.rendezvous.api import RendezvousClosedError
 
-from tests.support.rendezvous_node import client_of, join, make_backend, make_handler
-from ultrascale_training.rendezvous.etcd_keys import job_key, put, transact
-from ultrascale_training.rendezvous.etcd_lease import JobLease
+from tests.support.rendezvous_node import join, make_backend, make_handler
 from ultrascale_training.rendezvous.etcd_v3 import heartbeat_seconds
 
 pytestmark = [
@@ -67,16 +61,6 @@ class TestState:
         assert stale == (b"2", newer[1], False)
         assert second.get_state() == newer[:2]
 
-    def test_a_token_of_something_else_changes_nothing(self, etcd: EtcdServer, job: str) -> None:
-        backend = make_backend(etcd.endpoint, job)
-        assert backend.set_state(b"x", "no token") is None
-        backend.set_state(b"1")
-
-        refused = backend.set_state(b"2", "no token")
-
-        assert refused is not None
-        assert refused[0::2] == (b"1", False)
-
     def test_a_write_whose_answer_was_lost_was_a_write(self, etcd: EtcdServer, job: str) -> None:
         proxy = LossyProxy(etcd)
         backend = make_backend(f"127.0.0.1:{proxy.port}", job)
@@ -107,29 +91,6 @@ class TestState:
 
         sent = etcd.metric("etcd_network_client_grpc_sent_bytes_total") - before
         assert sent < 50_000
-
-    def test_a_large_job_asks_less_often(self, etcd: EtcdServer, job: str) -> None:
-        backend = make_backend(etcd.endpoint, job, read_interval=0.3)
-        backend.set_state(b"1")
-        before = etcd.requests()
-
-        for _ in range(100):
-            backend.get_state()
-        asked = etcd.requests() - before
-        time.sleep(0.3)
-        make_backend(etcd.endpoint, job).set_state(b"other", 0)
-
-        assert asked <= 3
-        assert backend.get_state() is not None
-
-    def test_a_state_of_something_else_is_named(self, etcd: EtcdServer, job: str) -> None:
-        client = client_of(etcd.endpoint)
-        lease = JobLease(client, job, ttl=60)
-        key = job_key(job, "state")
-        lease.write(lambda number: transact(client, success=[put(key, b"x", lease=number)]))
-
-        with pytest.raises(RendezvousStateError, match="use another --rdzv-id"):
-            make_backend(etcd.endpoint, job).get_state()
 
 
 class TestHandler:

@@ -1,4 +1,4 @@
-"""Jobs reach etcd over TLS and as a user, and options that cannot mean that are refused."""
+"""Jobs reach etcd over TLS, and options that cannot mean that are refused."""
 
 # Here torch may be missing, and its types are partial.
 # pyright: basic, reportMissingImports=false, reportPrivateImportUsage=false
@@ -26,10 +26,9 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousConnectionError,
 )
 
-from tests.support.rendezvous_node import client_of, make_handler, parameters
+from tests.support.rendezvous_node import make_handler, make_keys, parameters
 from ultrascale_training.rendezvous.etcd_client import EtcdRefusedError
-from ultrascale_training.rendezvous.etcd_keys import read, transact
-from ultrascale_training.rendezvous.etcd_options import parse_options
+from ultrascale_training.rendezvous.etcd_options import keys_of
 
 pytestmark = [
     pytest.mark.training,
@@ -83,7 +82,7 @@ def tls_etcd(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 class TestSecurity:
-    """Over TLS, and with a user of etcd's own."""
+    """Over TLS."""
 
     def test_both_sides_prove_who_they_are(
         self, tls_etcd: EtcdServer, certificates: Path, job: str
@@ -119,33 +118,6 @@ class TestSecurity:
         with pytest.raises(RendezvousConnectionError, match="certificate"):
             make_handler(tls_etcd.endpoint, job, retry_timeout=1, **conf).next_rendezvous()
 
-    def test_a_user_joins_and_a_stranger_does_not(self, tmp_path: Path, job: str) -> None:
-        right, wrong = tmp_path / "right", tmp_path / "wrong"
-        right.write_text("secret\n")
-        wrong.write_text("guess")
-        # It hashes passwords slowly on purpose.
-        with running_etcd(tmp_path, arguments=["--bcrypt-cost=4"]) as server:
-            server.call("/auth/user/add", {"name": "root", "password": "secret"})
-            server.call("/auth/role/add", {"name": "root"})
-            server.call("/auth/user/grant", {"user": "root", "role": "root"})
-            server.call("/auth/enable", {})
-
-            with pytest.raises(EtcdRefusedError, match="user name is empty"):
-                make_handler(server.endpoint, job).next_rendezvous()
-            stranger = client_of(server.endpoint, user="root", password_file=str(wrong))
-            with pytest.raises(EtcdRefusedError, match="invalid user ID or password"):
-                transact(stranger, success=[read("key")])
-            handler = make_handler(server.endpoint, job, user="root", password_file=str(right))
-            store = handler.next_rendezvous().store
-            # All tokens of the user end with that.
-            friend = client_of(server.endpoint, user="root", password_file=str(right))
-            friend.call("/auth/user/changepw", {"name": "root", "password": "secret"})
-
-            store.set("after", "1")
-
-            assert store.get("after") == b"1"
-            handler.shutdown()
-
 
 def test_all_mistakes_of_the_options_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").touch()
@@ -159,7 +131,7 @@ def test_all_mistakes_of_the_options_are_told_at_once(tmp_path: Path) -> None:
     )
 
     with pytest.raises(ValueError, match="rendezvous backend etcd-v3: ") as caught:
-        parse_options(wrong)
+        keys_of(wrong)
 
     for part in (
         "no host in 'etcd-0:2379,,etcd-1:70000'",
@@ -169,7 +141,7 @@ def test_all_mistakes_of_the_options_are_told_at_once(tmp_path: Path) -> None:
         "lease_ttl: not a time, got 1; write whole seconds, 5 or more",
         "ssl_cert_key: no such file",
         "ssl_cert_key: needs ssl_cert",
-        "user: needs password_file",
+        "user: etcd's own users are not supported; let etcd ask for certificates: ssl_cert",
     ):
         assert part in str(caught.value)
 
@@ -184,11 +156,11 @@ def test_all_mistakes_of_the_options_are_told_at_once(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_an_endpoint_names_one_member_or_several(endpoint: str, expected: list[str]) -> None:
-    assert [str(each) for each in parse_options(parameters(endpoint)).endpoints] == expected
+    assert [*make_keys(endpoint).client.endpoints] == expected
 
 
 def test_a_certificate_without_https_would_not_be_shown(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").touch()
 
     with pytest.raises(ValueError, match="ca_cert: means nothing over http; add protocol=https"):
-        parse_options(parameters("etcd", ca_cert=f"{tmp_path}/ca.crt"))
+        keys_of(parameters("etcd", ca_cert=f"{tmp_path}/ca.crt"))

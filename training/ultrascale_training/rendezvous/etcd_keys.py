@@ -1,147 +1,154 @@
-"""Keys of one job in etcd, as they are read and written by single transactions."""
+"""Keys of one job in etcd, and the one lease that all of them hang on."""
 
+import base64
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import random
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
 from urllib.parse import quote
 
-from ultrascale_training.rendezvous.etcd_client import EtcdClient, Range, decoded, encoded
+from ultrascale_training.rendezvous.etcd_client import Answer, EtcdClient, EtcdRefusedError, Range
 
 _ROOT = "/ultrascale/rendezvous"
-_LONGEST_PART = 200
-
-Operation = Mapping[str, object]
-Comparison = Mapping[str, object]
+_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Value:
-    """Value of a key in etcd.
-
-    Attributes:
-        data: The bytes.
-        revision: Revision of etcd at which the key was last written.
-        created: Revision at which it came to be.
-        version: How often it was written since then.
-    """
+class Value(NamedTuple):
+    """Value of a key in etcd, with the revisions at which it was last written and first made."""
 
     data: bytes
     revision: int
     created: int
-    version: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """Result of a transaction.
+class JobKeys:
+    """The keys of one job.
 
-    Attributes:
-        succeeded: Whether all comparisons held.
-        revision: Revision of etcd after it.
-        read: What each of its reads found, in their order.
+    All of them belong to one lease that every node of the job keeps alive, under a number that
+    follows from the job's id. So they live as long as one of its nodes, for weeks or for a minute,
+    and are gone ``ttl`` seconds after the last one. A lease of each node's own would take with it
+    what other nodes still read.
+
+    Nothing renews it in the background: torchrun asks its rendezvous for waiting nodes every
+    second and sends a heartbeat, and whoever calls `renew` then does so when it is due.
+
+    Args:
+        client: How etcd is reached.
+        run_id: The job's rendezvous id.
+        ttl: Seconds that the keys outlive the last node.
+
+    Source: https://etcd.io/docs/v3.5/learning/api/#lease-api
     """
 
-    succeeded: bool
-    revision: int
-    read: tuple[Value | None, ...]
+    def __init__(self, client: EtcdClient, run_id: str, *, ttl: int = 600) -> None:
+        self.client = client
+        self._folder = f"{_ROOT}/{quote(run_id, safe='')}"
+        # A positive number of at most 63 bits; 0 would let etcd choose.
+        self._lease = 1 + int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:7])
+        self._ttl = ttl
+        self._due = 0.0
+
+    def read(self, *key: str, known: Value | None = None) -> Value | None:
+        """Return what a key holds, None where nobody wrote it.
+
+        Args:
+            key: Its parts.
+            known: An earlier value; if it is still there, etcd does not send it again.
+        """
+        body = {"key": _base64(self._path(*key).encode())}
+        if known is not None:
+            body["min_mod_revision"] = str(known.revision + 1)
+        answer = self.client.call("/kv/range", body)
+        if known is not None and int(answer["header"]["revision"]) < known.revision:
+            # This etcd lost its data and counts from the start.
+            return self.read(*key)
+        return _value(answer) or (known if int(answer.get("count", "0")) else None)
+
+    def write(
+        self, *key: str, data: bytes, revision: int | None = None
+    ) -> tuple[bool, Value | None]:
+        """Write a key, and return whether it was written, and what it holds now.
+
+        Args:
+            key: Its parts.
+            data: Its new value.
+            revision: Write only if the key was last written at this revision; 0 means never.
+
+        Raises:
+            EtcdRefusedError: etcd refused it.
+            RendezvousConnectionError: etcd did not answer.
+        """
+        name = _base64(self._path(*key).encode())
+        compare: list[Mapping[str, str]] = []
+        if revision is not None:
+            compare = [{"key": name, "target": "MOD", "mod_revision": str(revision)}]
+        put = {"key": name, "value": _base64(data), "lease": str(self._lease)}
+        revisions = {"key": name, "keys_only": True}
+        answer = self._transact(
+            {
+                "compare": compare,
+                "success": [{"request_put": put}, {"request_range": revisions}],
+                "failure": [{"request_range": {"key": name}}],
+            }
+        )
+        # The gateway leaves out what is false.
+        written = answer.get("succeeded", False)
+        held = _value(answer["responses"][-1].get("response_range", {}))
+        return written, held._replace(data=data) if held is not None and written else held
+
+    def count_at(self, revision: int, *key: str) -> int:
+        """Return how many keys there were below a key at a revision."""
+        path = self._path(*key).encode()
+        body = {
+            "key": _base64(path + b"/"),
+            # It follows the slash.
+            "range_end": _base64(path + b"0"),
+            "revision": str(revision),
+            "count_only": True,
+        }
+        return int(self.client.call("/kv/range", body)["count"])
+
+    def renew(self) -> None:
+        """Keep the lease alive if a third of its time is over."""
+        if time.monotonic() < self._due:
+            return
+        # Apart from each other, so that the nodes of a large job do not come at once.
+        self._due = time.monotonic() + self._ttl / 3 * random.uniform(0.7, 1.0)
+        # That the lease is gone already is told by the next write.
+        self.client.call("/lease/keepalive", {"ID": str(self._lease)})
+
+    def _transact(self, body: Mapping[str, object]) -> Answer:
+        """Return the answer to a transaction, with the lease made anew where it is gone."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self.client.call("/kv/txn", body)
+            except EtcdRefusedError as error:
+                if "requested lease not found" not in str(error):
+                    raise
+            try:
+                grant = {"ID": str(self._lease), "TTL": str(self._ttl)}
+                self.client.call("/lease/grant", grant)
+            except EtcdRefusedError as error:
+                # Another node was faster, or this call arrived twice.
+                if "lease already exists" not in str(error):
+                    raise
+        return self.client.call("/kv/txn", body)
+
+    def _path(self, *key: str) -> str:
+        return "/".join((self._folder, *(quote(part, safe="") for part in key)))
 
 
-def job_key(run_id: str, *parts: str) -> str:
-    """Return a key of the job ``run_id``: of bounded length, and of no other job."""
-    return "/".join((_ROOT, *(_bounded(part) for part in (run_id, *parts))))
-
-
-def _bounded(part: str) -> str:
-    text = quote(part, safe="")
-    if len(text) <= _LONGEST_PART:
-        return text
-    digest = hashlib.sha256(part.encode()).hexdigest()
-    return f"{text[: _LONGEST_PART - len(digest) - 1]}~{digest}"
-
-
-def put(key: str, data: bytes, *, lease: int) -> Operation:
-    """Return the operation that writes ``data`` and ties the key to ``lease``."""
-    return {
-        "request_put": {"key": encoded(key), "value": encoded(data), "lease": str(lease)},
-    }
-
-
-def touch(key: str) -> Operation:
-    """Return the operation that counts the version of an existing key up, and no more."""
-    return {"request_put": {"key": encoded(key), "ignore_value": True, "ignore_lease": True}}
-
-
-def read(key: str) -> Operation:
-    """Return the operation that reads ``key``."""
-    return {"request_range": {"key": encoded(key)}}
-
-
-def absent(key: str) -> Comparison:
-    """Return the condition that nobody has written ``key``."""
-    return _compare(key, "VERSION", "EQUAL", version="0")
-
-
-def less(key: str, data: bytes) -> Comparison:
-    """Return the condition that ``key`` is written and holds less than ``data``."""
-    return _compare(key, "VALUE", "LESS", value=encoded(data))
-
-
-def unchanged(key: str, revision: int) -> Comparison:
-    """Return the condition that ``key`` was last written at ``revision``; 0 means never."""
-    return _compare(key, "MOD", "EQUAL", mod_revision=str(revision))
-
-
-def _compare(key: str, target: str, result: str, **operand: str) -> Comparison:
-    return {"key": encoded(key), "target": target, "result": result, **operand}
-
-
-def transact(
-    client: EtcdClient,
-    *,
-    compare: Sequence[Comparison] = (),
-    success: Sequence[Operation],
-    failure: Sequence[Operation] = (),
-) -> Outcome:
-    """Do ``success`` if all of ``compare`` hold, else ``failure``, in one step.
-
-    Raises:
-        EtcdRefusedError: etcd will not do it; `LeaseNotFoundError` if a put's lease is gone.
-        RendezvousConnectionError: etcd did not answer.
-    """
-    body = {"compare": compare, "success": success, "failure": failure}
-    answer = client.call("/kv/txn", body)
-    reads = [
-        each["response_range"] for each in answer.get("responses", ()) if "response_range" in each
-    ]
-    return Outcome(
-        # The gateway leaves out what is false or zero.
-        succeeded=answer.get("succeeded", False),
-        revision=int(answer["header"]["revision"]),
-        read=tuple(_value(each) for each in reads),
-    )
-
-
-def read_at(client: EtcdClient, key: str, revision: int) -> Value | None:
-    """Return what ``key`` held at ``revision``."""
-    return _value(client.call("/kv/range", {"key": encoded(key), "revision": str(revision)}))
-
-
-def read_newer(client: EtcdClient, key: str, revision: int) -> tuple[bool, Value | None]:
-    """Return whether ``key`` exists, and what it holds if that is newer than ``revision``."""
-    body = {"key": encoded(key), "min_mod_revision": str(revision + 1)}
-    answer = client.call("/kv/range", body)
-    if int(answer["header"]["revision"]) < revision:
-        # This etcd lost its data and counts from the start.
-        return read_newer(client, key, 0)
-    return int(answer.get("count", "0")) > 0, _value(answer)
+def _base64(data: bytes) -> str:
+    """Return ``data`` as the gateway wants keys and values."""
+    return base64.b64encode(data).decode()
 
 
 def _value(answer: Range) -> Value | None:
-    for found in answer.get("kvs", ()):
+    for held in answer.get("kvs", ()):
         return Value(
-            data=decoded(found.get("value", "")),
-            revision=int(found["mod_revision"]),
-            created=int(found["create_revision"]),
-            version=int(found["version"]),
+            data=base64.b64decode(held.get("value", "")),
+            revision=int(held["mod_revision"]),
+            created=int(held["create_revision"]),
         )
     return None

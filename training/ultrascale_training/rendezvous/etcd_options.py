@@ -2,62 +2,46 @@
 
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from torch.distributed.elastic.rendezvous.api import RendezvousParameters
 from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
 
-from ultrascale_training.rendezvous.etcd_client import Credentials, Endpoint
+from ultrascale_training.rendezvous.etcd_client import EtcdClient
+from ultrascale_training.rendezvous.etcd_keys import JobKeys
 
 _PORT = 2379
-_FILES = ("ca_cert", "ssl_cert", "ssl_cert_key", "password_file")
+_FILES = ("ca_cert", "ssl_cert", "ssl_cert_key")
 # Seconds, with the least that makes sense. The server rounds a shorter lease up.
 _SECONDS = {"read_timeout": (10, 1), "retry_timeout": (300, 1), "lease_ttl": (600, 5)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Connection to etcd, and its timeouts.
-
-    Attributes:
-        endpoints: The members, or one address that stands for them.
-        tls: How to check them; None for plain HTTP.
-        credentials: User and password, if etcd's authentication is on.
-        read_timeout: Seconds for which one member is waited for.
-        retry_timeout: Seconds that etcd may be away before the job fails.
-        lease_ttl: Seconds for which the job's keys outlive its last node.
-    """
-
-    endpoints: tuple[Endpoint, ...]
-    tls: ssl.SSLContext | None
-    credentials: Credentials | None
-    read_timeout: int
-    retry_timeout: int
-    lease_ttl: int
-
-
-def parse_options(params: RendezvousParameters) -> Options:
-    """Return the options in ``params``.
+def keys_of(params: RendezvousParameters) -> JobKeys:
+    """Return the keys of the job in ``params``; nothing is sent yet.
 
     The endpoint is one or more ``host[:port]``, separated by commas. The keys of ``--rdzv-conf``
     are those of torch's etcd-v2 backend, ``protocol`` (http or https), ``ca_cert``, ``ssl_cert``,
-    ``ssl_cert_key`` and ``read_timeout`` (10), and ``retry_timeout`` (300), ``lease_ttl`` (600),
-    ``user`` and ``password_file``. The password has a file, since torchrun logs its options.
+    ``ssl_cert_key`` and ``read_timeout`` (10), and ``retry_timeout`` (300) and ``lease_ttl`` (600).
 
     Raises:
         ValueError: Something is wrong; the message lists all mistakes.
     """
     mistakes: list[str] = []
-    endpoints = tuple(_endpoints(params.endpoint, mistakes))
+    endpoints = list(_endpoints(params.endpoint, mistakes))
     seconds = {key: _seconds(params, key, mistakes) for key in _SECONDS}
     mistakes += _conflicts(params)
     if mistakes:
         raise ValueError("rendezvous backend etcd-v3: " + "; ".join(mistakes))
-    return Options(endpoints=endpoints, tls=_tls(params), credentials=_user(params), **seconds)
+    client = EtcdClient(
+        endpoints,
+        tls=_tls(params),
+        read_timeout=seconds["read_timeout"],
+        retry_timeout=seconds["retry_timeout"],
+    )
+    return JobKeys(client, params.run_id, ttl=seconds["lease_ttl"])
 
 
-def _endpoints(text: str, mistakes: list[str]) -> Iterator[Endpoint]:
+def _endpoints(text: str, mistakes: list[str]) -> Iterator[str]:
     for part in text.split(","):
         if not part.strip():
             mistakes.append(f"--rdzv-endpoint: no host in {text!r}; write host:port[,host:port]")
@@ -67,7 +51,7 @@ def _endpoints(text: str, mistakes: list[str]) -> Iterator[Endpoint]:
         except ValueError as error:
             mistakes.append(f"--rdzv-endpoint: {error}")
         else:
-            yield Endpoint(host=host, port=port)
+            yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _seconds(params: RendezvousParameters, key: str, mistakes: list[str]) -> int:
@@ -87,18 +71,15 @@ def _conflicts(params: RendezvousParameters) -> Iterator[str]:
     protocol = params.get("protocol", "http")
     if protocol not in ("http", "https"):
         yield f"protocol: unknown, got {protocol!r}; write http or https"
-    given = {key for key in _FILES if params.get(key)}
-    for key in sorted(given & {"ca_cert", "ssl_cert", "ssl_cert_key"}):
+    for key in filter(params.get, _FILES):
         if protocol == "http":
             yield f"{key}: means nothing over http; add protocol=https"
-    for key in sorted(given):
         if not Path(params.get(key)).is_file():
             yield f"{key}: no such file, got {params.get(key)!r}; mount it into the pod"
-    for one, other in (("ssl_cert_key", "ssl_cert"), ("user", "password_file")):
-        if params.get(one) and not params.get(other):
-            yield f"{one}: needs {other}; add it"
-    if "password_file" in given and not params.get("user"):
-        yield "password_file: needs user; add it"
+    if params.get("ssl_cert_key") and not params.get("ssl_cert"):
+        yield "ssl_cert_key: needs ssl_cert; add it"
+    for key in filter(params.get, ("user", "password_file")):
+        yield f"{key}: etcd's own users are not supported; let etcd ask for certificates: ssl_cert"
 
 
 def _tls(params: RendezvousParameters) -> ssl.SSLContext | None:
@@ -109,10 +90,3 @@ def _tls(params: RendezvousParameters) -> ssl.SSLContext | None:
         # The key may stand in the certificate's own file.
         context.load_cert_chain(certificate, params.get("ssl_cert_key"))
     return context
-
-
-def _user(params: RendezvousParameters) -> Credentials | None:
-    if not (user := params.get("user")):
-        return None
-    password = Path(params.get("password_file")).read_text().rstrip("\n")
-    return Credentials(user=user, password=password)
