@@ -184,6 +184,26 @@ def test_votes_count_only_from_workers_that_know_the_store_of_the_job() -> None:
         closed.result()
 
 
+@pytest.mark.parametrize("line", [b"GET / HTTP/1.1", b"[" * 10_000, b'["bye"]', b"7", b"\xff"])
+def test_a_stranger_that_sends_anything_disturbs_no_vote(line: bytes) -> None:
+    store = dist.HashStore()
+    first, second = places([1, 1])
+    options: dict[str, Any] = {"timeout": timedelta(seconds=30), "address": "127.0.0.1"}
+    with ThreadPoolExecutor(1) as thread:
+        leader = StopVote(store, rank=0, world=2, place=first, **options)
+        with socket.create_connection(json.loads(store.get("0"))[:2]) as stranger:
+            stranger.sendall(line + b"\n")
+            member = StopVote(store, rank=1, world=2, place=second, **options)
+
+            answers = thread.submit(lambda: [member.cast(False) for _ in range(3)])
+
+            assert [leader.cast(False) for _ in range(3)] == [False] * 3
+            assert answers.result() == [False] * 3
+            closed = thread.submit(member.close)
+            leader.close()
+            closed.result()
+
+
 def hangs_of(
     nodes: Sequence[int], late: Callable[[StopVote], AbstractContextManager[object]]
 ) -> list[Hang]:

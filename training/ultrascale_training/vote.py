@@ -14,7 +14,6 @@ import os
 import secrets
 import selectors
 import socket
-import struct
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,13 +27,12 @@ import torch.distributed as dist
 
 from ultrascale_training.errors import VoteLost
 from ultrascale_training.hangs import Hang, Suspect
-from ultrascale_training.vote_wire import Frame, Kind, Peer, family, own_address
+from ultrascale_training.vote_wire import Peer, family, own_address
 
 # 4,369 nodes are at most three hops from the first one, 69,905 at most four.
 FANOUT = 16
 # Votes between two reports of the time that each node works.
 REPORT_EVERY = 10
-_TIME = struct.Struct("!IIf")
 # The longest wait for the answers of workers below, in the search for one that hangs; each level
 # waits for less than the one above it.
 _PROBE_SECONDS = 8.0
@@ -291,19 +289,18 @@ class StopVote:
         if tally.votes <= self._expected:
             return
         del self._tallies[index]
-        merged = [NodeTime(node, *found) for node, found in sorted(tally.times.items())]
+        merged = [NodeTime(node, *slowest) for node, slowest in sorted(tally.times.items())]
         if self._parent is None:
             if merged:
                 self._node_times = merged
             self._answer(index, tally.wishes)
         else:
-            payload = b"".join(_TIME.pack(*each) for each in merged)
-            self._parent.send(Kind.VOTE, index=index, number=tally.wishes, payload=payload)
+            self._parent.send("vote", index, tally.wishes, merged)
 
     def _answer(self, index: int, wishes: int) -> None:
         # Others first: this worker may leave as soon as it knows.
         for child in self._children:
-            child.send(Kind.ANSWER, index=index, number=wishes)
+            child.send("answer", index, wishes)
         self._answers[index] = wishes > 0
         self._complete, self._complete_at = index, time.monotonic()
         self._changed.notify_all()
@@ -337,7 +334,7 @@ class StopVote:
                 (address, 0), family=family(address), backlog=self._expected
             )
             self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._token = token.encode()
+        self._token = token
         if leads:
             port = self._listener.getsockname()[1] if self._listener else 0
             entry = [address, port, token, self._rank, self._name]
@@ -349,8 +346,7 @@ class StopVote:
             connection.settimeout(None)
             self._parent = Peer(connection, rank=rank, node=name)
             self._parent.known = True
-            hello = json.dumps([token, self._name]).encode()
-            self._parent.send(Kind.HELLO, number=self._rank, payload=hello)
+            self._parent.send("hello", token, self._rank, self._name)
             self._register(self._parent)
         self._thread = Thread(target=self._serve, name="vote", daemon=True)
         self._thread.start()
@@ -392,60 +388,60 @@ class StopVote:
             self._register(Peer(self._listener.accept()[0]))
 
     def _read(self, peer: Peer) -> None:
-        frames = peer.receive()
+        messages = peer.receive()
         with self._changed:
-            if frames is None:
+            if messages is None:
                 self._selector.unregister(peer.connection)
                 peer.connection.close()
                 if peer.known and not peer.left:
-                    told = f"worker {peer.rank} on node {peer.node} has gone"
-                    self._lose(VoteLost(told, rank=peer.rank, node=peer.node))
+                    lost = f"worker {peer.rank} on node {peer.node} has gone"
+                    self._lose(VoteLost(lost, rank=peer.rank, node=peer.node))
                 return
-            for frame in frames:
-                if not peer.known:
-                    self._greet(peer, frame)
+            for message in messages:
+                if peer.known:
+                    self._take(peer, message)
                 else:
-                    self._take(peer, frame)
+                    self._greet(peer, message)
 
-    def _greet(self, peer: Peer, frame: Frame) -> None:
+    def _greet(self, peer: Peer, message: bytearray) -> None:
         """Take a connection for that of a worker only if it knows what the store says."""
-        with suppress(ValueError):
-            token, name = json.loads(frame.payload) if frame.kind == Kind.HELLO else ("", "")
-            if hmac.compare_digest(str(token).encode(), self._token):
-                peer.rank, peer.node, peer.known = frame.number, str(name), True
+        # A stranger may send anything.
+        with suppress(ValueError, TypeError, RecursionError):
+            kind, token, rank, name = json.loads(message)
+            if kind == "hello" and hmac.compare_digest(str(token).encode(), self._token.encode()):
+                peer.rank, peer.node, peer.known = rank, name, True
                 self._children.append(peer)
                 if self._lost is not None:
-                    peer.send(Kind.LOST, payload=str(self._lost).encode())
+                    peer.send("lost", str(self._lost))
 
-    def _take(self, peer: Peer, frame: Frame) -> None:
-        match frame.kind:
-            case Kind.VOTE:
-                times = [NodeTime(*each) for each in _TIME.iter_unpack(frame.payload)]
-                self._count(frame.vote, frame.number, times)
-            case Kind.ANSWER:
-                self._answer(frame.vote, frame.number)
-            case Kind.LOST:
-                self._lose(VoteLost(frame.payload.decode()))
-            case Kind.PROBE:
-                self._begin_probe(frame.vote, seconds=frame.number / 1000)
-            case Kind.SUSPECTS:
+    def _take(self, peer: Peer, message: bytearray) -> None:
+        match json.loads(message):
+            case ["vote", index, wishes, times]:
+                self._count(index, wishes, [NodeTime(*time) for time in times])
+            case ["answer", index, wishes]:
+                self._answer(index, wishes)
+            case ["lost", text]:
+                self._lose(VoteLost(text))
+            case ["probe", reached, seconds]:
+                self._begin_probe(reached, seconds=seconds)
+            case ["suspects", suspects]:
                 if self._probe is not None:
                     self._probe.answered.add(peer.rank)
-                    self._probe.suspects += [Suspect(*each) for each in json.loads(frame.payload)]
-            case Kind.BYE:
+                    self._probe.suspects += [Suspect(*suspect) for suspect in suspects]
+            case ["bye"]:
                 peer.left = True
                 if peer is self._parent:
                     self._finish()
                 else:
                     self._leave_upwards()
-            case Kind.HELLO:
-                pass
+            case _:
+                raise ValueError(f"a message of another release: {message!r}")
 
     def _lose(self, lost: VoteLost) -> None:
         if self._lost is None and not self._done:
             self._lost, self._lost_at = lost, time.monotonic()
             for peer in [*self._children, *([self._parent] if self._parent else [])]:
-                peer.send(Kind.LOST, payload=str(lost).encode())
+                peer.send("lost", str(lost))
             _begin(self._on_lost, lost)
             self._changed.notify_all()
 
@@ -454,11 +450,11 @@ class StopVote:
             if self._parent is None:
                 self._finish()
             else:
-                self._parent.send(Kind.BYE)
+                self._parent.send("bye")
 
     def _finish(self) -> None:
         for child in self._children:
-            child.send(Kind.BYE)
+            child.send("bye")
         self._done = True
         self._changed.notify_all()
 
@@ -487,7 +483,7 @@ class StopVote:
         self._probe = None
         probe.suspects += [Suspect(child.rank, child.node, "silent") for child in missing]
         if self._parent is not None:
-            self._parent.send(Kind.SUSPECTS, payload=json.dumps(probe.suspects[:64]).encode())
+            self._parent.send("suspects", probe.suspects[:64])
         else:
             hang = Hang(vote=self._complete, seconds=waited, suspects=probe.suspects)
             _begin(self._on_hang, hang)
@@ -501,8 +497,7 @@ class StopVote:
             suspects.append(Suspect(self._rank, self._name, "working"))
         self._probe = _Probe(deadline=time.monotonic() + seconds, suspects=suspects)
         for child in self._children:
-            below = int(1000 * seconds * _PROBE_SHARE)
-            child.send(Kind.PROBE, index=reached, number=below)
+            child.send("probe", reached, seconds * _PROBE_SHARE)
         _begin(self._on_asked, bool(suspects))
 
 

@@ -1,15 +1,15 @@
-"""Connections between workers that vote, and the frames that go over them."""
+"""Connections between workers that vote, and the messages that go over them.
 
+A message is a line of JSON, a list that begins with its kind. Down the tree go ``answer`` and
+``probe``, up go ``vote`` and ``suspects``, both ways ``lost`` and ``bye``; ``hello`` is the first.
+"""
+
+import json
 import os
 import socket
-import struct
 from contextlib import suppress
-from enum import IntEnum
-from typing import NamedTuple
 
-# Kind, bytes of the payload, number of the vote, a number.
-_HEAD = struct.Struct("!BIQI")
-_BIGGEST = 1 << 26
+_LONGEST_LINE = 1 << 26
 # A node that loses its power ends no connection: one that acknowledges nothing for a minute has
 # gone, where Linux would wait for a quarter of an hour, or for two when nothing is sent.
 # Source: https://man7.org/linux/man-pages/man7/tcp.7.html
@@ -20,33 +20,6 @@ _OPTIONS = (
     (socket.TCP_KEEPCNT, 4),
     (socket.TCP_USER_TIMEOUT, 60_000),
 )
-
-
-class Kind(IntEnum):
-    """Kinds of frames: down the tree go answers and probes, up go votes and suspects."""
-
-    HELLO = 0
-    VOTE = 1
-    ANSWER = 2
-    LOST = 3
-    PROBE = 4
-    SUSPECTS = 5
-    BYE = 6
-
-
-class Frame(NamedTuple):
-    """A message.
-
-    Attributes:
-        vote: Number of the vote, from 0.
-        number: Workers that wish to stop, a rank, or milliseconds, by the kind.
-        payload: Times, suspects or text, by the kind.
-    """
-
-    kind: Kind
-    vote: int
-    number: int
-    payload: bytes
 
 
 class Peer:
@@ -60,33 +33,26 @@ class Peer:
         self.rank, self.node = rank, node
         self.known = False
         self.left = False
-        self._received = bytearray()
+        self._rest = bytearray()
 
-    def send(self, kind: Kind, *, index: int = 0, number: int = 0, payload: bytes = b"") -> None:
-        """Send a frame; one that cannot be sent is noticed by who reads from the connection."""
+    def send(self, *message: object) -> None:
+        """Send a message; one that cannot be sent is noticed by who reads from the connection."""
         with suppress(OSError):
-            self.connection.sendall(_HEAD.pack(kind, len(payload), index, number) + payload)
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
 
-    def receive(self) -> list[Frame] | None:
-        """Return the frames that have come, None at the end of the connection."""
+    def receive(self) -> list[bytearray] | None:
+        """Return the messages that have come, None at the end of the connection."""
         try:
             received = self.connection.recv(1 << 16)
         except OSError:
             return None
-        if not received:
+        self._rest += received
+        if not received or len(self._rest) > _LONGEST_LINE:
             return None
-        self._received += received
-        frames: list[Frame] = []
-        while len(self._received) >= _HEAD.size:
-            kind, length, index, number = _HEAD.unpack_from(self._received)
-            if length > _BIGGEST or kind >= len(Kind):
-                return None
-            end = _HEAD.size + length
-            if len(self._received) < end:
-                break
-            frames.append(Frame(Kind(kind), index, number, bytes(self._received[_HEAD.size : end])))
-            del self._received[:end]
-        return frames
+        if b"\n" not in received:
+            return []
+        *lines, self._rest = self._rest.split(b"\n")
+        return lines
 
 
 def own_address() -> str:
