@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from ultrascale.documents import JsonObject, sequence
 from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_k8s._pods import metadata
+from ultrascale_k8s.upstream import upstream_rules
 
 _RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -37,6 +39,22 @@ def rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
         rule(*right.resources, verbs=right.verbs, group=right.group, names=right.names)
         for right in rights
     ]
+
+
+def rules_from_upstream(file: str, role: str) -> list[kube.PolicyRule]:
+    """Return the rules of the ClusterRole ``role`` in upstream's ``file``."""
+    return [
+        kube.PolicyRule(
+            api_groups=_texts(each, "apiGroups"),
+            resources=_texts(each, "resources"),
+            verbs=_texts(each, "verbs"),
+        )
+        for each in upstream_rules(file, role)
+    ]
+
+
+def _texts(document: JsonObject, key: str) -> list[str]:
+    return [str(value) for value in sequence(document, key)]
 
 
 def bind_groups(

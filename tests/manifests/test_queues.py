@@ -8,7 +8,7 @@ import pytest
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from ultrascale.plan.model import QueuePlan
 from ultrascale_k8s.scheduling import QueueChart, queue_spec
-from ultrascale_k8s.volcano.crds import KINDS, crd
+from ultrascale_k8s.volcano.crds import crds
 
 QUEUES = (
     QueuePlan(name="research", weight=3),
@@ -45,7 +45,7 @@ def test_queue_is_capped_by_resource() -> None:
 
 
 def test_queues_are_valid_under_our_crd(queues: list[dict[str, Any]]) -> None:
-    ours = CrdSet.from_documents(crd(kind) for kind in KINDS)
+    ours = CrdSet.from_documents(crds())
 
     assert [ours.validate(queue) for queue in queues] == [[], []]
 
@@ -59,7 +59,7 @@ def test_queues_are_valid_under_the_crd_of_upstream(queues: list[dict[str, Any]]
 
 
 def test_queue_without_a_weight_in_range_is_one_the_crd_refuses() -> None:
-    ours = CrdSet.from_documents([crd("Queue")])
+    ours = CrdSet.from_documents(crds())
     queue = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",

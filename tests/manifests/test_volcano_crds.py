@@ -1,6 +1,6 @@
 """Volcano's CRDs, ours against upstream's: the same API, and nothing of a user's is ever pruned."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,13 +10,15 @@ import pytest
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet, Document, elements, fields, load_folder
 from tests.support.kubernetes_schemas import MINORS, payload_bytes, validate_core
 from tests.support.volcano_objects import BAD, GOOD
-from ultrascale_k8s.volcano.crds import KINDS, VolcanoCrdsChart, crd
+from ultrascale_k8s.volcano.crds import VolcanoCrdsChart, crds
 
 UPSTREAM_FOLDER = CRD_FOLDERS / "volcano-v1.15.1"
 SIZE_LIMIT_BYTES = 10_000
-OURS = CrdSet.from_documents(crd(kind) for kind in KINDS)
+CRDS: Sequence[Document] = crds()
+DEFINITIONS = {crd["spec"]["names"]["kind"]: crd for crd in CRDS}
+OURS = CrdSet.from_documents(CRDS)
 
-each_kind = pytest.mark.parametrize("kind", KINDS)
+each_kind = pytest.mark.parametrize("kind", DEFINITIONS)
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +35,6 @@ def upstream_documents() -> list[Document]:
 
 def upstream_crd(kind: str) -> Document:
     return next(d for d in upstream_documents() if d["spec"]["names"]["kind"] == kind)
-
-
-def our_crd(kind: str) -> Document:
-    return crd(kind)
 
 
 def version_of(definition: Document) -> dict[str, Any]:
@@ -131,22 +129,22 @@ def missing(before: Any, after: Any, path: str = "$") -> list[str]:
 @each_kind
 @pytest.mark.parametrize("minor", MINORS)
 def test_api_server_takes_the_definition(kind: str, minor: str) -> None:
-    assert validate_core(crd(kind), minor) == []
+    assert validate_core(DEFINITIONS[kind], minor) == []
 
 
 @each_kind
 def test_definition_fits_a_manifest_many_times(kind: str) -> None:
-    assert payload_bytes([crd(kind)]) < SIZE_LIMIT_BYTES
+    assert payload_bytes([DEFINITIONS[kind]]) < SIZE_LIMIT_BYTES
 
 
 @each_kind
 def test_schema_is_structural(kind: str) -> None:
-    assert list(not_structural(schema_of(crd(kind)))) == []
+    assert list(not_structural(schema_of(DEFINITIONS[kind]))) == []
 
 
 @each_kind
 def test_definition_is_kept_when_a_tool_deletes_the_chart(kind: str) -> None:
-    annotations = our_crd(kind)["metadata"]["annotations"]
+    annotations = DEFINITIONS[kind]["metadata"]["annotations"]
 
     assert annotations["helm.sh/resource-policy"] == "keep"
     assert "Prune=false" in annotations["argocd.argoproj.io/sync-options"]
@@ -154,7 +152,7 @@ def test_definition_is_kept_when_a_tool_deletes_the_chart(kind: str) -> None:
 
 @each_kind
 def test_names_and_columns_are_those_of_upstream(kind: str) -> None:
-    ours = our_crd(kind)
+    ours = DEFINITIONS[kind]
     theirs = upstream_crd(kind)
 
     assert {**ours["spec"], "versions": None} == {**theirs["spec"], "versions": None}
@@ -172,7 +170,7 @@ def test_every_kind_of_upstream_is_served(upstream: CrdSet) -> None:
 
 @each_kind
 def test_fields_are_bounded_and_completed_as_upstream_does(kind: str) -> None:
-    ours = dict(facts(schema_of(crd(kind))))
+    ours = dict(facts(schema_of(DEFINITIONS[kind])))
     theirs = dict(facts(schema_of(upstream_crd(kind))))
 
     assert ours == theirs
@@ -185,7 +183,7 @@ def rendered() -> list[dict[str, Any]]:
 
 
 def test_chart_renders_each_definition_as_it_is(rendered: list[dict[str, Any]]) -> None:
-    assert rendered == [crd(kind) for kind in KINDS]
+    assert rendered == CRDS
 
 
 _FORBIDDEN = frozenset(
@@ -231,7 +229,7 @@ def children(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield step, schema[key]
 
 
-# Left to the kinds that own them: see the docstring of k8s/ultrascale_k8s/volcano/crds.py.
+# Left to the kinds that own them: see tools/upstream.py.
 _OWNED_ELSEWHERE = (
     "$.status",
     "$.apiVersion",

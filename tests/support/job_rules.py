@@ -16,7 +16,7 @@ from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from ultrascale.catalog import leaderworkerset
 from ultrascale.jobs import JobManifests
-from ultrascale_k8s.volcano.crds import crd
+from ultrascale_k8s.volcano.crds import crds
 
 Document = Mapping[str, Any]
 
@@ -134,7 +134,7 @@ _HYPERPOD_JOB = CrdSet(
 @cache
 def _volcano() -> tuple[CrdSet, ...]:
     """Return our CRD of Volcano's Job, and upstream's where it is at hand."""
-    ours = CrdSet.from_documents([crd("Job")])
+    ours = CrdSet.from_documents(crds())
     folder = CRD_FOLDERS / "volcano-v1.15.1"
     return (ours, CrdSet.from_folder(folder)) if folder.is_dir() else (ours,)
 

@@ -19,7 +19,7 @@ from tests.support.torchx_runs import ECR_REPO, environment, objects, request, r
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.manifests import as_yaml
 from ultrascale.torchx.scheduler import UltrascaleScheduler
-from ultrascale_k8s.volcano.crds import KINDS, crd
+from ultrascale_k8s.volcano.crds import crds
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 PAGE = (ROOT / "docs" / "torchx.md").read_text()
@@ -101,7 +101,7 @@ def test_the_tutorials_job_would_run(tutorial: str) -> None:
 
 
 def test_the_tutorials_job_is_one_that_volcano_takes(tutorial: str) -> None:
-    volcano = CrdSet.from_documents(crd(kind) for kind in KINDS)
+    volcano = CrdSet.from_documents(crds())
 
     assert [volcano.validate(each) for each in yaml.safe_load_all(tutorial)] == [[]]
 

@@ -3,6 +3,7 @@
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from ultrascale.documents import text
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
 from ultrascale_k8s._pods import planned_resources
@@ -14,7 +15,8 @@ from ultrascale_k8s.volcano.webhooks import (
     ADMISSION,
     ADMISSION_SERVICE,
     ADMISSION_SERVICE_PORT,
-    WEBHOOKS,
+    webhook_configurations,
+    webhook_paths,
 )
 from ultrascale_k8s.volcano.workload import (
     Probes,
@@ -43,7 +45,9 @@ def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
     define_service_account(
         scope,
         name=ADMISSION,
-        cluster=admission_rules([webhook.configuration_name for webhook in WEBHOOKS]),
+        cluster=admission_rules(
+            [text(each, "metadata", "name") for each in webhook_configurations()]
+        ),
     )
     define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
     config = define_config_map(
@@ -101,7 +105,7 @@ def _args() -> tuple[str, ...]:
     Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/cmd/webhook-manager/app/options/options.go
     """
     return (
-        f"--enabled-admission={','.join(webhook.path for webhook in WEBHOOKS)}",
+        f"--enabled-admission={','.join(webhook_paths())}",
         f"--tls-cert-file={_CERTIFICATE_PATH}/tls.crt",
         f"--tls-private-key-file={_CERTIFICATE_PATH}/tls.key",
         f"--ca-cert-file={_CERTIFICATE_PATH}/ca.crt",
