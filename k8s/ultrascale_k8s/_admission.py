@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
-from ultrascale_k8s._pods import labels
+from ultrascale_k8s.objects import labels
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 # Kubernetes sets it on every namespace.
@@ -62,7 +62,7 @@ def policy(
     return {
         "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name, "labels": labels(component)},
+        "metadata": {"labels": labels(component), "name": name},
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {
@@ -104,7 +104,7 @@ def binding(name: str, *, component: str, namespaces: Sequence[str]) -> JsonObje
     return {
         "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": name, "labels": labels(component)},
+        "metadata": {"labels": labels(component), "name": name},
         "spec": {
             "policyName": name,
             "validationActions": ["Deny"],

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import TypeAlias
 
-import cdk8s
-
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ImageCachePlan, MirrorPlan
@@ -15,35 +13,27 @@ Copies: TypeAlias = ImageCachePlan | MirrorPlan
 
 
 class PlatformChart(Frozen, dict=True):
-    """A chart, and the fate of its objects."""
+    """Objects that are applied together, and their fate."""
 
-    chart: cdk8s.Chart  # The chart
-    retained: bool  # Whether its objects outlive it. Their deletion would delete jobs or claims.
+    name: str  # Its name, which is part of its file's name
+    published: Sequence[JsonObject]  # Its objects, with images in their publishers' registries
+    # Whether its objects outlive it. Their deletion would delete jobs or claims.
+    retained: bool = False
     # Copies of images, used instead of their publishers' registries; None without any.
     copies: Copies | None = None
 
-    @property
-    def name(self) -> str:
-        """Name of the chart, which is part of its file's name."""
-        return self.chart.node.id
-
     @cached_property
     def manifests(self) -> Sequence[JsonObject]:
-        """The objects."""
-        copies = self.copies
-        published = self._published
+        """The objects, with the images that they run."""
+        copies, published = self.copies, self.published
         cast = [_recast(copies, manifest) for manifest in published] if copies else published
         return [named_by_template(manifest) for manifest in cast]
 
     @property
     def published_images(self) -> Iterator[str]:
         """The images of its pods, in their publishers' registries."""
-        for container in _containers(self._published):
+        for container in _containers(self.published):
             yield text(container, "image")
-
-    @cached_property
-    def _published(self) -> Sequence[JsonObject]:
-        return self.chart.to_json()
 
 
 class Charts(Frozen):

@@ -1,25 +1,22 @@
-"""Labels, placement and hardening of the pods of the platform's own charts.
+"""Placement and hardening of the pods of the platform's own charts, and their controllers.
 
-Pods are written with the typed classes of `cdk8s_plus_27.k8s`: the intent classes cannot say
-seccomp profiles, topology spread, `NotIn` affinity or a selector without cdk8s' own label, and a
-selector is immutable, so it must not hang on a construct's address.
+A selector is immutable: it selects by the label of the name, never by one that hangs on an address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 
-from cdk8s_plus_27 import k8s as kube
-
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import DevicePluginPlan, ResourcesPlan
 from ultrascale.plan.names import (
     HOSTNAME_LABEL,
     INSTANCE_TYPE_LABEL,
     ROLE_LABEL,
+    SYSTEM_NAMESPACE,
     SYSTEM_ROLE,
     ZONE_LABEL,
 )
+from ultrascale_k8s.objects import NAME_LABEL, labels, manifest
 
-NAME_LABEL = "app.kubernetes.io/name"
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 
@@ -36,29 +33,17 @@ _NOT_OURS = (
 # Where device plugins register with the kubelet.
 # Source: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
 DEVICE_PLUGIN_SOCKETS = "/var/lib/kubelet/device-plugins"
-_CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
+CRITICAL_ADDONS_TAINT = "CriticalAddonsOnly"
 # Kubernetes' own default is ten. Each is an object that the API server keeps.
 REVISIONS = 3
 
 
-def labels(name: str) -> dict[str, str]:
-    """Return the labels of everything that belongs to the component ``name``."""
-    return {NAME_LABEL: name, "app.kubernetes.io/part-of": "ultrascale"}
-
-
-def metadata(
-    name: str, *, namespace: str | None = None, component: str | None = None
-) -> kube.ObjectMeta:
-    """Return the metadata of an object of ``component``, which is ``name`` unless given."""
-    return kube.ObjectMeta(name=name, namespace=namespace, labels=labels(component or name))
-
-
-def selector(name: str) -> kube.LabelSelector:
+def selector(name: str) -> JsonObject:
     """Return the selector of the pods of the component ``name``. It is immutable once applied."""
-    return kube.LabelSelector(match_labels={NAME_LABEL: name})
+    return {"matchLabels": {NAME_LABEL: name}}
 
 
-def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequirements:
+def resources(*, cpu: str, memory: str, memory_limit: str) -> JsonObject:
     """Return requests and a memory limit, and no CPU limit: throttling a controller helps nobody.
 
     Args:
@@ -66,174 +51,263 @@ def resources(*, cpu: str, memory: str, memory_limit: str) -> kube.ResourceRequi
         memory: Memory request.
         memory_limit: Memory beyond which the container is killed.
     """
-    return kube.ResourceRequirements(
-        requests={"cpu": _quantity(cpu), "memory": _quantity(memory)},
-        limits={"memory": _quantity(memory_limit)},
-    )
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory_limit}}
 
 
-@cache
-def _quantity(text: str) -> kube.Quantity:
-    return kube.Quantity.from_string(text)
-
-
-def planned_resources(plan: ResourcesPlan) -> kube.ResourceRequirements:
+def planned_resources(plan: ResourcesPlan) -> JsonObject:
     """Return the requests and the limit of ``plan``."""
     return resources(cpu=plan.cpu, memory=plan.memory, memory_limit=plan.memory_limit)
 
 
-def restricted_pod(user: int) -> kube.PodSecurityContext:
+def restricted_pod(user: int) -> JsonObject:
     """Return the pod part of the `restricted` Pod Security Standard, running as ``user``.
 
     Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
     """
-    return kube.PodSecurityContext(
-        run_as_non_root=True,
-        run_as_user=user,
-        run_as_group=user,
-        fs_group=user,
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
         # Kubernetes would otherwise change the mode of every file at each start, and the private
         # data directory would become readable by the group.
-        fs_group_change_policy="OnRootMismatch",
-        seccomp_profile=kube.SeccompProfile(type="RuntimeDefault"),
-    )
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
-def restricted_container() -> kube.SecurityContext:
+def unprivileged_container(**fields: Json) -> JsonObject:
+    """Return the security context of a container without capabilities, and with ``fields``."""
+    return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **fields}
+
+
+def restricted_container() -> JsonObject:
     """Return the container part of the `restricted` standard, with a read-only root file system."""
-    return kube.SecurityContext(
-        allow_privilege_escalation=False,
-        read_only_root_filesystem=True,
-        capabilities=kube.Capabilities(drop=["ALL"]),
-    )
+    return unprivileged_container(readOnlyRootFilesystem=True)
 
 
-def tolerations(keys: Iterable[str] = ()) -> list[kube.Toleration]:
+def tolerations(keys: Iterable[str] = ()) -> list[Json]:
     """Tolerate the taints ``keys``, whatever their value and effect, and `CriticalAddonsOnly`."""
-    wanted = dict.fromkeys((_CRITICAL_ADDONS_TAINT, *keys))
-    return [kube.Toleration(key=key, operator="Exists") for key in wanted]
+    wanted = dict.fromkeys((CRITICAL_ADDONS_TAINT, *keys))
+    return [{"key": key, "operator": "Exists"} for key in wanted]
 
 
-def system_affinity() -> kube.Affinity:
+def system_pod(
+    containers: Sequence[Json], *, account: str, user: int | None, **fields: Json
+) -> JsonObject:
+    """Return a pod of a controller on the system pool, which nodes out of room never lose.
+
+    Args:
+        containers: Its containers.
+        account: Service account whose token it gets.
+        user: User that it runs as, by the `restricted` standard; None: that of its image.
+        fields: Its other fields.
+    """
+    return {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "priorityClassName": SYSTEM_CLUSTER_CRITICAL,
+        "affinity": system_affinity(),
+        "tolerations": tolerations(),
+        "securityContext": None if user is None else restricted_pod(user),
+        "containers": containers,
+        **fields,
+    }
+
+
+def system_affinity() -> JsonObject:
     """Require the system pool: accelerated nodes come and go, and cost too much for controllers."""
     return _node_affinity([(ROLE_LABEL, "In", (SYSTEM_ROLE,))])
 
 
-def keep_apart(name: str) -> list[kube.TopologySpreadConstraint]:
+def keep_apart(name: str) -> list[Json]:
     """Keep the replicas of ``name`` on nodes of their own, and in zones of their own if possible.
 
     A zone that is down must not keep a replica from starting elsewhere.
     """
     return [
-        kube.TopologySpreadConstraint(
-            max_skew=1,
-            topology_key=key,
-            when_unsatisfiable=otherwise,
-            label_selector=selector(name),
-        )
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": otherwise,
+            "labelSelector": selector(name),
+        }
         for key, otherwise in ((HOSTNAME_LABEL, "DoNotSchedule"), (ZONE_LABEL, "ScheduleAnyway"))
     ]
 
 
-def own_kubelet_affinity() -> kube.Affinity:
+def own_kubelet_affinity() -> JsonObject:
     """Require nodes whose kubelets we configure: neither EKS Auto Mode's nor HyperPod's."""
-    return _node_affinity([*_NOT_OURS])
+    return _node_affinity(_NOT_OURS)
 
 
-def device_plugin_affinity(plan: DevicePluginPlan) -> kube.Affinity:
+def _device_plugin_affinity(plan: DevicePluginPlan) -> JsonObject:
     """Require the plan's instance types, if it names any, and nodes that bring no plugin along."""
     types = [(INSTANCE_TYPE_LABEL, "In", plan.instance_types)] if plan.instance_types else []
     return _node_affinity([*types, *_NOT_OURS])
 
 
-def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> kube.Affinity:
-    required = kube.NodeSelectorTerm(
-        match_expressions=[
-            kube.NodeSelectorRequirement(key=key, operator=operator, values=list(values))
-            for key, operator, values in terms
-        ]
-    )
-    selector = kube.NodeSelector(node_selector_terms=[required])
-    return kube.Affinity(
-        node_affinity=kube.NodeAffinity(
-            required_during_scheduling_ignored_during_execution=selector
-        )
-    )
+def _node_affinity(terms: Sequence[tuple[str, str, Sequence[str]]]) -> JsonObject:
+    expressions: list[Json] = [
+        {"key": key, "operator": operator, "values": list(values)}
+        for key, operator, values in terms
+    ]
+    required: Json = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def host_volumes(paths: Mapping[str, str]) -> list[kube.Volume]:
-    """Return a hostPath volume for each name and path; a missing directory is created.
+def host_mounts(paths: Mapping[str, str], *, read_only: Sequence[str] = ()) -> list[Json]:
+    """Mount the directories of the node ``paths``, by volume name, where the node has them."""
+    return [
+        {"name": name, "mountPath": path, "readOnly": True if name in read_only else None}
+        for name, path in paths.items()
+    ]
 
-    A directory that appears only once a driver is loaded must not keep the pod from starting: the
-    plugin says itself what it misses.
+
+def environment(
+    values: Mapping[str, str], *, fields: Mapping[str, str] | None = None
+) -> list[Json]:
+    """Return environment variables: those from ``fields`` of the pod first, then ``values``."""
+    return [
+        *(
+            {"name": k, "valueFrom": {"fieldRef": {"fieldPath": v}}}
+            for k, v in (fields or {}).items()
+        ),
+        *({"name": name, "value": value} for name, value in values.items()),
+    ]
+
+
+def http_probe(path: str, port: int | str, **fields: Json) -> JsonObject:
+    """Return a probe that asks ``path``, with ``fields`` of the probe such as its period."""
+    return {"httpGet": {"path": path, "port": port}, **fields}
+
+
+def scraped(port: int) -> Mapping[str, str]:
+    """Return the annotations by which Prometheus finds a pod, without an endpoint for each."""
+    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}
+
+
+def deployment(
+    name: str,
+    pod: JsonObject,
+    *,
+    namespace: str = SYSTEM_NAMESPACE,
+    replicas: int,
+    annotations: Mapping[str, str] | None = None,
+    strategy: JsonObject | None = None,
+) -> JsonObject:
+    """Return the Deployment ``name``.
+
+    Args:
+        name: Its name, and value of the name label that its pods are selected by.
+        pod: Specification of its pods.
+        namespace: Its namespace.
+        replicas: Number of its pods.
+        annotations: Annotations of its pods.
+        strategy: Its strategy; Kubernetes' own default unless given.
     """
-    return [
-        kube.Volume(
-            name=name,
-            host_path=kube.HostPathVolumeSource(path=path, type="DirectoryOrCreate"),
-        )
-        for name, path in paths.items()
-    ]
+    return manifest(
+        "Deployment",
+        name,
+        namespace=namespace,
+        spec={
+            "replicas": replicas,
+            "revisionHistoryLimit": REVISIONS,
+            "selector": selector(name),
+            "strategy": strategy,
+            "template": _template(name, pod, annotations),
+        },
+    )
 
 
-def host_mounts(
-    paths: Mapping[str, str], *, read_only: Sequence[str] = ()
-) -> list[kube.VolumeMount]:
-    """Mount the volumes of `host_volumes(paths)` where the node has them."""
-    return [
-        kube.VolumeMount(name=name, mount_path=path, read_only=True if name in read_only else None)
-        for name, path in paths.items()
-    ]
+def daemon_set(
+    name: str, pod: JsonObject, *, annotations: Mapping[str, str] | None = None
+) -> JsonObject:
+    """Return the DaemonSet ``name`` of `kube-system`, with ``annotations`` of its pods."""
+    return manifest(
+        "DaemonSet",
+        name,
+        namespace=SYSTEM_NAMESPACE,
+        spec={
+            "revisionHistoryLimit": REVISIONS,
+            "selector": selector(name),
+            # The default, one node at a time, would take days on ten thousand nodes.
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+            "template": _template(name, pod, annotations),
+        },
+    )
 
 
-def device_plugin_daemon_set(
+def device_plugin(
     name: str,
     plan: DevicePluginPlan,
     *,
-    container: kube.Container,
+    container: JsonObject,
     host_paths: Mapping[str, str],
     extra_taints: Sequence[str] = (),
     service_account: str | None = None,
     host_network: bool = False,
-    volumes: Sequence[kube.Volume] = (),
+    volumes: Sequence[Json] = (),
     annotations: Mapping[str, str] | None = None,
-) -> kube.DaemonSetSpec:
-    """Return the spec of the DaemonSet of a device plugin, or of an exporter beside it.
+) -> JsonObject:
+    """Return the DaemonSet of a device plugin, or of an exporter beside it.
 
     Args:
-        name: Value of the name label that its pods are selected by.
-        plan: Where it runs.
-        container: The program.
-        host_paths: Directories of the node that it mounts, by volume name.
+        name: Name of the DaemonSet, of its container, and value of the label of its pods.
+        plan: Where it runs, and its image.
+        container: The program, without its name and image.
+        host_paths: Directories of the node that it mounts, by volume name. A directory that appears
+            only once a driver is loaded must not keep the pod from starting: the plugin says itself
+            what it misses.
         extra_taints: Keys of taints that it tolerates beside the plan's.
         service_account: The account whose token it gets; without one it gets no token.
         host_network: Whether it shares the node's network.
-        volumes: What it mounts beside ``host_paths``.
+        volumes: Volumes beside ``host_paths``.
         annotations: Annotations of its pods.
     """
-    pod = kube.PodSpec(
-        priority_class_name=SYSTEM_NODE_CRITICAL,
-        service_account_name=service_account,
-        automount_service_account_token=service_account is not None,
-        enable_service_links=False,
-        host_network=host_network or None,
-        node_selector=dict(plan.node_selector) or None,
-        affinity=device_plugin_affinity(plan),
-        tolerations=tolerations((*plan.taint_keys, *extra_taints)),
-        containers=[container],
-        volumes=[*host_volumes(host_paths), *volumes],
-    )
-    return kube.DaemonSetSpec(
-        revision_history_limit=REVISIONS,
-        selector=selector(name),
-        update_strategy=_device_plugin_updates(),
-        template=kube.PodTemplateSpec(
-            metadata=kube.ObjectMeta(labels=labels(name), annotations=annotations), spec=pod
-        ),
-    )
+    host_volumes = [
+        {"name": volume, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+        for volume, path in host_paths.items()
+    ]
+    pod: JsonObject = {
+        "priorityClassName": SYSTEM_NODE_CRITICAL,
+        "serviceAccountName": service_account,
+        "automountServiceAccountToken": service_account is not None,
+        "enableServiceLinks": False,
+        "hostNetwork": host_network or None,
+        "nodeSelector": dict(plan.node_selector) or None,
+        "affinity": _device_plugin_affinity(plan),
+        "tolerations": tolerations((*plan.taint_keys, *extra_taints)),
+        "containers": [{"name": name, "image": plan.image, **container}],
+        "volumes": [*host_volumes, *volumes],
+    }
+    return daemon_set(name, pod, annotations=annotations)
 
 
-def _device_plugin_updates() -> kube.DaemonSetUpdateStrategy:
-    # The default, one node at a time, would take days on ten thousand nodes.
-    tenth = kube.RollingUpdateDaemonSet(max_unavailable=kube.IntOrString.from_string("10%"))
-    return kube.DaemonSetUpdateStrategy(type="RollingUpdate", rolling_update=tenth)
+def _template(name: str, pod: JsonObject, annotations: Mapping[str, str] | None) -> Json:
+    return {"metadata": {"labels": labels(name), "annotations": annotations}, "spec": pod}
+
+
+def budget(name: str, namespace: str = SYSTEM_NAMESPACE) -> JsonObject:
+    """Return the disruption budget of ``name``: one of its pods at a time may go."""
+    spec = {"maxUnavailable": 1, "selector": selector(name)}
+    return manifest("PodDisruptionBudget", name, namespace=namespace, spec=spec)
+
+
+def service(
+    name: str,
+    program: str,
+    port: JsonObject,
+    *,
+    namespace: str = SYSTEM_NAMESPACE,
+    annotations: Mapping[str, str] | None = None,
+) -> JsonObject:
+    """Return the Service ``name`` in front of ``port`` of the pods of ``program``."""
+    return manifest(
+        "Service",
+        name,
+        namespace=namespace,
+        component=program,
+        annotations=annotations,
+        spec={"selector": {NAME_LABEL: program}, "ports": [port]},
+    )

@@ -1,22 +1,16 @@
-"""Rules and bindings: of the platform's service accounts, most in `kube-system`, and of groups."""
+"""Rules, roles and bindings: of the platform's service accounts, and of groups."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
-from ultrascale.documents import JsonObject, sequence
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._pods import metadata
-from ultrascale_k8s.upstream import upstream_rules
+from ultrascale_k8s.objects import manifest
 
-_RBAC_GROUP = "rbac.authorization.k8s.io"
+_GROUP = "rbac.authorization.k8s.io"
 
 
-def rule(
-    *kinds: str, verbs: Sequence[str], group: str = "", names: Sequence[str] = ()
-) -> kube.PolicyRule:
+def rule(*kinds: str, verbs: Sequence[str], group: str = "", names: Sequence[str] = ()) -> Json:
     """Allow ``verbs`` on the resources ``kinds``.
 
     Args:
@@ -25,15 +19,11 @@ def rule(
         group: The API group; empty for the core group.
         names: The only objects that it may be done to; empty means all.
     """
-    return kube.PolicyRule(
-        api_groups=[group],
-        resources=list(kinds),
-        verbs=list(verbs),
-        resource_names=list(names) or None,
-    )
+    named: JsonObject = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": list(kinds), "verbs": list(verbs), **named}
 
 
-def rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
+def rules(rights: Iterable[RightPlan]) -> list[Json]:
     """Return the rules of planned rights."""
     return [
         rule(*right.resources, verbs=right.verbs, group=right.group, names=right.names)
@@ -41,89 +31,93 @@ def rules(rights: Sequence[RightPlan]) -> list[kube.PolicyRule]:
     ]
 
 
-def rules_from_upstream(file: str, role: str) -> list[kube.PolicyRule]:
-    """Return the rules of the ClusterRole ``role`` in upstream's ``file``."""
-    return [
-        kube.PolicyRule(
-            api_groups=_texts(each, "apiGroups"),
-            resources=_texts(each, "resources"),
-            verbs=_texts(each, "verbs"),
-        )
-        for each in upstream_rules(file, role)
-    ]
-
-
-def _texts(document: JsonObject, key: str) -> list[str]:
-    return [str(value) for value in sequence(document, key)]
-
-
-def bind_groups(
-    scope: Construct,
-    id: str,
+def role(
+    name: str,
+    rules: Iterable[Json],
     *,
-    role: str,
-    groups: Sequence[str],
-    namespace: str | None,
-    component: str,
-) -> None:
-    """Give groups the ClusterRole ``role``, after which the binding is named.
+    namespace: str | None = None,
+    component: str | None = None,
+) -> JsonObject:
+    """Return the Role ``name`` of ``namespace``; without a namespace it is a ClusterRole."""
+    kind = "ClusterRole" if namespace is None else "Role"
+    return manifest(kind, name, namespace=namespace, component=component, rules=[*rules])
+
+
+def groups(names: Iterable[str]) -> list[Json]:
+    """Return the groups ``names`` as subjects of a binding."""
+    return [{"apiGroup": _GROUP, "kind": "Group", "name": name} for name in names]
+
+
+def binding(
+    name: str,
+    subjects: list[Json],
+    *,
+    role: str | None = None,
+    role_kind: str = "ClusterRole",
+    namespace: str | None = None,
+    component: str | None = None,
+) -> JsonObject:
+    """Return the binding ``name``.
 
     Args:
-        scope: The chart.
-        id: Id of the binding.
-        role: Name of the ClusterRole.
-        groups: Kubernetes groups.
+        name: Its name.
+        subjects: Groups or service accounts that it gives the role to.
+        role: Name of the role; that of the binding unless given.
+        role_kind: Kind of the role.
         namespace: Namespace in which they have it; None: the whole cluster.
         component: Component that the binding belongs to.
     """
-    role_ref = kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=role)
-    subjects = [kube.Subject(api_group=_RBAC_GROUP, kind="Group", name=group) for group in groups]
-    if namespace is None:
-        own = metadata(role, component=component)
-        kube.KubeClusterRoleBinding(scope, id, metadata=own, role_ref=role_ref, subjects=subjects)
-    else:
-        own = metadata(role, namespace=namespace, component=component)
-        kube.KubeRoleBinding(scope, id, metadata=own, role_ref=role_ref, subjects=subjects)
-
-
-def bind_cluster_role(
-    scope: Construct,
-    id: str,
-    *,
-    name: str,
-    role: str,
-    account: str,
-    account_namespace: str = SYSTEM_NAMESPACE,
-) -> None:
-    """Give the service account ``account`` the ClusterRole ``role`` in every namespace."""
-    kube.KubeClusterRoleBinding(
-        scope,
-        id,
-        metadata=metadata(name, component=account),
-        role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="ClusterRole", name=role),
-        subjects=_subjects(account, account_namespace),
+    return manifest(
+        "ClusterRoleBinding" if namespace is None else "RoleBinding",
+        name,
+        namespace=namespace,
+        component=component,
+        roleRef={"apiGroup": _GROUP, "kind": role_kind, "name": role or name},
+        subjects=subjects,
     )
 
 
-def bind_role(
-    scope: Construct,
-    id: str,
-    *,
+def account_binding(
     name: str,
-    role: str,
     account: str,
+    *,
+    role: str | None = None,
+    role_kind: str = "ClusterRole",
+    namespace: str | None = None,
+    account_namespace: str = SYSTEM_NAMESPACE,
+) -> JsonObject:
+    """Return the binding ``name``, which gives a role to the service account ``account``."""
+    subject: Json = {"kind": "ServiceAccount", "name": account, "namespace": account_namespace}
+    return binding(
+        name, [subject], role=role, role_kind=role_kind, namespace=namespace, component=account
+    )
+
+
+def account_with_rules(
+    name: str,
+    *,
+    cluster: Iterable[Json] = (),
+    own: Iterable[Json] = (),
     namespace: str = SYSTEM_NAMESPACE,
-    account_namespace: str = SYSTEM_NAMESPACE,
-) -> None:
-    """Give the service account ``account`` the Role ``role`` of ``namespace``."""
-    kube.KubeRoleBinding(
-        scope,
-        id,
-        metadata=metadata(name, namespace=namespace, component=account),
-        role_ref=kube.RoleRef(api_group=_RBAC_GROUP, kind="Role", name=role),
-        subjects=_subjects(account, account_namespace),
+    gives_token: bool | None = None,
+) -> Iterator[JsonObject]:
+    """Yield the service account ``name``, its roles, and the bindings of these.
+
+    Args:
+        name: Name of the account, and of its roles and bindings.
+        cluster: Rules that hold in every namespace.
+        own: Rules that hold in the account's own namespace alone.
+        namespace: Namespace of the account.
+        gives_token: Whether pods that do not say get its token; None: as Kubernetes has it.
+    """
+    yield manifest(
+        "ServiceAccount", name, namespace=namespace, automountServiceAccountToken=gives_token
     )
-
-
-def _subjects(account: str, namespace: str) -> list[kube.Subject]:
-    return [kube.Subject(kind="ServiceAccount", name=account, namespace=namespace)]
+    if cluster := [*cluster]:
+        yield role(name, cluster)
+        yield account_binding(name, name, account_namespace=namespace)
+    if own := [*own]:
+        yield role(name, own, namespace=namespace)
+        yield account_binding(
+            name, name, role_kind="Role", namespace=namespace, account_namespace=namespace
+        )

@@ -1,51 +1,24 @@
 """Rights of people to the kinds of jobs, by the groups of their access entries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import ClusterRolePlan, GroupBindingPlan
-from ultrascale_k8s._pods import metadata
-from ultrascale_k8s._rbac import bind_groups, rules
+from ultrascale_k8s._rbac import binding, groups, role, rules
 
 _COMPONENT = "access"
 
 
-class AccessChart(cdk8s.Chart):
-    """Defines ClusterRoles, and binds groups to them, in namespaces that must be there."""
+def access_objects(
+    roles: Iterable[ClusterRolePlan], bindings: Iterable[GroupBindingPlan]
+) -> Iterator[JsonObject]:
+    """Yield ClusterRoles, and bindings of groups to these or others.
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        roles: Sequence[ClusterRolePlan],
-        bindings: Sequence[GroupBindingPlan],
-    ) -> None:
-        """Define them.
-
-        Args:
-            scope: The cdk8s app.
-            id: Id of the chart, and name of its file.
-            roles: ClusterRoles.
-            bindings: Bindings of these or of others.
-        """
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        for role in roles:
-            kube.KubeClusterRole(
-                self,
-                role.name,
-                metadata=metadata(role.name, component=_COMPONENT),
-                rules=rules(role.rights),
-            )
-        for binding in bindings:
-            bind_groups(
-                self,
-                f"{binding.role}-{binding.namespace or 'cluster'}-binding",
-                role=binding.role,
-                namespace=binding.namespace,
-                groups=binding.groups,
-                component=_COMPONENT,
-            )
+    Namespaces of the bindings must be there.
+    """
+    for each in roles:
+        yield role(each.name, rules(each.rights), component=_COMPONENT)
+    for each in bindings:
+        yield binding(
+            each.role, groups(each.groups), namespace=each.namespace, component=_COMPONENT
+        )

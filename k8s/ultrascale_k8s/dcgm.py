@@ -1,13 +1,18 @@
 """DCGM exporter: metrics of each GPU for Prometheus."""
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._pods import device_plugin_daemon_set, host_mounts, metadata, resources
-from ultrascale_k8s.objects import define_config_map
+from ultrascale_k8s._pods import (
+    device_plugin,
+    environment,
+    host_mounts,
+    http_probe,
+    resources,
+    scraped,
+    unprivileged_container,
+)
+from ultrascale_k8s.objects import config_map, name_of
 
 _NAME = "dcgm-exporter"
 _PORT = 9400
@@ -56,38 +61,26 @@ _COUNTERS = (
 )
 
 
-class DcgmExporterChart(cdk8s.Chart):
-    """Defines the DaemonSet that tells Prometheus what the GPUs of a node do, and for which pod.
+def dcgm_exporter_objects(plan: DevicePluginPlan) -> list[JsonObject]:
+    """Return the DaemonSet that tells Prometheus what the GPUs of a node do, and for which pod.
 
     It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.
 
     Source: https://github.com/NVIDIA/dcgm-exporter/tree/main/deployment
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        config = define_config_map(
-            self,
-            "Counters",
-            name=_NAME,
-            namespace=SYSTEM_NAMESPACE,
-            component=_NAME,
-            data={_COUNTERS_FILE: counters_csv()},
-        )
-        kube.KubeDaemonSet(
-            self,
-            "DaemonSet",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=device_plugin_daemon_set(
-                _NAME,
-                plan,
-                container=_container(plan.image),
-                host_paths=_HOST_PATHS,
-                volumes=[_counters_volume(config)],
-                annotations=_annotations(),
-            ),
-        )
+    counters = config_map(
+        _NAME, namespace=SYSTEM_NAMESPACE, component=_NAME, data={_COUNTERS_FILE: counters_csv()}
+    )
+    plugin = device_plugin(
+        _NAME,
+        plan,
+        container=_container(),
+        host_paths=_HOST_PATHS,
+        volumes=[{"name": "counters", "configMap": {"name": name_of(counters)}}],
+        annotations=scraped(_PORT),
+    )
+    return [counters, plugin]
 
 
 def counters_csv() -> str:
@@ -95,37 +88,7 @@ def counters_csv() -> str:
     return "".join(f"{', '.join(counter)}\n" for counter in _COUNTERS)
 
 
-def _annotations() -> dict[str, str]:
-    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(_PORT)}
-
-
-def _counters_volume(config: str) -> kube.Volume:
-    return kube.Volume(name="counters", config_map=kube.ConfigMapVolumeSource(name=config))
-
-
-def _container(image: str) -> kube.Container:
-    return kube.Container(
-        name=_NAME,
-        image=image,
-        env=_environment(),
-        ports=[kube.ContainerPort(name="metrics", container_port=_PORT)],
-        # DCGM itself wants SYS_ADMIN for the profiling counters, and the agent's is privileged.
-        # What asks it needs to be root to open the kubelet's socket, and nothing more.
-        # Source: https://github.com/NVIDIA/dcgm-exporter/issues/61
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
-        ),
-        startup_probe=_probe(period_seconds=5, failures=24),
-        liveness_probe=_probe(period_seconds=30, failures=3),
-        resources=resources(cpu="50m", memory="128Mi", memory_limit="512Mi"),
-        volume_mounts=[
-            *host_mounts(_HOST_PATHS, read_only=tuple(_HOST_PATHS)),
-            kube.VolumeMount(name="counters", mount_path=_COUNTERS_DIRECTORY, read_only=True),
-        ],
-    )
-
-
-def _environment() -> list[kube.EnvVar]:
+def _container() -> JsonObject:
     values = {
         # The kubelet fills in the address of the exporter's own node.
         "DCGM_REMOTE_HOSTENGINE_INFO": f"$(NODE_IP):{_HOST_ENGINE_PORT}",
@@ -135,21 +98,19 @@ def _environment() -> list[kube.EnvVar]:
         # The image's entry point would try to give the program SYS_ADMIN.
         "NO_SETCAP": "true",
     }
-    return [
-        _from_field("NODE_IP", "status.hostIP"),
-        _from_field("NODE_NAME", "spec.nodeName"),
-        *(kube.EnvVar(name=name, value=value) for name, value in values.items()),
-    ]
-
-
-def _from_field(name: str, path: str) -> kube.EnvVar:
-    source = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path=path))
-    return kube.EnvVar(name=name, value_from=source)
-
-
-def _probe(*, period_seconds: int, failures: int) -> kube.Probe:
-    return kube.Probe(
-        http_get=kube.HttpGetAction(path="/health", port=kube.IntOrString.from_number(_PORT)),
-        period_seconds=period_seconds,
-        failure_threshold=failures,
-    )
+    fields = {"NODE_IP": "status.hostIP", "NODE_NAME": "spec.nodeName"}
+    return {
+        "env": environment(values, fields=fields),
+        "ports": [{"name": "metrics", "containerPort": _PORT}],
+        # DCGM itself wants SYS_ADMIN for the profiling counters, and the agent's is privileged.
+        # What asks it needs to be root to open the kubelet's socket, and nothing more.
+        # Source: https://github.com/NVIDIA/dcgm-exporter/issues/61
+        "securityContext": unprivileged_container(),
+        "startupProbe": http_probe("/health", _PORT, periodSeconds=5, failureThreshold=24),
+        "livenessProbe": http_probe("/health", _PORT, periodSeconds=30, failureThreshold=3),
+        "resources": resources(cpu="50m", memory="128Mi", memory_limit="512Mi"),
+        "volumeMounts": [
+            *host_mounts(_HOST_PATHS, read_only=tuple(_HOST_PATHS)),
+            {"name": "counters", "mountPath": _COUNTERS_DIRECTORY, "readOnly": True},
+        ],
+    }

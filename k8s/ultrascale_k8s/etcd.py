@@ -6,6 +6,7 @@ import cdk8s
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import EtcdPlan
 from ultrascale.plan.names import (
     ETCD_CLIENT_PORT,
@@ -14,11 +15,11 @@ from ultrascale.plan.names import (
     ETCD_SERVER_SERVICE,
     TRAINING_LABEL,
 )
-from ultrascale_k8s._pods import (
-    REVISIONS,
-    SYSTEM_CLUSTER_CRITICAL,
+from ultrascale_k8s import _pods
+from ultrascale_k8s._api_objects import define_object
+from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget
+from ultrascale_k8s._typed_pods import (
     keep_apart,
-    labels,
     metadata,
     resources,
     restricted_container,
@@ -27,7 +28,8 @@ from ultrascale_k8s._pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale_k8s.network_policy import address_peers
+from ultrascale_k8s.network_policy import address_peers, ingress_policy, ingress_rule
+from ultrascale_k8s.objects import labels
 
 STORAGE_CLASS = "ultrascale-gp3"
 _DATA = "data"
@@ -73,9 +75,9 @@ class EtcdChart(cdk8s.Chart):
         _storage_class(self, plan)
         _services(self, plan)
         _stateful_set(self, plan)
-        _network_policy(self, plan, job_ranges)
+        define_object(self, "NetworkPolicy", _network_policy(plan, job_ranges))
         if plan.replicas > 1:
-            _disruption_budget(self, plan)
+            define_object(self, "DisruptionBudget", budget(ETCD_SERVER_SERVICE, plan.namespace))
 
 
 def etcd_arguments(plan: EtcdPlan) -> list[str]:
@@ -241,43 +243,19 @@ def _probe(path: str, *, failures: int) -> kube.Probe:
     )
 
 
-def _network_policy(chart: cdk8s.Chart, plan: EtcdPlan, job_ranges: Sequence[str]) -> None:
+def _network_policy(plan: EtcdPlan, job_ranges: Sequence[str]) -> JsonObject:
     """Let training namespaces reach the client port and the members alone reach each other.
 
     The v2 API knows no authentication that TorchElastic could use: this policy is the guard.
     """
-    trainers = address_peers(job_ranges) or [
-        kube.NetworkPolicyPeer(
-            namespace_selector=kube.LabelSelector(match_labels={TRAINING_LABEL: "true"})
-        )
-    ]
-    members = kube.NetworkPolicyPeer(pod_selector=selector(ETCD_SERVER_SERVICE))
-    kube.KubeNetworkPolicy(
-        chart,
-        "NetworkPolicy",
-        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
-        spec=kube.NetworkPolicySpec(
-            pod_selector=selector(ETCD_SERVER_SERVICE),
-            policy_types=["Ingress"],
-            ingress=[
-                kube.NetworkPolicyIngressRule(from_=peers, ports=[_tcp(port)])
-                for peers, port in ((trainers, ETCD_CLIENT_PORT), ([members], ETCD_PEER_PORT))
-            ],
-        ),
-    )
-
-
-def _tcp(port: int) -> kube.NetworkPolicyPort:
-    return kube.NetworkPolicyPort(protocol="TCP", port=kube.IntOrString.from_number(port))
-
-
-def _disruption_budget(chart: cdk8s.Chart, plan: EtcdPlan) -> None:
-    kube.KubePodDisruptionBudget(
-        chart,
-        "DisruptionBudget",
-        metadata=metadata(ETCD_SERVER_SERVICE, namespace=plan.namespace),
-        spec=kube.PodDisruptionBudgetSpec(
-            max_unavailable=kube.IntOrString.from_number(1),
-            selector=selector(ETCD_SERVER_SERVICE),
-        ),
+    training: Json = {"namespaceSelector": {"matchLabels": {TRAINING_LABEL: "true"}}}
+    members = _pods.selector(ETCD_SERVER_SERVICE)
+    return ingress_policy(
+        ETCD_SERVER_SERVICE,
+        plan.namespace,
+        [
+            ingress_rule([ETCD_CLIENT_PORT], address_peers(job_ranges) or [training]),
+            ingress_rule([ETCD_PEER_PORT], [{"podSelector": members}]),
+        ],
+        pods=members,
     )

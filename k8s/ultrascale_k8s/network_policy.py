@@ -1,34 +1,95 @@
-"""Peers of network policies, and their enforcement by EKS Auto Mode."""
+"""Network policies, and their enforcement by EKS Auto Mode.
+
+The kubelet's probes need no rule: a node always reaches its own pods.
+
+Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
+"""
 
 from collections.abc import Sequence
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.names import SYSTEM_NAMESPACE
-from ultrascale_k8s._pods import metadata
+from ultrascale_k8s._pods import selector
+from ultrascale_k8s.objects import manifest
 
 
-class NetworkPolicyControllerChart(cdk8s.Chart):
-    """Turns the network policy controller on or off where no VPC CNI add-on does.
+def controller_objects(*, enforced: bool) -> list[JsonObject]:
+    """Return what turns the network policy controller on or off where no VPC CNI add-on does.
 
     Unless it is on, the API server takes network policies and nobody enforces them.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-net-pol.html
     """
-
-    def __init__(self, scope: Construct, id: str, *, enforced: bool) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        kube.KubeConfigMap(
-            self,
-            "ConfigMap",
-            # EKS reads it under this name.
-            metadata=metadata("amazon-vpc-cni", namespace=SYSTEM_NAMESPACE),
-            data={"enable-network-policy-controller": "true" if enforced else "false"},
-        )
+    data = {"enable-network-policy-controller": "true" if enforced else "false"}
+    # EKS reads it under this name.
+    return [manifest("ConfigMap", "amazon-vpc-cni", namespace=SYSTEM_NAMESPACE, data=data)]
 
 
-def address_peers(ranges: Sequence[str]) -> list[kube.NetworkPolicyPeer]:
+def ingress_rule(ports: Sequence[int], sources: Sequence[Json] = ()) -> JsonObject:
+    """Allow ``sources``, everything unless given, to reach TCP ``ports``.
+
+    A selector of all pods would have EKS list each pod of the cluster for every node.
+    """
+    allowed: list[Json] = [{"port": port, "protocol": "TCP"} for port in ports]
+    return {"ports": allowed or None, "from": [*sources] or None}
+
+
+def ingress_policy(
+    name: str,
+    namespace: str,
+    rules: Sequence[JsonObject] | None,
+    *,
+    pods: JsonObject,
+    component: str | None = None,
+    labels: dict[str, str] | None = None,
+) -> JsonObject:
+    """Return the NetworkPolicy ``name``, which refuses what no rule allows.
+
+    Args:
+        name: Its name.
+        namespace: Its namespace.
+        rules: Connections that it allows; None leaves the field out.
+        pods: Selector of the pods that it is for.
+        component: Component that it is labelled as a part of; its name unless given.
+        labels: Its labels instead of those of a component.
+    """
+    return manifest(
+        "NetworkPolicy",
+        name,
+        namespace=namespace,
+        component=component,
+        labels=labels,
+        spec={"podSelector": pods, "policyTypes": ["Ingress"], "ingress": rules},
+    )
+
+
+def program_policy(
+    program: str,
+    namespace: str,
+    ports: Sequence[int],
+    *,
+    pods: JsonObject | None = None,
+    sources: Sequence[Json] = (),
+) -> JsonObject:
+    """Return the policy that opens ``ports`` of a program in a namespace that refuses all others.
+
+    Args:
+        program: Name of the program.
+        namespace: Its namespace.
+        ports: Ports that it serves.
+        pods: Selector of its pods; by the program's name unless given.
+        sources: Peers that reach it. Without any, everything does: the API server calls webhooks
+            from the control plane's network interfaces, which no selector names.
+    """
+    return ingress_policy(
+        f"{program}-ingress",
+        namespace,
+        [ingress_rule(ports, sources)],
+        pods=pods or selector(program),
+        component=program,
+    )
+
+
+def address_peers(ranges: Sequence[str]) -> list[Json]:
     """Return ``ranges`` as peers, which no list of pods follows."""
-    return [kube.NetworkPolicyPeer(ip_block=kube.IpBlock(cidr=each)) for each in ranges]
+    return [{"ipBlock": {"cidr": each}} for each in ranges]

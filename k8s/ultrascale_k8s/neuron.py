@@ -1,21 +1,23 @@
-"""The Neuron device plugin and, on request, the scheduler for parts of a node."""
+"""The Neuron device plugin."""
 
 import cdk8s
 import cdk8s_plus_27 as kplus
-from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
+from ultrascale_k8s._api_objects import define_object, define_objects
 from ultrascale_k8s._pods import (
     DEVICE_PLUGIN_SOCKETS,
-    device_plugin_daemon_set,
+    device_plugin,
+    environment,
     host_mounts,
-    labels,
-    metadata,
     resources,
+    unprivileged_container,
 )
-from ultrascale_k8s._rbac import bind_cluster_role, rule
+from ultrascale_k8s._rbac import account_binding, role, rule
+from ultrascale_k8s.objects import labels
 
 _NAME = "neuron-device-plugin"
 _HOST_PATHS = {
@@ -51,37 +53,21 @@ class NeuronDevicePluginChart(cdk8s.Chart):
                 name=_NAME, namespace=SYSTEM_NAMESPACE, labels=labels(_NAME)
             ),
         )
-        kube.KubeClusterRole(self, "ClusterRole", metadata=metadata(_NAME), rules=list(_RULES))
-        bind_cluster_role(self, "Binding", name=_NAME, role=_NAME, account=_NAME)
-        kube.KubeDaemonSet(
-            self,
-            "DaemonSet",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=device_plugin_daemon_set(
-                _NAME,
-                plan,
-                container=_container(plan.image),
-                host_paths=_HOST_PATHS,
-                service_account=_NAME,
-            ),
+        define_objects(self, [role(_NAME, _RULES), account_binding(_NAME, _NAME)])
+        plugin = device_plugin(
+            _NAME, plan, container=_container(), host_paths=_HOST_PATHS, service_account=_NAME
         )
+        define_object(self, "DaemonSet", plugin)
 
 
-def _container(image: str) -> kube.Container:
-    node_name = kube.EnvVarSource(field_ref=kube.ObjectFieldSelector(field_path="spec.nodeName"))
-    return kube.Container(
-        name=_NAME,
-        image=image,
-        env=[
-            # The plugin looks for this file first. EKS nodes have none, and it falls back to its
-            # service account: https://github.com/aws-neuron/aws-neuron-sdk/issues/794
-            kube.EnvVar(name="KUBECONFIG", value="/etc/kubernetes/kubelet.conf"),
-            kube.EnvVar(name="NODE_NAME", value_from=node_name),
-        ],
+def _container() -> JsonObject:
+    # The plugin looks for this file first. EKS nodes have none, and it falls back to its service
+    # account: https://github.com/aws-neuron/aws-neuron-sdk/issues/794
+    values = {"KUBECONFIG": "/etc/kubernetes/kubelet.conf"}
+    return {
+        "env": [*environment(values), *environment({}, fields={"NODE_NAME": "spec.nodeName"})],
         # Root, since the kubelet's socket directory belongs to root.
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
-        ),
-        resources=resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
-        volume_mounts=host_mounts(_HOST_PATHS, read_only=("aws-config",)),
-    )
+        "securityContext": unprivileged_container(),
+        "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
+        "volumeMounts": host_mounts(_HOST_PATHS, read_only=("aws-config",)),
+    }

@@ -1,29 +1,25 @@
 """The second scheduler and the extender that keep a pod's Neuron devices contiguous."""
 
 import json
+from collections.abc import Iterator
 
-import cdk8s
-import cdk8s_plus_27 as kplus
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import NEURON_CORE, NEURON_DEVICE, SYSTEM_NAMESPACE
 from ultrascale_k8s._pods import (
-    REVISIONS,
-    SYSTEM_CLUSTER_CRITICAL,
-    labels,
-    metadata,
+    deployment,
+    environment,
     planned_resources,
     resources,
     restricted_container,
-    restricted_pod,
     selector,
-    system_affinity,
-    tolerations,
+    service,
+    system_pod,
+    unprivileged_container,
 )
-from ultrascale_k8s._rbac import bind_cluster_role, bind_role, rule
-from ultrascale_k8s.objects import define_config_map
+from ultrascale_k8s._rbac import account_binding, account_with_rules, rule
+from ultrascale_k8s.network_policy import ingress_policy, ingress_rule
+from ultrascale_k8s.objects import config_map, name_of
 
 _EXTENDER = "k8s-neuron-scheduler"
 _EXTENDER_PORT = 12345
@@ -42,20 +38,16 @@ _EXTENDER_RULES = (
 )
 
 
-class NeuronSchedulerChart(cdk8s.Chart):
-    """Defines the extender and a kube-scheduler that asks it about every Neuron pod.
+def neuron_scheduler_objects(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
+    """Yield the extender and a kube-scheduler that asks it about every Neuron pod.
 
     Only pods whose ``schedulerName`` is the plan's go through it. Volcano does not know it.
 
     Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/tutorials/k8s-neuron-scheduler.html
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: NeuronSchedulerExtensionPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        _accounts(self, plan)
-        _extender(self, plan)
-        _close_extender(self, plan)
-        _scheduler(self, plan)
+    yield from _accounts(plan)
+    yield from _extender(plan)
+    yield from _scheduler(plan)
 
 
 def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
@@ -89,161 +81,79 @@ def scheduler_config(plan: NeuronSchedulerExtensionPlan) -> str:
     return json.dumps(config, indent=2, sort_keys=True)
 
 
-def _accounts(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
-    for id, name in (("ExtenderAccount", _EXTENDER), ("SchedulerAccount", plan.scheduler_name)):
-        kplus.ServiceAccount(
-            scope,
-            id,
-            metadata=cdk8s.ApiObjectMetadata(
-                name=name, namespace=SYSTEM_NAMESPACE, labels=labels(name)
-            ),
-        )
-    kube.KubeClusterRole(
-        scope, "ExtenderRole", metadata=metadata(_EXTENDER), rules=list(_EXTENDER_RULES)
-    )
-    bind_cluster_role(scope, "ExtenderBinding", name=_EXTENDER, role=_EXTENDER, account=_EXTENDER)
+def _accounts(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
     account = plan.scheduler_name
-    for role in ("kube-scheduler", "volume-scheduler"):
-        bind_cluster_role(
-            scope, role, name=f"{account}-as-{role}", role=f"system:{role}", account=account
-        )
-    # `system:kube-scheduler` covers the default scheduler's lease only.
-    kube.KubeRole(
-        scope,
-        "LeaseRole",
-        metadata=metadata(account, namespace=SYSTEM_NAMESPACE),
-        rules=[
+    yield from account_with_rules(_EXTENDER, cluster=_EXTENDER_RULES, gives_token=False)
+    yield from account_with_rules(
+        account,
+        gives_token=False,
+        # `system:kube-scheduler` covers the default scheduler's lease only.
+        own=(
             rule("leases", verbs=("create",), group="coordination.k8s.io"),
             rule("leases", verbs=("get", "update"), group="coordination.k8s.io", names=(account,)),
-        ],
+        ),
     )
-    bind_role(scope, "LeaseBinding", name=account, role=account, account=account)
-    bind_role(
-        scope,
-        "AuthenticationBinding",
-        name=f"{account}-authentication-reader",
+    for role in ("kube-scheduler", "volume-scheduler"):
+        yield account_binding(f"{account}-as-{role}", account, role=f"system:{role}")
+    yield account_binding(
+        f"{account}-authentication-reader",
+        account,
         role="extension-apiserver-authentication-reader",
-        account=account,
-    )
-
-
-def _extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
-    kube.KubeDeployment(
-        scope,
-        "Extender",
-        metadata=metadata(_EXTENDER, namespace=SYSTEM_NAMESPACE),
-        spec=kube.DeploymentSpec(
-            revision_history_limit=REVISIONS,
-            replicas=1,
-            # It keeps the allocations in memory, so two must never answer at once.
-            strategy=kube.DeploymentStrategy(type="Recreate"),
-            selector=selector(_EXTENDER),
-            template=kube.PodTemplateSpec(
-                metadata=kube.ObjectMeta(labels=labels(_EXTENDER)),
-                spec=_extender_pod(plan.extender_image),
-            ),
-        ),
-    )
-    kube.KubeService(
-        scope,
-        "ExtenderService",
-        metadata=metadata(_EXTENDER, namespace=SYSTEM_NAMESPACE),
-        spec=kube.ServiceSpec(
-            selector=selector(_EXTENDER).match_labels,
-            ports=[kube.ServicePort(name="http", port=_EXTENDER_PORT)],
-        ),
-    )
-
-
-def _close_extender(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
-    """Let the scheduler alone reach the extender, which binds any pod for whoever asks it to."""
-    scheduler = kube.NetworkPolicyPeer(pod_selector=selector(plan.scheduler_name))
-    port = kube.NetworkPolicyPort(protocol="TCP", port=kube.IntOrString.from_number(_EXTENDER_PORT))
-    kube.KubeNetworkPolicy(
-        scope,
-        "ExtenderPolicy",
-        metadata=metadata(_EXTENDER, namespace=SYSTEM_NAMESPACE),
-        spec=kube.NetworkPolicySpec(
-            pod_selector=selector(_EXTENDER),
-            policy_types=["Ingress"],
-            ingress=[kube.NetworkPolicyIngressRule(from_=[scheduler], ports=[port])],
-        ),
-    )
-
-
-def _extender_pod(image: str) -> kube.PodSpec:
-    container = kube.Container(
-        name="neuron-scheduler",
-        image=image,
-        env=[kube.EnvVar(name="PORT", value=str(_EXTENDER_PORT))],
-        ports=[kube.ContainerPort(name="http", container_port=_EXTENDER_PORT)],
-        # No page says which user AWS's image runs as, or that it writes nothing.
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False,
-            capabilities=kube.Capabilities(drop=["ALL"]),
-            seccomp_profile=kube.SeccompProfile(type="RuntimeDefault"),
-        ),
-        resources=resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
-    )
-    # No schedulerName: placed by the scheduler that waits for it, neither would start.
-    return kube.PodSpec(
-        service_account_name=_EXTENDER,
-        automount_service_account_token=True,
-        priority_class_name=SYSTEM_CLUSTER_CRITICAL,
-        affinity=system_affinity(),
-        tolerations=tolerations(),
-        containers=[container],
-    )
-
-
-def _scheduler(scope: Construct, plan: NeuronSchedulerExtensionPlan) -> None:
-    name = plan.scheduler_name
-    config = define_config_map(
-        scope,
-        "SchedulerConfig",
-        name=name,
+        role_kind="Role",
         namespace=SYSTEM_NAMESPACE,
-        component=name,
-        data={_CONFIG_FILE: scheduler_config(plan)},
-    )
-    pod = kube.PodSpec(
-        service_account_name=name,
-        automount_service_account_token=True,
-        priority_class_name=SYSTEM_CLUSTER_CRITICAL,
-        affinity=system_affinity(),
-        tolerations=tolerations(),
-        security_context=restricted_pod(_NONROOT),
-        containers=[_scheduler_container(plan)],
-        volumes=[kube.Volume(name="config", config_map=kube.ConfigMapVolumeSource(name=config))],
-    )
-    kube.KubeDeployment(
-        scope,
-        "Scheduler",
-        metadata=metadata(name, namespace=SYSTEM_NAMESPACE),
-        spec=kube.DeploymentSpec(
-            revision_history_limit=REVISIONS,
-            replicas=2,  # one leads, the other takes over when its node goes
-            selector=selector(name),
-            template=kube.PodTemplateSpec(metadata=kube.ObjectMeta(labels=labels(name)), spec=pod),
-        ),
     )
 
 
-def _scheduler_container(plan: NeuronSchedulerExtensionPlan) -> kube.Container:
-    healthy = kube.HttpGetAction(
-        path="/healthz", port=kube.IntOrString.from_number(_SCHEDULER_PORT), scheme="HTTPS"
+def _extender(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
+    container: JsonObject = {
+        "name": "neuron-scheduler",
+        "image": plan.extender_image,
+        "env": environment({"PORT": str(_EXTENDER_PORT)}),
+        "ports": [{"name": "http", "containerPort": _EXTENDER_PORT}],
+        # No page says which user AWS's image runs as, or that it writes nothing.
+        "securityContext": unprivileged_container(seccompProfile={"type": "RuntimeDefault"}),
+        "resources": resources(cpu="100m", memory="128Mi", memory_limit="1Gi"),
+    }
+    yield deployment(
+        _EXTENDER,
+        # No schedulerName: placed by the scheduler that waits for it, neither would start.
+        system_pod([container], account=_EXTENDER, user=None),
+        replicas=1,
+        # It keeps the allocations in memory, so two must never answer at once.
+        strategy={"type": "Recreate"},
     )
-    return kube.Container(
-        name="kube-scheduler",
-        image=plan.scheduler_image,
-        command=["/usr/local/bin/kube-scheduler"],
-        args=[f"--config={_CONFIG_DIRECTORY}/{_CONFIG_FILE}"],
-        ports=[kube.ContainerPort(name="https", container_port=_SCHEDULER_PORT)],
-        liveness_probe=kube.Probe(http_get=healthy, initial_delay_seconds=15),
-        readiness_probe=kube.Probe(http_get=healthy),
-        security_context=restricted_container(),
-        resources=planned_resources(plan.scheduler_resources),
-        volume_mounts=[
-            kube.VolumeMount(name="config", mount_path=_CONFIG_DIRECTORY, read_only=True)
-        ],
+    yield service(_EXTENDER, _EXTENDER, {"name": "http", "port": _EXTENDER_PORT})
+    # The scheduler alone reaches the extender, which binds any pod for whoever asks it to.
+    scheduler: Json = {"podSelector": selector(plan.scheduler_name)}
+    yield ingress_policy(
+        _EXTENDER,
+        SYSTEM_NAMESPACE,
+        [ingress_rule([_EXTENDER_PORT], [scheduler])],
+        pods=selector(_EXTENDER),
+    )
+
+
+def _scheduler(plan: NeuronSchedulerExtensionPlan) -> Iterator[JsonObject]:
+    name = plan.scheduler_name
+    data = {_CONFIG_FILE: scheduler_config(plan)}
+    config = config_map(name, namespace=SYSTEM_NAMESPACE, component=name, data=data)
+    healthy = {"path": "/healthz", "port": _SCHEDULER_PORT, "scheme": "HTTPS"}
+    container: JsonObject = {
+        "name": "kube-scheduler",
+        "image": plan.scheduler_image,
+        "command": ["/usr/local/bin/kube-scheduler"],
+        "args": [f"--config={_CONFIG_DIRECTORY}/{_CONFIG_FILE}"],
+        "ports": [{"name": "https", "containerPort": _SCHEDULER_PORT}],
+        "livenessProbe": {"httpGet": healthy, "initialDelaySeconds": 15},
+        "readinessProbe": {"httpGet": healthy},
+        "securityContext": restricted_container(),
+        "resources": planned_resources(plan.scheduler_resources),
+        "volumeMounts": [{"name": "config", "mountPath": _CONFIG_DIRECTORY, "readOnly": True}],
+    }
+    volume = {"name": "config", "configMap": {"name": name_of(config)}}
+    yield config
+    yield deployment(
+        name,
+        system_pod([container], account=name, user=_NONROOT, volumes=[volume]),
+        replicas=2,  # one leads, the other takes over when its node goes
     )

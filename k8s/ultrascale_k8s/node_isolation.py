@@ -3,15 +3,11 @@
 import json
 from collections.abc import Mapping
 
-import cdk8s
-from constructs import Construct
-
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import IsolationPlan
 from ultrascale.plan.names import NODE_ISOLATION_POLICY as NAME
 from ultrascale_k8s._admission import API_VERSION, NAMESPACE_LABEL, asks_for
-from ultrascale_k8s._pods import labels
-from ultrascale_k8s.objects import define_object
+from ultrascale_k8s.objects import labels
 
 # A DaemonSet is made for all nodes; a node that is named was chosen, as `kubectl debug` does.
 _IS_SCHEDULED = """\
@@ -36,19 +32,15 @@ wanted.key in variables.isolated && (
 variables.isolated[wanted.key].all(value, value in wanted.values)))))"""
 
 
-class NodeIsolationChart(cdk8s.Chart):
-    """Defines the admission policy, and binds it.
+def node_isolation_objects(plan: IsolationPlan) -> list[JsonObject]:
+    """Return the admission policy, and its binding.
 
     It guards against accidents: whoever may create pods can ask for an accelerator, or claim to be
     a DaemonSet. Pods that run already, and those of exempt namespaces, it leaves alone.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: IsolationPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        define_object(self, "Policy", policy_manifest(plan))
-        define_object(self, "Binding", _binding_manifest())
+    return [policy_manifest(plan), _binding_manifest()]
 
 
 def policy_manifest(plan: IsolationPlan) -> JsonObject:
@@ -58,7 +50,7 @@ def policy_manifest(plan: IsolationPlan) -> JsonObject:
     return {
         "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": NAME, "labels": labels(NAME)},
+        "metadata": {"labels": labels(NAME), "name": NAME},
         "spec": {
             # It is evaluated within the API server: no webhook that could be away.
             "failurePolicy": "Fail",
@@ -104,7 +96,7 @@ def _binding_manifest() -> JsonObject:
     return {
         "apiVersion": API_VERSION,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": NAME, "labels": labels(NAME)},
+        "metadata": {"labels": labels(NAME), "name": NAME},
         "spec": {"policyName": NAME, "validationActions": ["Deny"]},
     }
 

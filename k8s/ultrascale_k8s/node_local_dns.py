@@ -1,21 +1,16 @@
 """DNS cache on each node."""
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import NodeLocalDnsPlan
 from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_k8s._pods import (
-    REVISIONS,
     SYSTEM_NODE_CRITICAL,
-    labels,
-    metadata,
+    daemon_set,
     own_kubelet_affinity,
     resources,
-    selector,
+    scraped,
 )
-from ultrascale_k8s.objects import define_config_map
+from ultrascale_k8s.objects import config_map, manifest, name_of
 
 _NAME = "node-local-dns"
 _METRICS_PORT = 9253
@@ -39,8 +34,8 @@ _FROM_CLUSTER = "{upstream} {{\n        force_tcp\n    }}"
 _CLUSTER_CACHE = " {\n        success 9984 30\n        denial 9984 5\n    }"
 
 
-class NodeLocalDnsChart(cdk8s.Chart):
-    """Defines the DaemonSet that answers the names that pods of its node ask for.
+def node_local_dns_objects(plan: NodeLocalDnsPlan) -> list[JsonObject]:
+    """Return the DaemonSet that answers the names that pods of its node ask for.
 
     It listens on a link-local address, which the kubelets hand to their pods. Upstream's rules for
     iptables are off: they would keep DNS out of the kernel's table of connections, and kube-proxy
@@ -49,40 +44,30 @@ class NodeLocalDnsChart(cdk8s.Chart):
     Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/
     Source: https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: NodeLocalDnsPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        kube.KubeServiceAccount(
-            self,
-            "Account",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            automount_service_account_token=False,
-        )
-        config = define_config_map(
-            self,
-            "Configuration",
-            name=_NAME,
-            namespace=SYSTEM_NAMESPACE,
-            component=_NAME,
-            data={"Corefile.base": corefile(plan)},
-        )
-        tenth = kube.RollingUpdateDaemonSet(max_unavailable=kube.IntOrString.from_string("10%"))
-        kube.KubeDaemonSet(
-            self,
-            "DaemonSet",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=kube.DaemonSetSpec(
-                revision_history_limit=REVISIONS,
-                selector=selector(_NAME),
-                update_strategy=kube.DaemonSetUpdateStrategy(
-                    type="RollingUpdate", rolling_update=tenth
-                ),
-                template=kube.PodTemplateSpec(
-                    metadata=kube.ObjectMeta(labels=labels(_NAME), annotations=_annotations()),
-                    spec=_pod(plan, config),
-                ),
-            ),
-        )
+    account = manifest(
+        "ServiceAccount", _NAME, namespace=SYSTEM_NAMESPACE, automountServiceAccountToken=False
+    )
+    data = {"Corefile.base": corefile(plan)}
+    config = config_map(_NAME, namespace=SYSTEM_NAMESPACE, component=_NAME, data=data)
+    pod: JsonObject = {
+        "serviceAccountName": _NAME,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "priorityClassName": SYSTEM_NODE_CRITICAL,
+        "hostNetwork": True,
+        # It is what the cluster's DNS would be.
+        "dnsPolicy": "Default",
+        "affinity": own_kubelet_affinity(),
+        # Every pod asks it, whatever the node's taints are.
+        "tolerations": [{"operator": "Exists"}],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [_container(plan)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": name_of(config)}},
+            {"name": "run", "emptyDir": {}},
+        ],
+    }
+    return [account, config, daemon_set(_NAME, pod, annotations=scraped(_METRICS_PORT))]
 
 
 def corefile(plan: NodeLocalDnsPlan) -> str:
@@ -108,63 +93,34 @@ def corefile(plan: NodeLocalDnsPlan) -> str:
     )
 
 
-def _annotations() -> dict[str, str]:
-    return {"prometheus.io/scrape": "true", "prometheus.io/port": str(_METRICS_PORT)}
-
-
-def _pod(plan: NodeLocalDnsPlan, config: str) -> kube.PodSpec:
-    return kube.PodSpec(
-        service_account_name=_NAME,
-        automount_service_account_token=False,
-        enable_service_links=False,
-        priority_class_name=SYSTEM_NODE_CRITICAL,
-        host_network=True,
-        # It is what the cluster's DNS would be.
-        dns_policy="Default",
-        affinity=own_kubelet_affinity(),
-        # Every pod asks it, whatever the node's taints are.
-        tolerations=[kube.Toleration(operator="Exists")],
-        security_context=kube.PodSecurityContext(
-            seccomp_profile=kube.SeccompProfile(type="RuntimeDefault")
-        ),
-        containers=[_container(plan)],
-        volumes=[
-            kube.Volume(name="config", config_map=kube.ConfigMapVolumeSource(name=config)),
-            kube.Volume(name="run", empty_dir=kube.EmptyDirVolumeSource()),
-        ],
-    )
-
-
-def _container(plan: NodeLocalDnsPlan) -> kube.Container:
-    healthy = kube.HttpGetAction(
-        host=plan.address, path="/health", port=kube.IntOrString.from_number(_HEALTH_PORT)
-    )
+def _container(plan: NodeLocalDnsPlan) -> Json:
+    healthy = {"host": plan.address, "path": "/health", "port": _HEALTH_PORT}
     ports = (("dns", "UDP", 53), ("dns-tcp", "TCP", 53), ("metrics", "TCP", _METRICS_PORT))
-    return kube.Container(
-        name="node-cache",
-        image=plan.image,
-        args=[
+    return {
+        "name": "node-cache",
+        "image": plan.image,
+        "args": [
             f"-localip={plan.address}",
             f"-basecorefile={_BASE}/Corefile.base",
             f"-conf={_RUN}/Corefile",
             "-setupiptables=false",
         ],
-        ports=[
-            kube.ContainerPort(name=name, protocol=protocol, container_port=port)
+        "ports": [
+            {"name": name, "protocol": protocol, "containerPort": port}
             for name, protocol, port in ports
         ],
-        liveness_probe=kube.Probe(http_get=healthy, initial_delay_seconds=60, timeout_seconds=5),
+        "livenessProbe": {"httpGet": healthy, "initialDelaySeconds": 60, "timeoutSeconds": 5},
         # A full cache of 10,000 names takes some 30 MB.
         # Source: https://kubernetes.io/docs/tasks/administer-cluster/nodelocaldns/#setting-memory-limits
-        resources=resources(cpu="25m", memory="64Mi", memory_limit="256Mi"),
+        "resources": resources(cpu="25m", memory="64Mi", memory_limit="256Mi"),
         # It makes an interface of its own, and listens below port 1024.
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False,
-            read_only_root_filesystem=True,
-            capabilities=kube.Capabilities(drop=["ALL"], add=["NET_ADMIN", "NET_BIND_SERVICE"]),
-        ),
-        volume_mounts=[
-            kube.VolumeMount(name="config", mount_path=_BASE, read_only=True),
-            kube.VolumeMount(name="run", mount_path=_RUN),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN", "NET_BIND_SERVICE"]},
+        },
+        "volumeMounts": [
+            {"name": "config", "mountPath": _BASE, "readOnly": True},
+            {"name": "run", "mountPath": _RUN},
         ],
-    )
+    }

@@ -8,8 +8,8 @@ from constructs import Construct
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import Budget, NodeClassPlan, NodePoolPlan, Requirement, Taint
 from ultrascale.plan.names import INSTANCE_TYPE_LABEL
+from ultrascale_k8s._api_objects import define_object
 from ultrascale_k8s.node_classes import GROUPS, node_class_manifest
-from ultrascale_k8s.objects import define_object
 
 Spec = JsonObject
 

@@ -1,27 +1,21 @@
 """The AWS Node Termination Handler."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import TerminationHandlerPlan
-from ultrascale.plan.names import SYSTEM_NAMESPACE, TERMINATION_HANDLER_ACCOUNT
+from ultrascale.plan.names import TERMINATION_HANDLER_ACCOUNT
 from ultrascale_k8s._pods import (
-    REVISIONS,
-    SYSTEM_CLUSTER_CRITICAL,
+    budget,
+    deployment,
+    environment,
+    http_probe,
     keep_apart,
-    labels,
-    metadata,
     resources,
     restricted_container,
-    restricted_pod,
-    selector,
-    system_affinity,
-    tolerations,
+    system_pod,
 )
-from ultrascale_k8s._rbac import bind_cluster_role, rule
+from ultrascale_k8s._rbac import account_with_rules, rule
 
 _NAME = TERMINATION_HANDLER_ACCOUNT
 _PORT = 8080
@@ -38,45 +32,39 @@ _RULES = (
 )
 
 
-class TerminationHandlerChart(cdk8s.Chart):
-    """Defines the controller that drains nodes before EC2 takes them.
+def termination_handler_objects(plan: TerminationHandlerPlan) -> Iterator[JsonObject]:
+    """Yield the controller that drains nodes before EC2 takes them.
 
     Two of them read one queue. A message that one of them works on for longer than 20 s goes to
     the other as well; draining a node twice is draining it once.
 
     Source: https://github.com/aws/aws-node-termination-handler#single-instance-vs-multiple-replicas
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: TerminationHandlerPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        kube.KubeServiceAccount(
-            self, "Account", metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE)
-        )
-        kube.KubeClusterRole(self, "ClusterRole", metadata=metadata(_NAME), rules=list(_RULES))
-        bind_cluster_role(self, "ClusterBinding", name=_NAME, role=_NAME, account=_NAME)
-        kube.KubeDeployment(
-            self,
-            "Deployment",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=kube.DeploymentSpec(
-                revision_history_limit=REVISIONS,
-                # A Spot Instance is gone two minutes after its notice: about as long as it takes
-                # to start a pod elsewhere when its node goes.
-                replicas=2,
-                selector=selector(_NAME),
-                template=kube.PodTemplateSpec(
-                    metadata=kube.ObjectMeta(labels=labels(_NAME)), spec=_pod(plan)
-                ),
-            ),
-        )
-        kube.KubePodDisruptionBudget(
-            self,
-            "Budget",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=kube.PodDisruptionBudgetSpec(
-                max_unavailable=kube.IntOrString.from_number(1), selector=selector(_NAME)
-            ),
-        )
+    yield from account_with_rules(_NAME, cluster=_RULES)
+    # By its own name it knows the one pod that it must not evict.
+    own = {
+        "NODE_NAME": "spec.nodeName",
+        "POD_NAME": "metadata.name",
+        "NAMESPACE": "metadata.namespace",
+    }
+    container: JsonObject = {
+        "name": _NAME,
+        "image": plan.image,
+        "env": environment(handler_environment(plan), fields=own),
+        "ports": [{"name": "http", "containerPort": _PORT}],
+        "livenessProbe": http_probe("/healthz", _PORT, periodSeconds=10, failureThreshold=3),
+        "securityContext": restricted_container(),
+        "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
+    }
+    spread = keep_apart(_NAME)
+    yield deployment(
+        _NAME,
+        system_pod([container], account=_NAME, user=_USER, topologySpreadConstraints=spread),
+        # A Spot Instance is gone two minutes after its notice: about as long as it takes to start a
+        # pod elsewhere when its node goes.
+        replicas=2,
+    )
+    yield budget(_NAME)
 
 
 def handler_environment(plan: TerminationHandlerPlan) -> Mapping[str, str]:
@@ -103,40 +91,3 @@ def handler_environment(plan: TerminationHandlerPlan) -> Mapping[str, str]:
         "PROBES_SERVER_PORT": str(_PORT),
         "PROBES_SERVER_ENDPOINT": "/healthz",
     }
-
-
-def _pod(plan: TerminationHandlerPlan) -> kube.PodSpec:
-    alive = kube.HttpGetAction(path="/healthz", port=kube.IntOrString.from_number(_PORT))
-    container = kube.Container(
-        name=_NAME,
-        image=plan.image,
-        env=[
-            # By its own name it knows the one pod that it must not evict.
-            _own("NODE_NAME", "spec.nodeName"),
-            _own("POD_NAME", "metadata.name"),
-            _own("NAMESPACE", "metadata.namespace"),
-            *(
-                kube.EnvVar(name=name, value=value)
-                for name, value in handler_environment(plan).items()
-            ),
-        ],
-        ports=[kube.ContainerPort(name="http", container_port=_PORT)],
-        liveness_probe=kube.Probe(http_get=alive, period_seconds=10, failure_threshold=3),
-        security_context=restricted_container(),
-        resources=resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
-    )
-    return kube.PodSpec(
-        service_account_name=_NAME,
-        automount_service_account_token=True,
-        priority_class_name=SYSTEM_CLUSTER_CRITICAL,
-        affinity=system_affinity(),
-        tolerations=tolerations(),
-        topology_spread_constraints=keep_apart(_NAME),
-        security_context=restricted_pod(_USER),
-        containers=[container],
-    )
-
-
-def _own(name: str, path: str) -> kube.EnvVar:
-    reference = kube.ObjectFieldSelector(field_path=path)
-    return kube.EnvVar(name=name, value_from=kube.EnvVarSource(field_ref=reference))

@@ -1,17 +1,14 @@
 """The NVIDIA device plugin."""
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import DevicePluginPlan
-from ultrascale.plan.names import SYSTEM_NAMESPACE
 from ultrascale_k8s._pods import (
     DEVICE_PLUGIN_SOCKETS,
-    device_plugin_daemon_set,
+    device_plugin,
+    environment,
     host_mounts,
-    metadata,
     resources,
+    unprivileged_container,
 )
 
 _NAME = "nvidia-device-plugin"
@@ -36,35 +33,18 @@ _SETTINGS = {
 }
 
 
-class NvidiaDevicePluginChart(cdk8s.Chart):
-    """Defines the DaemonSet that offers `nvidia.com/gpu`.
+def nvidia_device_plugin_objects(plan: DevicePluginPlan) -> list[JsonObject]:
+    """Return the DaemonSet that offers `nvidia.com/gpu`.
 
     Source: https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0/deployments
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: DevicePluginPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        kube.KubeDaemonSet(
-            self,
-            "DaemonSet",
-            metadata=metadata(_NAME, namespace=SYSTEM_NAMESPACE),
-            spec=device_plugin_daemon_set(
-                _NAME, plan, container=_container(plan.image), host_paths=_HOST_PATHS
-            ),
-        )
-
-
-def _container(image: str) -> kube.Container:
-    return kube.Container(
-        name=_NAME,
-        image=image,
-        env=[kube.EnvVar(name=name, value=value) for name, value in _SETTINGS.items()],
+    container: JsonObject = {
+        "env": environment(_SETTINGS),
         # Root, since the kubelet's socket directory belongs to root, and nothing more: this is how
         # AWS tests its NVIDIA AMIs. It calls no API of the cluster.
         # Source: https://github.com/aws/aws-k8s-tester/blob/main/test/manifests/assets/nvidia-device-plugin.yaml
-        security_context=kube.SecurityContext(
-            allow_privilege_escalation=False, capabilities=kube.Capabilities(drop=["ALL"])
-        ),
-        resources=resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
-        volume_mounts=host_mounts(_HOST_PATHS),
-    )
+        "securityContext": unprivileged_container(),
+        "resources": resources(cpu="50m", memory="64Mi", memory_limit="512Mi"),
+        "volumeMounts": host_mounts(_HOST_PATHS),
+    }
+    return [device_plugin(_NAME, plan, container=container, host_paths=_HOST_PATHS)]

@@ -1,57 +1,88 @@
-"""Objects that `cdk8s_plus_27` has no class for, immutable ConfigMaps, and Jobs applied again."""
+"""Objects as plain documents, immutable ConfigMaps, and Jobs that are applied again."""
 
 import json
 from collections.abc import Mapping
 from hashlib import sha256
 
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
+from ultrascale.documents import Json, JsonObject, mapping, text
 
-from ultrascale.documents import JsonObject, mapping, text
-from ultrascale_k8s._pods import labels as labels_of
-
+NAME_LABEL = "app.kubernetes.io/name"
 # Of the hash in a ConfigMap's name.
 _DIGITS = 10
+_RBAC = "rbac.authorization.k8s.io/v1"
+_API_VERSIONS: Mapping[str, str] = {
+    "ClusterRole": _RBAC,
+    "ClusterRoleBinding": _RBAC,
+    "ConfigMap": "v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "Lease": "coordination.k8s.io/v1",
+    "Namespace": "v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "Role": _RBAC,
+    "RoleBinding": _RBAC,
+    "Secret": "v1",
+    "Service": "v1",
+    "ServiceAccount": "v1",
+}
 
 
-def define_object(scope: Construct, id: str, manifest: JsonObject) -> cdk8s.ApiObject:
-    """Define the object that ``manifest`` describes, field for field.
+def labels(component: str) -> dict[str, str]:
+    """Return the labels of everything that belongs to ``component``."""
+    return {NAME_LABEL: component, "app.kubernetes.io/part-of": "ultrascale"}
+
+
+def manifest(
+    kind: str,
+    name: str,
+    *,
+    namespace: str | None = None,
+    component: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **fields: Json,
+) -> JsonObject:
+    """Return an object of a kind of Kubernetes' own.
 
     Args:
-        scope: The chart.
-        id: Construct id.
-        manifest: A whole object, with ``apiVersion``, ``kind`` and ``metadata``.
+        kind: The kind.
+        name: Its name.
+        namespace: Its namespace; None for kinds that are in none.
+        component: Component that it is labelled as a part of; its name unless given.
+        labels: Its labels instead of those.
+        annotations: Its annotations.
+        fields: Its other fields. Fields that are None at any depth are left out.
     """
-    resource = cdk8s.ApiObject(
-        scope,
-        id,
-        api_version=text(manifest, "apiVersion"),
-        kind=text(manifest, "kind"),
-        metadata=cdk8s.ApiObjectMetadata(
-            name=text(manifest, "metadata", "name"),
-            namespace=text(manifest, "metadata", "namespace") or None,
-            labels=_strings(manifest, "labels"),
-            annotations=_strings(manifest, "annotations"),
-        ),
-    )
-    for key, value in manifest.items():
-        if key not in ("apiVersion", "kind", "metadata"):
-            # The Python class takes no other fields than these three.
-            resource.add_json_patch(cdk8s.JsonPatch.add(f"/{key}", value))
-    return resource
+    own = _component_labels(component or name) if labels is None else labels
+    metadata: dict[str, Json] = {"name": name, "namespace": namespace}
+    metadata |= {"labels": own or None, "annotations": annotations}
+    document: dict[str, Json] = {"apiVersion": _API_VERSIONS[kind], "kind": kind}
+    return document | {"metadata": _tidied(metadata), **_tidied(fields)}
 
 
-def _strings(manifest: JsonObject, key: str) -> Mapping[str, str] | None:
-    """Return labels or annotations; None where the manifest has none."""
-    values = mapping(manifest, "metadata", key)
-    return {name: str(value) for name, value in values.items()} or None
+_component_labels = labels
 
 
-def define_config_map(
-    scope: Construct, id: str, *, name: str, namespace: str, component: str, data: Mapping[str, str]
-) -> str:
-    """Define an immutable ConfigMap, and return its name, which ends in a hash of its data.
+def _tidied(value: JsonObject) -> dict[str, Json]:
+    """Return ``value`` with sorted keys, which never say that an object has changed."""
+    return {key: _tidied_field(value[key]) for key in sorted(value) if value[key] is not None}
+
+
+def _tidied_field(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return _tidied(value)
+    if isinstance(value, list | tuple):
+        return [_tidied_field(item) for item in value]
+    return value
+
+
+def config_map(name: str, *, namespace: str, component: str, data: Mapping[str, str]) -> JsonObject:
+    """Return an immutable ConfigMap, whose name ends in a hash of its data.
 
     With other data it is another ConfigMap: pods that mount it are made anew, and those that are
     there keep what they were made with. The old ones stay in the cluster.
@@ -59,35 +90,33 @@ def define_config_map(
     Source: https://kubernetes.io/docs/concepts/configuration/configmap/#configmap-immutable
 
     Args:
-        scope: Parent.
-        id: Construct id.
         name: What its name begins with.
-        namespace: Where it is.
-        component: What it belongs to.
+        namespace: Its namespace.
+        component: Component that it belongs to.
         data: Content of each file.
     """
     content = "".join(f"{key}\0{value}\0" for key, value in sorted(data.items()))
     full = f"{name}-{sha256(content.encode()).hexdigest()[:_DIGITS]}"
-    kube.KubeConfigMap(
-        scope,
-        id,
-        metadata=kube.ObjectMeta(name=full, namespace=namespace, labels=labels_of(component)),
-        data=dict(data),
-        immutable=True,
+    return manifest(
+        "ConfigMap", full, namespace=namespace, component=component, data=data, immutable=True
     )
-    return full
 
 
-def named_by_template(manifest: JsonObject) -> JsonObject:
+def name_of(document: JsonObject) -> str:
+    """Return the name of an object."""
+    return text(document, "metadata", "name")
+
+
+def named_by_template(document: JsonObject) -> JsonObject:
     """Return an object, a Job under its name and a digest of its pod template.
 
     A Job's template is immutable, so another template must make another Job. Charts call theirs by
     plain names, as what follows may change the template: the cache of images names its images.
     """
-    if (text(manifest, "apiVersion"), text(manifest, "kind")) != ("batch/v1", "Job"):
-        return manifest
-    named = job_name(text(manifest, "metadata", "name"), mapping(manifest, "spec", "template"))
-    return {**manifest, "metadata": {**mapping(manifest, "metadata"), "name": named}}
+    if (text(document, "apiVersion"), text(document, "kind")) != ("batch/v1", "Job"):
+        return document
+    named = job_name(name_of(document), mapping(document, "spec", "template"))
+    return {**document, "metadata": {**mapping(document, "metadata"), "name": named}}
 
 
 def job_name(name: str, template: JsonObject) -> str:

@@ -1,11 +1,14 @@
-"""All charts of a cluster, in the order in which they are applied."""
+"""All charts of a cluster, in the order in which they are applied.
 
-from collections.abc import Iterator, Sequence, Set
+Charts are plain objects. Those of etcd, the Neuron device plugin and Volcano are constructs of
+cdk8s-plus-27, which takes as long to import as the CDK: a cluster without them does without it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import cdk8s
-from constructs import Construct
 from msgspec.structs import replace
 
 from ultrascale import yaml_writer
@@ -18,24 +21,22 @@ from ultrascale.plan.model import (
     PoolPlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
-from ultrascale_k8s.access import AccessChart
-from ultrascale_k8s.backend import BackendChart, BackendRightsChart
-from ultrascale_k8s.cluster_autoscaler import ClusterAutoscalerChart
-from ultrascale_k8s.dcgm import DcgmExporterChart
-from ultrascale_k8s.efa import EfaDevicePluginChart
-from ultrascale_k8s.etcd import EtcdChart
-from ultrascale_k8s.front import FrontChart, FrontIngressChart, FrontRoutesChart
+from ultrascale_k8s.access import access_objects
+from ultrascale_k8s.backend import backend_objects, backend_rights_objects
+from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
+from ultrascale_k8s.dcgm import dcgm_exporter_objects
+from ultrascale_k8s.efa import efa_device_plugin_objects
+from ultrascale_k8s.front import front_ingress_objects, front_objects, front_route_objects
 from ultrascale_k8s.function_rights import (
-    BlockCalendarChart,
-    FleetMetricsChart,
-    ServiceMetricsChart,
-    WriteCanaryChart,
+    block_calendar_objects,
+    fleet_metrics_objects,
+    service_metrics_objects,
+    write_canary_rights,
 )
-from ultrascale_k8s.kueue.admission import QueueGateChart
-from ultrascale_k8s.kueue.certificate import JobSetCertificateChart
-from ultrascale_k8s.kueue.network_policy import QueueingIngressChart
+from ultrascale_k8s.kueue.admission import queue_gate_objects
+from ultrascale_k8s.kueue.certificate import jobset_certificate_objects
+from ultrascale_k8s.kueue.network_policy import queueing_ingress_objects
 from ultrascale_k8s.kueue.queues import (
-    KueueObjectsChart,
     cluster_queue,
     cohort,
     local_queues,
@@ -43,46 +44,40 @@ from ultrascale_k8s.kueue.queues import (
     topology,
     workload_priority,
 )
-from ultrascale_k8s.lustre_access import LustreAccessChart
-from ultrascale_k8s.namespaces import NamespacesChart
-from ultrascale_k8s.network_policy import NetworkPolicyControllerChart
-from ultrascale_k8s.neuron import NeuronDevicePluginChart
-from ultrascale_k8s.neuron_monitor import NeuronMonitorChart
-from ultrascale_k8s.neuron_scheduler import NeuronSchedulerChart
-from ultrascale_k8s.node_isolation import NodeIsolationChart
-from ultrascale_k8s.node_local_dns import NodeLocalDnsChart
+from ultrascale_k8s.lustre_access import lustre_access_objects
+from ultrascale_k8s.namespaces import namespace_objects
+from ultrascale_k8s.network_policy import controller_objects
+from ultrascale_k8s.neuron_monitor import neuron_monitor_objects
+from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
+from ultrascale_k8s.node_isolation import node_isolation_objects
+from ultrascale_k8s.node_local_dns import node_local_dns_objects
 from ultrascale_k8s.node_pools import NodePoolsChart
-from ultrascale_k8s.node_readers import NodeReadersChart
-from ultrascale_k8s.node_termination_handler import TerminationHandlerChart
-from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
-from ultrascale_k8s.output_access import OutputAccessChart
-from ultrascale_k8s.queue_access import QueueAccessChart
-from ultrascale_k8s.scheduling import PriorityClassesChart, QueueChart
-from ultrascale_k8s.serving import ServingControllersChart
-from ultrascale_k8s.volcano.chart import VolcanoChart
-from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
-from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
-from ultrascale_k8s.volumes import VolumesChart
+from ultrascale_k8s.node_readers import node_reader_objects
+from ultrascale_k8s.node_termination_handler import termination_handler_objects
+from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
+from ultrascale_k8s.output_access import output_access_objects
+from ultrascale_k8s.queue_access import queue_access_objects
+from ultrascale_k8s.scheduling import priority_class_objects, queue_objects
+from ultrascale_k8s.serving import serving_controller_objects
+from ultrascale_k8s.volumes import volume_objects
 
-_PlanT = TypeVar("_PlanT", contravariant=True)
+_PlanT = TypeVar("_PlanT")
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
-    app = cdk8s.App()
-
     copies = plan.mirror or plan.image_cache
 
     def copied(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
         return tuple(replace(chart, copies=copies) for chart in charts)
 
     return Charts(
-        system_node_pools=copied(_node_pools(app, plan, plan.system_pools)),
-        platform=copied(_platform(app, plan)),
-        scheduling=copied(_queues(app, plan)),
-        front=copied(_front(app, plan)),
-        teams=copied(_teams(app, plan)),
-        node_pools=copied(_node_pools(app, plan, plan.pools)),
+        system_node_pools=copied(_node_pools(plan, plan.system_pools)),
+        platform=copied(_platform(plan)),
+        scheduling=copied(_queues(plan)),
+        front=copied(_front(plan)),
+        teams=copied(_teams(plan)),
+        node_pools=copied(_node_pools(plan, plan.pools)),
     )
 
 
@@ -94,16 +89,12 @@ def write_canary_objects(plan: ClusterPlan) -> Sequence[JsonObject]:
     """
     if plan.observability is None or plan.observability.write_latency is None:
         raise ValueError("a cluster without an objective for writes has no canary")
-    app, canary = cdk8s.App(), plan.observability.write_latency
-    namespaces = NamespacesChart(
-        app,
-        "namespaces",
-        plans=[each for each in plan.namespaces if each.name == canary.namespace],
-        kubernetes_version=plan.control_plane.version,
-    )
-    rights = WriteCanaryChart(app, "write-canary", plan=canary)
-    charts = (PlatformChart(chart=chart, retained=False) for chart in (namespaces, rights))
-    return [manifest for chart in charts for manifest in chart.manifests]
+    canary = plan.observability.write_latency
+    namespaces = [each for each in plan.namespaces if each.name == canary.namespace]
+    return [
+        *namespace_objects(namespaces, plan.control_plane.version),
+        *write_canary_rights(canary),
+    ]
 
 
 def node_pool_objects(
@@ -111,7 +102,7 @@ def node_pool_objects(
 ) -> Sequence[JsonObject]:
     """Return a node class, and the NodePools on it."""
     chart = NodePoolsChart(cdk8s.App(), "node-pools", node_class=node_class, node_pools=node_pools)
-    return PlatformChart(chart=chart, retained=False).manifests
+    return chart.to_json()
 
 
 def write_manifests(charts: Charts, folder: Path) -> None:
@@ -131,219 +122,192 @@ def write_manifests(charts: Charts, folder: Path) -> None:
         file.write_text(documents, encoding="utf-8")
 
 
-class _Maker(Protocol[_PlanT]):
-    """A chart that is made from one part of the plan."""
+def _chart(name: str, objects: Iterable[JsonObject], *, retained: bool = False) -> PlatformChart:
+    return PlatformChart(name=name, published=[*objects], retained=retained)
 
-    def __call__(self, scope: Construct, id: str, *, plan: _PlanT) -> cdk8s.Chart: ...
+
+def _built(chart: cdk8s.Chart, *, retained: bool = False) -> PlatformChart:
+    """Return a chart of cdk8s, under its id."""
+    return _chart(chart.node.id, chart.to_json(), retained=retained)
 
 
 def _of_plan(
-    app: cdk8s.App, make: _Maker[_PlanT], id: str, plan: _PlanT | None, *, retained: bool = False
+    name: str,
+    objects: Callable[[_PlanT], Iterable[JsonObject]],
+    plan: _PlanT | None,
+    *,
+    retained: bool = False,
 ) -> Iterator[PlatformChart]:
     """Yield the chart of a part of the plan; nothing where the cluster has no such part."""
     if plan is not None:
-        yield PlatformChart(chart=make(app, id, plan=plan), retained=retained)
+        yield _chart(name, objects(plan), retained=retained)
 
 
-def _platform(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    version = plan.control_plane.version
-    yield from _of_plan(app, NodeIsolationChart, "node-isolation", plan.isolation)
+def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
+    policies = plan.network_policies
+    yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
-        policies = NetworkPolicyControllerChart(
-            app, "network-policy-controller", enforced=plan.network_policies.enforced
-        )
-        yield PlatformChart(chart=policies, retained=False)
-    namespaces = NamespacesChart(
-        app,
-        "namespaces",
-        plans=plan.namespaces,
-        kubernetes_version=version,
-        policies_of_jobs=plan.network_policies.of_jobs,
+        yield _chart("network-policy-controller", controller_objects(enforced=policies.enforced))
+    namespaces = namespace_objects(
+        plan.namespaces, plan.control_plane.version, policies_of_jobs=policies.of_jobs
     )
-    yield PlatformChart(chart=namespaces, retained=True)
-    yield PlatformChart(
-        chart=PriorityClassesChart(app, "priority-classes", plans=plan.priority_classes),
-        retained=False,
+    yield _chart("namespaces", namespaces, retained=True)
+    yield _chart("priority-classes", priority_class_objects(plan.priority_classes))
+    yield from _of_plan("cluster-autoscaler", cluster_autoscaler_objects, plan.cluster_autoscaler)
+    yield from _of_plan(
+        "node-termination-handler", termination_handler_objects, plan.termination_handler
     )
-    yield from _scalers(app, plan)
     # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
     yield from _of_plan(
-        app, NodeLocalDnsChart, "node-local-dns", plan.node_local_dns, retained=True
+        "node-local-dns", node_local_dns_objects, plan.node_local_dns, retained=True
     )
-    yield from _device_plugins(app, plan)
+    yield from _device_plugins(plan)
     if plan.observability is not None:
-        rights = FleetMetricsChart(app, "fleet-metrics", plan=plan.observability.fleet_metrics)
-        yield PlatformChart(chart=rights, retained=False)
-        yield from _service_metrics(app, plan, {each.name for each in plan.namespaces})
-        yield from _of_plan(app, WriteCanaryChart, "write-canary", plan.observability.write_latency)
+        function, canary = plan.observability.fleet_metrics, plan.observability.write_latency
+        yield _chart("fleet-metrics", fleet_metrics_objects(function))
+        yield from _service_metrics(plan, {each.name for each in plan.namespaces})
+        yield from _of_plan("write-canary", write_canary_rights, canary)
     if plan.etcd is not None:
-        etcd = EtcdChart(app, "etcd", plan=plan.etcd, job_ranges=plan.network_policies.ranges)
-        yield PlatformChart(chart=etcd, retained=False)
+        from ultrascale_k8s.etcd import EtcdChart
+
+        yield _built(EtcdChart(cdk8s.App(), "etcd", plan=plan.etcd, job_ranges=policies.ranges))
     if plan.node_readers:
-        readers = NodeReadersChart(app, "node-readers", namespaces=plan.node_readers)
-        yield PlatformChart(chart=readers, retained=False)
-    yield from _access(app, plan)
-    yield from _storage(app, plan, {namespace.name for namespace in plan.namespaces})
-    yield from _volcano(app, plan)
-    yield from _controllers(app, plan)
+        yield _chart("node-readers", node_reader_objects(plan.node_readers))
+    yield from _access(plan)
+    yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
+    yield from _volcano(plan)
+    yield from _controllers(plan)
     if plan.backend is not None:
-        chart = BackendChart(
-            app, "backend", plan=plan.backend, job_ranges=plan.network_policies.ranges
-        )
-        yield PlatformChart(chart=chart, retained=False)
-        yield from _backend_rights(app, plan.backend, plan.backend.job_namespaces)
+        yield _chart("backend", backend_objects(plan.backend, policies.ranges))
+        yield from _backend_rights(plan.backend, plan.backend.job_namespaces)
 
 
-def _controllers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _controllers(plan: ClusterPlan) -> Iterator[PlatformChart]:
     """Yield what controllers need that later stacks install by Helm."""
     if plan.kueue is not None:
         # Where Kueue is left running, its webhooks must be reached, or no job could be made.
-        ingress = QueueingIngressChart(app, "queueing-ingress")
-        yield PlatformChart(chart=ingress, retained=True)
+        yield _chart("queueing-ingress", queueing_ingress_objects(), retained=True)
         # JobSet's chart stays as well, and its webhooks with it.
-        certificate = JobSetCertificateChart(app, "jobset-certificate")
-        yield PlatformChart(chart=certificate, retained=True)
-        gate = QueueGateChart(app, "queue-gate", plan=plan.kueue)
-        yield PlatformChart(chart=gate, retained=False)
+        yield _chart("jobset-certificate", jobset_certificate_objects(), retained=True)
+        yield _chart("queue-gate", queue_gate_objects(plan.kueue))
     # The charts stay, and their webhooks must be reached.
     yield from _of_plan(
-        app, ServingControllersChart, "serving-controllers", plan.serving, retained=True
+        "serving-controllers", serving_controller_objects, plan.serving, retained=True
     )
-    yield from _of_plan(app, FrontIngressChart, "front-ingress", plan.front)
+    yield from _of_plan("front-ingress", front_ingress_objects, plan.front)
 
 
-def _access(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
     if plan.access.roles:
-        rights = AccessChart(app, "access", roles=plan.access.roles, bindings=plan.access.bindings)
-        yield PlatformChart(chart=rights, retained=False)
-    yield from _of_plan(app, QueueAccessChart, "queue-access", plan.access.queues)
+        yield _chart("access", access_objects(plan.access.roles, plan.access.bindings))
+    yield from _of_plan("queue-access", queue_access_objects, plan.access.queues)
 
 
-def _teams(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _teams(plan: ClusterPlan) -> Iterator[PlatformChart]:
     if not plan.team_namespaces:
         return
-    version = plan.control_plane.version
-    namespaces = NamespacesChart(
-        app,
-        "team-namespaces",
-        plans=plan.team_namespaces,
-        kubernetes_version=version,
+    namespaces = namespace_objects(
+        plan.team_namespaces,
+        plan.control_plane.version,
         policies_of_jobs=plan.network_policies.of_jobs,
     )
-    yield PlatformChart(chart=namespaces, retained=True)
+    yield _chart("team-namespaces", namespaces, retained=True)
     if plan.access.team_bindings:
-        rights = AccessChart(app, "team-access", roles=(), bindings=plan.access.team_bindings)
-        yield PlatformChart(chart=rights, retained=False)
+        yield _chart("team-access", access_objects((), plan.access.team_bindings))
     names = {namespace.name for namespace in plan.team_namespaces}
-    yield from _service_metrics(app, plan, names, prefix="team-")
-    yield from _storage(app, plan, names, prefix="team-")
+    yield from _service_metrics(plan, names, prefix="team-")
+    yield from _storage(plan, names, prefix="team-")
     if plan.backend is not None:
-        yield from _backend_rights(app, plan.backend, plan.backend.team_namespaces, prefix="team-")
+        yield from _backend_rights(plan.backend, plan.backend.team_namespaces, prefix="team-")
 
 
 def _service_metrics(
-    app: cdk8s.App, plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+    plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
     if plan.observability is None:
         return
     function = plan.observability.fleet_metrics
     if own := [each for each in function.service_namespaces if each in namespaces]:
-        rights = ServiceMetricsChart(app, f"{prefix}service-metrics", plan=function, namespaces=own)
-        yield PlatformChart(chart=rights, retained=False)
+        yield _chart(f"{prefix}service-metrics", service_metrics_objects(function, own))
 
 
 def _backend_rights(
-    app: cdk8s.App, plan: BackendPlan, namespaces: Sequence[str], *, prefix: str = ""
+    plan: BackendPlan, namespaces: Sequence[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
     if namespaces:
-        rights = BackendRightsChart(
-            app, f"{prefix}backend-rights", plan=plan, namespaces=namespaces
-        )
-        yield PlatformChart(chart=rights, retained=False)
+        yield _chart(f"{prefix}backend-rights", backend_rights_objects(plan, namespaces))
 
 
 def _storage(
-    app: cdk8s.App, plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
+    plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
     """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
     here = [volume for volume in plan.volumes if volume.claim.namespace in namespaces]
     for source in ("lustre", "bucket"):
-        plans = [volume for volume in here if volume.claim.source == source]
-        if plans:
-            volumes = VolumesChart(app, f"{prefix}{source}-volumes", plans=plans)
-            yield PlatformChart(chart=volumes, retained=True)
+        if plans := [volume for volume in here if volume.claim.source == source]:
+            yield _chart(f"{prefix}{source}-volumes", volume_objects(plans), retained=True)
     output = plan.output_access
     jobs = [each for each in output.namespaces if each in namespaces] if output else []
     if output is not None and jobs:
-        accounts = OutputAccessChart(app, f"{prefix}output-access", plan=output, namespaces=jobs)
-        yield PlatformChart(chart=accounts, retained=False)
+        yield _chart(f"{prefix}output-access", output_access_objects(output, jobs))
     access = plan.lustre_access
     claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
     if access is not None and claims:
-        chart = LustreAccessChart(app, f"{prefix}lustre-access", image=access.image, claims=claims)
-        yield PlatformChart(chart=chart, retained=False)
+        yield _chart(f"{prefix}lustre-access", lustre_access_objects(access.image, claims))
 
 
-def _scalers(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    yield from _of_plan(app, ClusterAutoscalerChart, "cluster-autoscaler", plan.cluster_autoscaler)
-    yield from _of_plan(
-        app, TerminationHandlerChart, "node-termination-handler", plan.termination_handler
-    )
+def _device_plugins(plan: ClusterPlan) -> Iterator[PlatformChart]:
+    if plan.neuron is not None:
+        from ultrascale_k8s.neuron import NeuronDevicePluginChart
+
+        yield _built(NeuronDevicePluginChart(cdk8s.App(), "neuron-device-plugin", plan=plan.neuron))
+    yield from _of_plan("neuron-monitor", neuron_monitor_objects, plan.neuron_monitor)
+    yield from _of_plan("neuron-scheduler", neuron_scheduler_objects, plan.neuron_scheduler)
+    yield from _of_plan("nvidia-device-plugin", nvidia_device_plugin_objects, plan.nvidia)
+    yield from _of_plan("dcgm-exporter", dcgm_exporter_objects, plan.dcgm)
+    yield from _of_plan("efa-device-plugin", efa_device_plugin_objects, plan.efa)
 
 
-def _device_plugins(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
-    yield from _of_plan(app, NeuronDevicePluginChart, "neuron-device-plugin", plan.neuron)
-    yield from _of_plan(app, NeuronMonitorChart, "neuron-monitor", plan.neuron_monitor)
-    yield from _of_plan(app, NeuronSchedulerChart, "neuron-scheduler", plan.neuron_scheduler)
-    yield from _of_plan(app, NvidiaDevicePluginChart, "nvidia-device-plugin", plan.nvidia)
-    yield from _of_plan(app, DcgmExporterChart, "dcgm-exporter", plan.dcgm)
-    yield from _of_plan(app, EfaDevicePluginChart, "efa-device-plugin", plan.efa)
-
-
-def _node_pools(
-    app: cdk8s.App, plan: ClusterPlan, pools: Sequence[PoolPlan]
-) -> Iterator[PlatformChart]:
+def _node_pools(plan: ClusterPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
     """Yield the rights of each calendar, then each node class with the NodePools on it."""
     names = {pool.name for pool in pools}
     classes = [each for each in plan.node_classes if each.name in names]
     for node_pool in plan.node_pools:
         if node_pool.follows_reservation and node_pool.node_class in names:
-            calendar = BlockCalendarChart(app, f"block-calendar-{node_pool.name}", plan=node_pool)
-            yield PlatformChart(chart=calendar, retained=False)
+            yield _chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
     for node_class in classes:
         own = [each for each in plan.node_pools if each.node_class == node_class.name]
-        chart = NodePoolsChart(
-            app, f"node-pool-{node_class.name}", node_class=node_class, node_pools=own
-        )
-        yield PlatformChart(chart=chart, retained=False)
+        yield _chart(f"node-pool-{node_class.name}", node_pool_objects(node_class, own))
 
 
-def _volcano(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _volcano(plan: ClusterPlan) -> Iterator[PlatformChart]:
     """Yield webhooks last: a queue or job must not meet one whose server is not up yet."""
     if plan.volcano is None:
         return
-    crds = VolcanoCrdsChart(app, "volcano-crds")
-    yield PlatformChart(chart=crds, retained=True)
-    yield PlatformChart(chart=VolcanoChart(app, "volcano", plan=plan.volcano), retained=False)
+    from ultrascale_k8s.volcano.chart import VolcanoChart
+    from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
+    from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
+
+    yield _built(VolcanoCrdsChart(cdk8s.App(), "volcano-crds"), retained=True)
+    yield _built(VolcanoChart(cdk8s.App(), "volcano", plan=plan.volcano))
     for queue in plan.volcano.queues:
-        chart = QueueChart(app, f"queue-{queue.name}", plan=queue)
-        yield PlatformChart(chart=chart, retained=False)
-    webhooks = VolcanoWebhooksChart(app, "volcano-webhooks")
-    yield PlatformChart(chart=webhooks, retained=False)
+        yield _chart(f"queue-{queue.name}", queue_objects(queue))
+    yield _built(VolcanoWebhooksChart(cdk8s.App(), "volcano-webhooks"))
 
 
-def _front(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _front(plan: ClusterPlan) -> Iterator[PlatformChart]:
     # Nobody makes a route before it is judged.
-    yield from _of_plan(app, FrontRoutesChart, "front-routes", plan.front)
-    yield from _of_plan(app, FrontChart, "front", plan.front)
+    yield from _of_plan("front-routes", front_route_objects, plan.front)
+    yield from _of_plan("front", front_objects, plan.front)
 
 
-def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _queues(plan: ClusterPlan) -> Iterator[PlatformChart]:
     """Yield Kueue's objects, each after those that it names.
 
     They are deleted the other way round: Kueue keeps a flavor as long as a queue names it, and a
-    queue as long as a job has its quota.
+    queue as long as a job has its quota. What leaves the cluster file by itself has a chart of its
+    own: nothing that is taken out of a chart that stays is ever deleted.
     """
     if plan.kueue is None:
         return
@@ -360,6 +324,5 @@ def _queues(app: cdk8s.App, plan: ClusterPlan) -> Iterator[PlatformChart]:
             for each in plan.kueue.queues
         ),
     ]
-    for id, manifests in objects:
-        chart = KueueObjectsChart(app, id, objects=manifests)
-        yield PlatformChart(chart=chart, retained=False)
+    for name, manifests in objects:
+        yield _chart(name, manifests)

@@ -6,9 +6,6 @@ policy with each request.
 
 from collections.abc import Iterator
 
-import cdk8s
-from constructs import Construct
-
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import QueueAccessPlan
@@ -34,7 +31,6 @@ from ultrascale_k8s._admission import (
     leader_worker_set_asks_for,
     policy,
 )
-from ultrascale_k8s.objects import define_object
 
 _COMPONENT = "access"
 # Begins the groups of the queues that a role has in the namespace of a request.
@@ -74,8 +70,8 @@ class _Judged(Frozen):
     deletes: bool = True  # Whether its deletion is judged
 
 
-class QueueAccessChart(cdk8s.Chart):
-    """Defines the policies, and binds them in the namespaces of jobs.
+def queue_access_objects(plan: QueueAccessPlan) -> Iterator[JsonObject]:
+    """Yield the policies, and their bindings in the namespaces of jobs.
 
     Where a role asks for an accelerator, or names a queue, it has to be one of its own; it neither
     changes nor deletes jobs in others. Pods that controllers make for it are not judged: what they
@@ -83,14 +79,10 @@ class QueueAccessChart(cdk8s.Chart):
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: QueueAccessPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        for judged in (*_kinds(plan), *_others(plan)):
-            name = f"ultrascale-own-queues-{judged.name}"
-            define_object(self, name, _policy(name, judged))
-            bound = binding(name, component=_COMPONENT, namespaces=plan.namespaces)
-            define_object(self, f"{name}-binding", bound)
+    for judged in (*_kinds(plan), *_others(plan)):
+        name = f"ultrascale-own-queues-{judged.name}"
+        yield _policy(name, judged)
+        yield binding(name, component=_COMPONENT, namespaces=plan.namespaces)
 
 
 def _kinds(plan: QueueAccessPlan) -> Iterator[_Judged]:

@@ -121,7 +121,7 @@ def main() -> None:
 
 def _load_libraries() -> None:
     """Import what every cluster takes: the CDK, cdk8s, and the layer with kubectl."""
-    for name in ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s_plus_27.k8s"):
+    for name in ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s"):
         import_module(name)
 
 

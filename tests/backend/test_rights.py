@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import cdk8s
 import pytest
 
 from tests.support import job_manifests as given
+from tests.support.applied import applied
 from tests.support.folders import ROOT
 from tests.support.jobs import operated_file
 from tests.support.pools import make_cluster
@@ -32,7 +32,7 @@ from ultrascale.jobs.submission import send
 from ultrascale.plan.model import BackendPlan
 from ultrascale.plan.names import QUEUE_LABEL
 from ultrascale_backend.rendering import open_renderer
-from ultrascale_k8s.backend import BackendChart, BackendRightsChart
+from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 
 BACKEND = {"submits_to": ["tune"]}
 JOBS: dict[str, Any] = {"tune": {"node_selector": {"node-type": "train"}}}
@@ -46,16 +46,9 @@ def backend_of(cluster: plan.ClusterPlan) -> BackendPlan:
 
 def rights(backend: BackendPlan) -> Rbac:
     """Return what the rendered objects grant the backend."""
-    charts = [
-        BackendChart(cdk8s.Testing.app(), "backend", plan=backend),
-        *(
-            BackendRightsChart(cdk8s.Testing.app(), "rights", plan=backend, namespaces=names)
-            for names in (backend.job_namespaces, backend.team_namespaces)
-            if names
-        ),
-    ]
-    documents = [each for chart in charts for each in cdk8s.Testing.synth(chart)]
-    return Rbac(documents, account="backend", namespace=backend.namespace)
+    namespaces = (*backend.job_namespaces, *backend.team_namespaces)
+    objects = (*backend_objects(backend), *backend_rights_objects(backend, namespaces))
+    return Rbac(applied(objects), account="backend", namespace=backend.namespace)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
+from tests.support.applied import applied
 from tests.support.block_calendars import (
     CALENDAR,
     FUNCTION,
@@ -25,7 +25,7 @@ from tests.support.kubernetes_schemas import validate_core
 from tests.support.pools import CAPACITY_BLOCK
 from ultrascale.lambdas.block_calendar.entry import Entry
 from ultrascale.plan.model import NodePoolPlan, ReservationPlan
-from ultrascale_k8s.function_rights import BlockCalendarChart
+from ultrascale_k8s.function_rights import block_calendar_objects
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,7 @@ def test_the_function_is_known_in_the_cluster_by_its_group_before_it_is_called(
 def test_the_function_may_scale_its_node_pool_cordon_nodes_and_warn(
     node_pool: NodePoolPlan,
 ) -> None:
-    chart = BlockCalendarChart(cdk8s.Testing.app(), "calendar", plan=node_pool)
-    role, binding = cdk8s.Testing.synth(chart)
+    role, binding = applied(block_calendar_objects(node_pool))
 
     assert not [finding for each in (role, binding) for finding in validate_core(each, "1.36")]
     assert role["metadata"]["name"] == "ultrascale:block-calendar:train"

@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
@@ -18,7 +17,7 @@ from ultrascale.plan.model import ClaimPlan, ImageCachePlan
 from ultrascale.plan.scale import plan_scale
 from ultrascale_constructs.image_cache import ImageCache
 from ultrascale_k8s import Charts, PlatformChart, define_charts
-from ultrascale_k8s.lustre_access import LustreAccessChart
+from ultrascale_k8s.lustre_access import lustre_access_objects
 
 NEURON = versions.image("neuron-device-plugin").reference
 PINNED = "quay.io/example/tool:v1@sha256:" + "0" * 64
@@ -164,11 +163,10 @@ class TestManifests:
     def test_a_job_whose_image_comes_from_the_cache_is_another_job(self) -> None:
         """Its pod cannot change: the deployment would fail while the older one stands."""
         claim = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
-        app = cdk8s.Testing.app()
-        chart = LustreAccessChart(app, "access", image=PINNED, claims=[claim])
+        objects = lustre_access_objects(PINNED, [claim])
 
         (without,), (within,) = (
-            PlatformChart(chart=chart, retained=False, copies=cache).manifests
+            PlatformChart(name="access", published=objects, copies=cache).manifests
             for cache in (None, the_cache("quay.io"))
         )
 

@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import cdk8s
 import pytest
 import yaml
 
 from tests.support import job_manifests as given
+from tests.support.applied import applied
 from tests.support.eks_access import GuardedApiServer, Person, resources_of
 from tests.support.jobs import BATCH, HYBRID, JOB, KUEUE, SERVICE, having, job_cluster, prepared
 from tests.support.pools import as_text, loads_own, pool_document
@@ -33,7 +33,7 @@ from ultrascale.jobs.manifests import kind_of
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
 from ultrascale.plan.cluster import assemble
-from ultrascale_k8s.access import AccessChart
+from ultrascale_k8s.access import access_objects
 
 Document = dict[str, Any]
 ROLE = "arn:aws:iam::111122223333:role/Researchers"
@@ -107,8 +107,7 @@ def _person(text: str) -> Person:
     access = assemble(loads_own(text)).access
     entry = access.entries[-1]
     bindings = (*access.bindings, *access.team_bindings)
-    chart = AccessChart(cdk8s.Testing.app(), "access", roles=access.roles, bindings=bindings)
-    return Person(entry, cdk8s.Testing.synth(chart))
+    return Person(entry, applied(access_objects(access.roles, bindings)))
 
 
 def server(person: Person, cluster: Document, job: JobManifests) -> GuardedApiServer:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import cdk8s
 import pytest
 from msgspec.structs import replace
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import ApplicationPlan, BackendPlan, IdentityPlan, RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
-from ultrascale_k8s.backend import BackendChart, BackendRightsChart
+from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 from ultrascale_stacks.placeholders import fill
 
 Documents = Mapping[tuple[str, str], dict[str, Any]]
@@ -51,8 +51,8 @@ PLAN = BackendPlan(
 
 
 def render(plan: BackendPlan) -> Documents:
-    chart = BackendChart(cdk8s.Testing.app(), "backend", plan=plan)
-    return {(each["kind"], each["metadata"]["name"]): each for each in cdk8s.Testing.synth(chart)}
+    objects = applied(backend_objects(plan))
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +72,8 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_api_server_takes_the_backend(documents: Documents) -> None:
-    chart = BackendRightsChart(
-        cdk8s.Testing.app(), "rights", plan=PLAN, namespaces=PLAN.job_namespaces
-    )
-    every = [*documents.values(), *cdk8s.Testing.synth(chart)]
+    rights = backend_rights_objects(PLAN, PLAN.job_namespaces)
+    every = [*documents.values(), *applied(rights)]
 
     known = [("Namespace", "", "apps"), ("Namespace", "", "training")]
     assert findings(every, known=known, also_pinned=[APPLICATION.image]) == []

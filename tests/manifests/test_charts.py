@@ -66,6 +66,22 @@ def test_a_chart_renders_what_was_decided_and_looks_nothing_up(module: Path) -> 
     assert [name for name in imported(module) if name.startswith("ultrascale.catalog")] == []
 
 
+def test_a_cluster_of_plain_objects_needs_no_cdk8s_plus() -> None:
+    """Its import takes as long as that of the CDK."""
+    typed = {
+        str(module.relative_to(ROOT / "k8s" / "ultrascale_k8s"))
+        for module in MODULES
+        if any(name.startswith("cdk8s_plus_27") for name in imported(module))
+    }
+    own = {"_typed_pods.py", "etcd.py", "neuron.py"}
+    platform = ast.parse((ROOT / "k8s" / "ultrascale_k8s" / "platform.py").read_text())
+    at_once = {node.module for node in platform.body if isinstance(node, ast.ImportFrom)}
+
+    assert {name for name in typed if not name.startswith("volcano/")} == own
+    assert not [name for name in at_once if name and name.endswith((".etcd", ".neuron"))]
+    assert not [name for name in at_once if name and ".volcano" in name]
+
+
 def test_only_the_file_systems_chart_waits_for_what_is_not_known_yet(
     charts: Mapping[str, str],
 ) -> None:

@@ -3,31 +3,25 @@
 from collections.abc import Mapping
 from typing import Any
 
-import cdk8s
+from tests.support.applied import applied
+from ultrascale_k8s.objects import config_map
 
-from ultrascale_k8s.objects import define_config_map
 
-
-def render(data: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    chart = cdk8s.Chart(cdk8s.Testing.app(), "chart")
-    name = define_config_map(
-        chart, "Id", name="settings", namespace="apps", component="app", data=data
-    )
-    (config_map,) = cdk8s.Testing.synth(chart)
-    return name, config_map
+def render(data: Mapping[str, str]) -> dict[str, Any]:
+    (made,) = applied([config_map("settings", namespace="apps", component="app", data=data)])
+    return made
 
 
 def test_kubelets_need_not_watch_it() -> None:
-    name, config_map = render({"file": "text"})
+    made = render({"file": "text"})
 
-    assert config_map["immutable"] is True
-    assert config_map["data"] == {"file": "text"}
-    assert config_map["metadata"]["name"] == name
+    assert made["immutable"] is True
+    assert made["data"] == {"file": "text"}
 
 
 def test_its_name_follows_from_its_files_and_from_nothing_else() -> None:
     names = [
-        render(data)[0]
+        render(data)["metadata"]["name"]
         for data in (
             {"a": "1", "b": "2"},
             {"b": "2", "a": "1"},

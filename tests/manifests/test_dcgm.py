@@ -4,15 +4,15 @@ import csv
 import io
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import GPU_PRESENT_LABEL
-from ultrascale_k8s.dcgm import DcgmExporterChart, counters_csv
+from ultrascale_k8s.dcgm import counters_csv, dcgm_exporter_objects
 
 PLAN = DevicePluginPlan(
     image=image("dcgm-exporter").reference,
@@ -24,7 +24,7 @@ PLAN = DevicePluginPlan(
 
 @pytest.fixture(scope="module")
 def objects() -> dict[str, dict[str, Any]]:
-    documents = cdk8s.Testing.synth(DcgmExporterChart(cdk8s.Testing.app(), "dcgm", plan=PLAN))
+    documents = applied(dcgm_exporter_objects(PLAN))
     return {document["kind"]: document for document in documents}
 
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import EFA_LABEL
-from ultrascale_k8s.efa import EfaDevicePluginChart
+from ultrascale_k8s.efa import efa_device_plugin_objects
 
 REGISTRY = "602401143452.dkr.ecr.us-west-2.amazonaws.com"
 PLAN = DevicePluginPlan(
@@ -23,7 +23,7 @@ PLAN = DevicePluginPlan(
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(EfaDevicePluginChart(cdk8s.Testing.app(), "efa", plan=PLAN))
+    return applied(efa_device_plugin_objects(PLAN))
 
 
 @pytest.fixture(scope="module")

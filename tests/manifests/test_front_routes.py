@@ -8,11 +8,11 @@ from copy import deepcopy
 from functools import cache
 from typing import Any
 
-import cdk8s
 import pytest
 import yaml
 
 from tests.support.admission import Policy
+from tests.support.applied import applied
 from tests.support.cases import for_each
 from tests.support.folders import DATA, ROOT
 from tests.support.jobs import objects, prepared
@@ -20,7 +20,7 @@ from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import planned as planned_file
 from ultrascale.jobs.patches import merged
 from ultrascale.plan.model import FrontPlan
-from ultrascale_k8s.front import FrontRoutesChart
+from ultrascale_k8s.front import front_route_objects
 
 Document = dict[str, Any]
 ATTACKS: Mapping[str, Document] = yaml.safe_load((DATA / "front-route-attacks.yaml").read_text())
@@ -42,9 +42,7 @@ def front_of(name: str = "serving") -> FrontPlan:
 
 @cache
 def manifests(name: str = "serving") -> Sequence[Document]:
-    return cdk8s.Testing.synth(
-        FrontRoutesChart(cdk8s.Testing.app(), "front-routes", plan=front_of(name))
-    )
+    return applied(front_route_objects(front_of(name)))
 
 
 def policy_manifest(kind: str, name: str = "serving") -> Document:
@@ -141,7 +139,7 @@ def test_without_services_in_the_file_there_is_no_route() -> None:
     front = planned_file(document).front
     assert front is not None
     assert front.namespaces == ("envoy-gateway-system",)
-    routes, *_ = cdk8s.Testing.synth(FrontRoutesChart(cdk8s.Testing.app(), "front", plan=front))
+    routes, *_ = applied(front_route_objects(front))
     assert Policy(routes).refusals(sent("serving", "chat"), namespace="serving")
 
 

@@ -6,21 +6,20 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import cdk8s
 import pytest
 
 from tests.support.assembly import Assembly
 from tests.support.kubernetes_schemas import findings, pod_spec
 from ultrascale.plan.model import ClaimPlan
 from ultrascale_k8s import PlatformChart
-from ultrascale_k8s.lustre_access import LustreAccessChart
+from ultrascale_k8s.lustre_access import lustre_access_objects
 
 CLAIM = ClaimPlan(namespace="training", name="fsx-claim", mount_path="/data")
 
 
 def render(image: str = "registry.example/python:3") -> dict[str, Any]:
-    chart = LustreAccessChart(cdk8s.Testing.app(), "lustre-access", image=image, claims=[CLAIM])
-    (document,) = PlatformChart(chart=chart, retained=False).manifests
+    objects = lustre_access_objects(image, [CLAIM])
+    (document,) = PlatformChart(name="lustre-access", published=objects).manifests
     return dict(document)
 
 

@@ -2,24 +2,21 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 from msgspec.structs import replace
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.names import ETCD_SERVER_SERVICE, TRAINING_LABEL
-from ultrascale_k8s.namespaces import NamespacesChart
+from ultrascale_k8s.namespaces import namespace_objects
 
 TRAINING = NamespacePlan(name="training", pod_security="baseline", training=True)
 CONTROLLERS = NamespacePlan(name="volcano-system", pod_security="restricted")
 
 
 def render(*plans: NamespacePlan) -> list[dict[str, Any]]:
-    chart = NamespacesChart(
-        cdk8s.Testing.app(), "namespaces", plans=plans, kubernetes_version="1.35"
-    )
-    return cdk8s.Testing.synth(chart)
+    return applied(namespace_objects(plans, "1.35"))
 
 
 @pytest.fixture(scope="module")
@@ -114,14 +111,8 @@ class TestLargeClusters:
     @pytest.fixture(scope="class")
     @staticmethod
     def closed() -> dict[str, dict[str, Any]]:
-        chart = NamespacesChart(
-            cdk8s.Testing.app(),
-            "namespaces",
-            plans=[TRAINING, CONTROLLERS],
-            kubernetes_version="1.35",
-            policies_of_jobs=False,
-        )
-        return policies(cdk8s.Testing.synth(chart), "training")
+        objects = namespace_objects([TRAINING, CONTROLLERS], "1.35", policies_of_jobs=False)
+        return policies(applied(objects), "training")
 
     def test_no_policy_selects_a_jobs_pods_or_names_them(
         self, closed: dict[str, dict[str, Any]]

@@ -6,6 +6,7 @@ from typing import Any
 import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image, kube_scheduler
@@ -13,7 +14,7 @@ from ultrascale.plan.model import DevicePluginPlan, NeuronSchedulerExtensionPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale.plan.scale import ROWS
 from ultrascale_k8s.neuron import NeuronDevicePluginChart
-from ultrascale_k8s.neuron_scheduler import NeuronSchedulerChart
+from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
 
 PLAN = DevicePluginPlan(
     image=image("neuron-device-plugin").reference,
@@ -32,11 +33,10 @@ ROOT = ("neuron-device-plugin", "neuron-scheduler")
 
 
 def render(extension: NeuronSchedulerExtensionPlan | None) -> dict[tuple[str, str], dict[str, Any]]:
-    app = cdk8s.Testing.app()
-    charts: list[cdk8s.Chart] = [NeuronDevicePluginChart(app, "neuron", plan=PLAN)]
+    chart = NeuronDevicePluginChart(cdk8s.Testing.app(), "neuron", plan=PLAN)
+    documents: list[dict[str, Any]] = cdk8s.Testing.synth(chart)
     if extension is not None:
-        charts.append(NeuronSchedulerChart(app, "neuron-scheduler", plan=extension))
-    documents = [document for chart in charts for document in cdk8s.Testing.synth(chart)]
+        documents.extend(applied(neuron_scheduler_objects(extension)))
     return {(d["kind"], d["metadata"]["name"]): d for d in documents}
 
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
-from ultrascale_k8s.neuron_monitor import NeuronMonitorChart
+from ultrascale_k8s.neuron_monitor import neuron_monitor_objects
 
 TYPES = ("trn1.32xlarge", "trn2.48xlarge")
 PLAN = DevicePluginPlan(
@@ -22,7 +22,7 @@ PLAN = DevicePluginPlan(
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(NeuronMonitorChart(cdk8s.Testing.app(), "monitor", plan=PLAN))
+    return applied(neuron_monitor_objects(PLAN))
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import re
 from typing import Any, cast
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
@@ -18,7 +18,7 @@ from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.scale import ROWS, plan_scale
 from ultrascale_constructs.node_config import node_config
 from ultrascale_k8s.node_classes import ec2_node_class_spec
-from ultrascale_k8s.node_local_dns import NodeLocalDnsChart, corefile
+from ultrascale_k8s.node_local_dns import corefile, node_local_dns_objects
 
 PLAN = NodeLocalDnsPlan(
     image=versions.image("node-local-dns").reference,
@@ -46,7 +46,7 @@ def large_cluster(*pools: dict[str, Any], **changes: Any) -> config.Cluster:
 
 @pytest.fixture(scope="module")
 def objects() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(NodeLocalDnsChart(cdk8s.Testing.app(), "node-local-dns", plan=PLAN))
+    return applied(node_local_dns_objects(PLAN))
 
 
 @pytest.fixture(scope="module")

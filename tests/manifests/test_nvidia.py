@@ -2,15 +2,15 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from tests.support.plugin_placement import KEEPS_OFF, node_terms
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import DevicePluginPlan
 from ultrascale.plan.names import GPU_PRESENT_LABEL
-from ultrascale_k8s.nvidia import NvidiaDevicePluginChart
+from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
 
 PLAN = DevicePluginPlan(
     image=image("nvidia-device-plugin").reference,
@@ -22,7 +22,7 @@ PLAN = DevicePluginPlan(
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(NvidiaDevicePluginChart(cdk8s.Testing.app(), "nvidia", plan=PLAN))
+    return applied(nvidia_device_plugin_objects(PLAN))
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import cdk8s
-
+from tests.support.applied import applied
 from tests.support.chart_rules import scale_findings
 from tests.support.jobs import HYBRID
 from tests.support.kubernetes_schemas import findings
 from tests.support.pools import make_cluster
 from ultrascale.documents import text
 from ultrascale.plan import load, plan_cluster
-from ultrascale_k8s.output_access import OutputAccessChart
+from ultrascale_k8s.output_access import output_access_objects
 from ultrascale_k8s.platform import define_charts
 
 LUSTRE = {
@@ -27,9 +26,7 @@ def documents() -> list[dict[str, Any]]:
         make_cluster(storage={"buckets": ["datasets", "checkpoints"], "lustre": [LUSTRE]})
     ).output_access
     assert plan is not None
-    app = cdk8s.Testing.app()
-    chart = OutputAccessChart(app, "output", plan=plan, namespaces=plan.namespaces)
-    return cdk8s.Testing.synth(chart)
+    return applied(output_access_objects(plan, plan.namespaces))
 
 
 def test_every_namespace_of_jobs_has_them() -> None:

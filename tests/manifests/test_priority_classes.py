@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import PriorityClassPlan
-from ultrascale_k8s.scheduling import PriorityClassesChart
+from ultrascale_k8s.scheduling import priority_class_objects
 
 PLANS = (
     PriorityClassPlan(name="critical", value=1_000_000, preempts=True),
@@ -17,9 +17,7 @@ PLANS = (
 
 @pytest.fixture(scope="module")
 def documents() -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(
-        PriorityClassesChart(cdk8s.Testing.app(), "priority-classes", plans=PLANS)
-    )
+    return applied(priority_class_objects(PLANS))
 
 
 def test_api_server_takes_the_priority_classes(documents: list[dict[str, Any]]) -> None:

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import cdk8s
 import pytest
 
 from tests.support.admission import Policy
+from tests.support.applied import applied
 from tests.support.cases import for_each
 from tests.support.jobs import BATCH, JOB, SERVICE, having, job_cluster, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.pools import as_text, loads_own
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AccessPlan
-from ultrascale_k8s.queue_access import QueueAccessChart
+from ultrascale_k8s.queue_access import queue_access_objects
 
 Thing = dict[str, Any]
 ROLE = "arn:aws:iam::111122223333:role/"
@@ -47,7 +47,7 @@ def access(engine: str) -> AccessPlan:
 def manifests(engine: str) -> Sequence[Any]:
     plan = access(engine).queues
     assert plan is not None
-    return cdk8s.Testing.synth(QueueAccessChart(cdk8s.Testing.app(), "queue-access", plan=plan))
+    return applied(queue_access_objects(plan))
 
 
 def groups_of(engine: str, role: str) -> Sequence[str]:

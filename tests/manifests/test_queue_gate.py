@@ -3,20 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-import cdk8s
 import pytest
 from msgspec.structs import replace
 
 from tests.support.admission import Policy
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import NEURON, POOLS, kueue_of
 from ultrascale.plan.model.queueing import LEADER_WORKER_SETS
-from ultrascale_k8s.kueue.admission import QueueGateChart
+from ultrascale_k8s.kueue.admission import queue_gate_objects
 
 KUEUE = kueue_of(pools=(*POOLS, NEURON))
-MANIFESTS: list[dict[str, Any]] = cdk8s.Testing.synth(
-    QueueGateChart(cdk8s.Testing.app(), "queue-gate", plan=KUEUE)
-)
+MANIFESTS: list[dict[str, Any]] = applied(queue_gate_objects(KUEUE))
 POLICIES = {
     each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
     for each in MANIFESTS
@@ -160,12 +158,8 @@ def test_a_job_that_waits_stays_in_its_queue() -> None:
 
 
 # One pool in a queue, and one in none.
-BESIDE: list[dict[str, Any]] = cdk8s.Testing.synth(
-    QueueGateChart(
-        cdk8s.Testing.app(),
-        "queue-gate",
-        plan=kueue_of({"name": "research", "prefer": ["reserved"]}, pools=POOLS[:2]),
-    )
+BESIDE = applied(
+    queue_gate_objects(kueue_of({"name": "research", "prefer": ["reserved"]}, pools=POOLS[:2]))
 )
 OF_ONE = {
     each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
@@ -206,12 +200,8 @@ def test_a_pod_that_takes_no_node_of_a_queue_needs_no_queue(pod: Thing, passes: 
     assert OF_ONE["pods"].refusals(thing(pod)) != []
 
 
-WITH_SERVICES: list[Any] = cdk8s.Testing.synth(
-    QueueGateChart(
-        cdk8s.Testing.app(),
-        "queue-gate",
-        plan=replace(KUEUE, frameworks=(*KUEUE.frameworks, LEADER_WORKER_SETS)),
-    )
+WITH_SERVICES: list[Any] = applied(
+    queue_gate_objects(replace(KUEUE, frameworks=(*KUEUE.frameworks, LEADER_WORKER_SETS)))
 )
 OF_SERVICES = {
     each["metadata"]["name"].removeprefix("ultrascale-queued-"): Policy(each)
@@ -259,15 +249,13 @@ def test_a_service_waits_in_a_queue_with_each_of_its_replicas(name: str) -> None
 
 
 # Two queues, of which each counts what the other does not.
-APART: list[Any] = cdk8s.Testing.synth(
-    QueueGateChart(
-        cdk8s.Testing.app(),
-        "queue-gate",
-        plan=kueue_of(
+APART: list[Any] = applied(
+    queue_gate_objects(
+        kueue_of(
             {"name": "research", "prefer": ["reserved", "burst"]},
             {"name": "chips", "prefer": ["neuron"]},
             pools=(*POOLS, NEURON),
-        ),
+        )
     )
 )
 OF_TWO = {

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 
+from tests.support.applied import applied
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from ultrascale.plan.model import QueuePlan
-from ultrascale_k8s.scheduling import QueueChart, queue_spec
+from ultrascale_k8s.scheduling import queue_objects
 from ultrascale_k8s.volcano.crds import crds
 
 QUEUES = (
@@ -24,24 +24,28 @@ UPSTREAM_FOLDER = CRD_FOLDERS / "volcano-v1.15.1"
 
 @pytest.fixture(scope="session")
 def queues() -> list[dict[str, Any]]:
-    charts = (QueueChart(cdk8s.Testing.app(), plan.name, plan=plan) for plan in QUEUES)
-    return [document for chart in charts for document in cdk8s.Testing.synth(chart)]
+    return applied(document for plan in QUEUES for document in queue_objects(plan))
 
 
 def test_each_queue_of_the_file_is_there_by_its_own_name(queues: list[dict[str, Any]]) -> None:
     assert [queue["metadata"] for queue in queues] == [{"name": q.name} for q in QUEUES]
 
 
+def spec(plan: QueuePlan) -> dict[str, Any]:
+    (queue,) = applied(queue_objects(plan))
+    return queue["spec"]
+
+
 def test_queue_shares_by_weight_and_may_be_reclaimed() -> None:
-    assert queue_spec(QUEUES[0]) == {"weight": 3, "reclaimable": True}
+    assert spec(QUEUES[0]) == {"weight": 3, "reclaimable": True}
 
 
 def test_queue_that_keeps_what_it_has_says_so() -> None:
-    assert queue_spec(QUEUES[1])["reclaimable"] is False
+    assert spec(QUEUES[1])["reclaimable"] is False
 
 
 def test_queue_is_capped_by_resource() -> None:
-    assert queue_spec(QUEUES[1])["capability"] == {"aws.amazon.com/neuron": "2048", "cpu": "96"}
+    assert spec(QUEUES[1])["capability"] == {"aws.amazon.com/neuron": "2048", "cpu": "96"}
 
 
 def test_queues_are_valid_under_our_crd(queues: list[dict[str, Any]]) -> None:
@@ -60,11 +64,6 @@ def test_queues_are_valid_under_the_crd_of_upstream(queues: list[dict[str, Any]]
 
 def test_queue_without_a_weight_in_range_is_one_the_crd_refuses() -> None:
     ours = CrdSet.from_documents(crds())
-    queue = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "research"},
-        "spec": queue_spec(QueuePlan(name="research", weight=65536)),
-    }
+    (queue,) = queue_objects(QueuePlan(name="research", weight=65536))
 
     assert ours.validate(queue) == ["$.spec.weight: 65536 is greater than the maximum of 65535"]

@@ -3,16 +3,16 @@
 import json
 from typing import Any
 
-import cdk8s
 import pytest
 from aws_cdk.assertions import Template
 
+from tests.support.applied import applied
 from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.kubernetes_schemas import findings
 from ultrascale.catalog.versions import image
 from ultrascale.plan.model import TerminationHandlerPlan
 from ultrascale_constructs.termination_handler import TerminationHandler
-from ultrascale_k8s.node_termination_handler import TerminationHandlerChart, handler_environment
+from ultrascale_k8s.node_termination_handler import handler_environment, termination_handler_objects
 
 Documents = dict[tuple[str, str], dict[str, Any]]
 NAME = "aws-node-termination-handler"
@@ -30,8 +30,9 @@ PLAN = TerminationHandlerPlan(
 
 @pytest.fixture(scope="module")
 def documents() -> Documents:
-    chart = TerminationHandlerChart(cdk8s.Testing.app(), "handler", plan=PLAN)
-    return {(d["kind"], d["metadata"]["name"]): d for d in cdk8s.Testing.synth(chart)}
+    return {
+        (d["kind"], d["metadata"]["name"]): d for d in applied(termination_handler_objects(PLAN))
+    }
 
 
 @pytest.fixture(scope="module")

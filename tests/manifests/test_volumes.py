@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import cdk8s
 import pytest
 from msgspec.structs import replace
 
+from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
 from ultrascale.plan.model import ClaimPlan, VolumePlan
-from ultrascale_k8s.volumes import VolumesChart
+from ultrascale_k8s.volumes import volume_objects
 
 PLAN = VolumePlan(
     name="datasets-training-fsx-claim",
@@ -40,7 +40,7 @@ OTHER = replace(
 
 
 def render(*plans: VolumePlan) -> list[dict[str, Any]]:
-    return cdk8s.Testing.synth(VolumesChart(cdk8s.Testing.app(), "volumes", plans=plans))
+    return applied(volume_objects(plans))
 
 
 @pytest.fixture(scope="module")

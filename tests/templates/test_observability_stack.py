@@ -10,13 +10,14 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
+from tests.support.applied import applied
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the
 from tests.support.observability_plans import CLUSTERS, alerts, of
 from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 from ultrascale_k8s import define_charts
-from ultrascale_k8s.function_rights import fleet_rules
+from ultrascale_k8s.function_rights import fleet_metrics_objects
 from ultrascale_stacks.assembly import define_stacks
 
 Document = dict[str, Any]
@@ -96,16 +97,19 @@ def test_it_reads_behind_pods_of_services_alone_and_changes_nothing_there() -> N
 
 
 def test_a_cluster_without_queues_gives_no_right_to_list_them() -> None:
-    assert len([*fleet_rules(of(CLUSTERS["neuron"]).fleet_metrics)]) == 1
+    role, _ = applied(fleet_metrics_objects(of(CLUSTERS["neuron"]).fleet_metrics))
+
+    assert len(role["rules"]) == 1
 
 
 def test_it_may_delete_no_hyper_node_but_the_one_that_it_makes() -> None:
     """A job on nodes whose HyperNodes go is placed anywhere."""
     metrics = replace(of(CLUSTERS["neuron"]).fleet_metrics, touched_hyper_node="touched")
 
-    rules = [rule for rule in fleet_rules(metrics) if rule.resources == ["hypernodes"]]
+    role, _ = applied(fleet_metrics_objects(metrics))
 
-    assert {verb: rule.resource_names for rule in rules for verb in rule.verbs or ()} == {
+    rules = [rule for rule in role["rules"] if rule["resources"] == ["hypernodes"]]
+    assert {verb: rule.get("resourceNames") for rule in rules for verb in rule["verbs"]} == {
         "list": None,
         "create": None,
         "delete": ["touched"],

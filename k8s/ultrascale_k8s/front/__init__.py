@@ -1,7 +1,7 @@
 """The front: its Gateway, what its proxies do with requests, and who reaches them."""
 
-from ultrascale_k8s.front.admission import FrontRoutesChart
-from ultrascale_k8s.front.gateway import FrontChart
-from ultrascale_k8s.front.network_policy import FrontIngressChart
+from ultrascale_k8s.front.admission import front_route_objects
+from ultrascale_k8s.front.gateway import front_objects
+from ultrascale_k8s.front.network_policy import front_ingress_objects
 
-__all__ = ["FrontChart", "FrontIngressChart", "FrontRoutesChart"]
+__all__ = ["front_ingress_objects", "front_objects", "front_route_objects"]

@@ -11,10 +11,10 @@ Sources:
 """
 
 import json
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
-import cdk8s
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import (
     FRONT_GATEWAY,
@@ -24,7 +24,6 @@ from ultrascale.plan.names import (
     OPENAI_PATHS,
 )
 from ultrascale_k8s._admission import Kinds, binding, policy
-from ultrascale_k8s.objects import define_object
 
 _GATEWAY_API = "gateway.networking.k8s.io"
 _ROUTES = Kinds(group=_GATEWAY_API, version="v1", resources=("httproutes",))
@@ -37,75 +36,70 @@ _SERVICES = Kinds(group="", version="v1", resources=("services",))
 _SUBMIT = "send the service by `ultrascale submit`, which makes its route"
 
 
-class FrontRoutesChart(cdk8s.Chart):
-    """Defines the policies, and binds them in the namespaces of jobs."""
-
-    def __init__(self, scope: Construct, id: str, *, plan: FrontPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        self._hold(
-            plan,
-            "ultrascale-front-routes",
-            (_ROUTES,),
-            validations=_route_rules(),
-            variables={
-                # A name that the API server is to make up is none yet.
-                "name": 'has(object.metadata.name) ? object.metadata.name : ""',
-                "service": 'request.namespace + "/" + variables.name',
-                "services": _models_by_service(plan),
-                "models": "variables.service in variables.services ? "
-                "variables.services[variables.service] : []",
-            },
-        )
-        self._hold(
-            plan,
-            "ultrascale-front-others",
-            _OTHERS,
-            conditions={"is-no-http-route": 'request.resource.resource != "httproutes"'},
-            validations=(
-                (
-                    "false",
-                    "namespaces of jobs have no kinds of the Gateway API and of Envoy Gateway but "
-                    "HTTPRoutes of services: any other could change the requests of others; keep "
-                    "it in a namespace where no jobs run",
-                ),
+def front_route_objects(plan: FrontPlan) -> Iterator[JsonObject]:
+    """Yield the policies, and their bindings in the namespaces of jobs."""
+    yield from _policy(
+        plan,
+        "ultrascale-front-routes",
+        (_ROUTES,),
+        validations=_route_rules(),
+        variables={
+            # A name that the API server is to make up is none yet.
+            "name": 'has(object.metadata.name) ? object.metadata.name : ""',
+            "service": 'request.namespace + "/" + variables.name',
+            "services": _models_by_service(plan),
+            "models": "variables.service in variables.services ? "
+            "variables.services[variables.service] : []",
+        },
+    )
+    yield from _policy(
+        plan,
+        "ultrascale-front-others",
+        _OTHERS,
+        conditions={"is-no-http-route": 'request.resource.resource != "httproutes"'},
+        validations=(
+            (
+                "false",
+                "namespaces of jobs have no kinds of the Gateway API and of Envoy Gateway but "
+                "HTTPRoutes of services: any other could change the requests of others; keep "
+                "it in a namespace where no jobs run",
             ),
-        )
-        self._hold(
-            plan,
-            "ultrascale-front-addresses",
-            (_SERVICES,),
-            validations=(
-                (
-                    "!has(object.spec.externalIPs) || object.spec.externalIPs.size() == 0",
-                    "externalIPs take what nodes send to these addresses, requests of the front "
-                    "for the models of others too: leave them out",
-                ),
+        ),
+    )
+    yield from _policy(
+        plan,
+        "ultrascale-front-addresses",
+        (_SERVICES,),
+        validations=(
+            (
+                "!has(object.spec.externalIPs) || object.spec.externalIPs.size() == 0",
+                "externalIPs take what nodes send to these addresses, requests of the front "
+                "for the models of others too: leave them out",
             ),
-        )
+        ),
+    )
 
-    def _hold(
-        self,
-        plan: FrontPlan,
-        name: str,
-        kinds: tuple[Kinds, ...],
-        *,
-        validations: tuple[tuple[str, str], ...],
-        conditions: dict[str, str] | None = None,
-        variables: dict[str, str] | None = None,
-    ) -> None:
-        judges = policy(
-            name,
-            component=FRONT_GATEWAY,
-            kinds=kinds,
-            operations=("CREATE", "UPDATE"),
-            conditions=conditions or {},
-            validations=validations,
-            reason="Forbidden",
-            variables=variables or {},
-        )
-        bound = binding(name, component=FRONT_GATEWAY, namespaces=plan.job_namespaces)
-        define_object(self, name, judges)
-        define_object(self, f"{name}-binding", bound)
+
+def _policy(
+    plan: FrontPlan,
+    name: str,
+    kinds: tuple[Kinds, ...],
+    *,
+    validations: tuple[tuple[str, str], ...],
+    conditions: Mapping[str, str] = MappingProxyType({}),
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> list[JsonObject]:
+    judges = policy(
+        name,
+        component=FRONT_GATEWAY,
+        kinds=kinds,
+        operations=("CREATE", "UPDATE"),
+        conditions=conditions,
+        validations=validations,
+        reason="Forbidden",
+        variables=variables,
+    )
+    return [judges, binding(name, component=FRONT_GATEWAY, namespaces=plan.job_namespaces)]
 
 
 def _models_by_service(plan: FrontPlan) -> str:

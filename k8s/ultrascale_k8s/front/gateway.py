@@ -7,17 +7,14 @@ Sources:
 
 from collections.abc import Sequence
 
-import cdk8s
-from constructs import Construct
-
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan import names
 from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import CLOSED_PATHS, FRONT_GATEWAY, FRONT_NAMESPACE, OPENAI_PATHS
-from ultrascale_k8s._pods import NAME_LABEL, SYSTEM_CLUSTER_CRITICAL
+from ultrascale_k8s._pods import SYSTEM_CLUSTER_CRITICAL
 from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
 from ultrascale_k8s.front.model_script import model_script
-from ultrascale_k8s.objects import define_object
+from ultrascale_k8s.objects import labels
 
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
 _GATEWAY_API = "gateway.networking.k8s.io"
@@ -45,36 +42,30 @@ _LEAST_DRAIN = "20s"
 _READY_SECONDS = 30
 
 
-class FrontChart(cdk8s.Chart):
-    """Defines the Gateway and all that hangs on it but the routes, which services bring along."""
-
-    def __init__(self, scope: Construct, id: str, *, plan: FrontPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        for manifest in (
-            _gateway_class(plan),
-            _proxy(plan),
-            _gateway(plan),
-            _client_policy(),
-            _backend_policy(),
-            _model_policy(plan),
-            _security_policy(plan),
-            *_unanswered(),
-        ):
-            metadata = manifest["metadata"]
-            assert isinstance(metadata, dict)
-            define_object(self, f"{manifest['kind']}-{metadata['name']}".lower(), manifest)
+def front_objects(plan: FrontPlan) -> list[JsonObject]:
+    """Return the Gateway and all that hangs on it but the routes, which services bring along."""
+    return [
+        _gateway_class(plan),
+        _proxy(plan),
+        _gateway(plan),
+        _client_policy(),
+        _backend_policy(),
+        _model_policy(plan),
+        _security_policy(plan),
+        *_unanswered(),
+    ]
 
 
-def _gateway_class(plan: FrontPlan) -> dict[str, Json]:
+def _gateway_class(plan: FrontPlan) -> JsonObject:
     return {
         "apiVersion": f"{_GATEWAY_API}/v1",
         "kind": "GatewayClass",
-        "metadata": {"name": f"ultrascale-{FRONT_GATEWAY}", "labels": _labels()},
+        "metadata": {"labels": labels(FRONT_GATEWAY), "name": f"ultrascale-{FRONT_GATEWAY}"},
         "spec": {"controllerName": plan.controller_name},
     }
 
 
-def _gateway(plan: FrontPlan) -> dict[str, Json]:
+def _gateway(plan: FrontPlan) -> JsonObject:
     return {
         "apiVersion": f"{_GATEWAY_API}/v1",
         "kind": "Gateway",
@@ -104,7 +95,7 @@ def _gateway(plan: FrontPlan) -> dict[str, Json]:
     }
 
 
-def _served(plan: FrontPlan) -> dict[str, Json]:
+def _served(plan: FrontPlan) -> JsonObject:
     """Return the selector of namespaces whose routes count."""
     name: Json = {
         "key": "kubernetes.io/metadata.name",
@@ -114,7 +105,7 @@ def _served(plan: FrontPlan) -> dict[str, Json]:
     return {"matchExpressions": [name]}
 
 
-def _proxy(plan: FrontPlan) -> dict[str, Json]:
+def _proxy(plan: FrontPlan) -> JsonObject:
     selector: dict[str, Json] = {"matchLabels": dict(plan.proxy_labels)}
     return {
         "apiVersion": _POLICIES,
@@ -180,7 +171,7 @@ def _proxy(plan: FrontPlan) -> dict[str, Json]:
     }
 
 
-def _client_policy() -> dict[str, Json]:
+def _client_policy() -> JsonObject:
     return _policy(
         "ClientTrafficPolicy",
         {
@@ -194,7 +185,7 @@ def _client_policy() -> dict[str, Json]:
     )
 
 
-def _backend_policy() -> dict[str, Json]:
+def _backend_policy() -> JsonObject:
     return _policy(
         "BackendTrafficPolicy",
         {
@@ -225,13 +216,13 @@ def _backend_policy() -> dict[str, Json]:
     )
 
 
-def _model_policy(plan: FrontPlan) -> dict[str, Json]:
+def _model_policy(plan: FrontPlan) -> JsonObject:
     # Envoy Gateway has proxies pass tokens on.
     script = model_script(hides_token=plan.jwt is not None)
     return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
 
 
-def _security_policy(plan: FrontPlan) -> dict[str, Json]:
+def _security_policy(plan: FrontPlan) -> JsonObject:
     """Return the policy of authentication.
 
     Without any it is empty: no deployment deletes the one that asked for keys or tokens before.
@@ -268,7 +259,7 @@ def _security_policy(plan: FrontPlan) -> dict[str, Json]:
     )
 
 
-def _unanswered() -> list[dict[str, Json]]:
+def _unanswered() -> list[JsonObject]:
     """Return the route of requests that no service gets, and its answers.
 
     All requests pass by it first: the script runs on a route, and the header that it sets has the
@@ -307,7 +298,7 @@ def _answered(paths: Sequence[str], answer: str) -> Json:
     }
 
 
-def _direct_response(name: str, text: str) -> dict[str, Json]:
+def _direct_response(name: str, text: str) -> JsonObject:
     return {
         "apiVersion": _POLICIES,
         "kind": "HTTPRouteFilter",
@@ -322,7 +313,7 @@ def _direct_response(name: str, text: str) -> dict[str, Json]:
     }
 
 
-def _policy(kind: str, spec: JsonObject) -> dict[str, Json]:
+def _policy(kind: str, spec: JsonObject) -> JsonObject:
     target: Json = {"group": _GATEWAY_API, "kind": "Gateway", "name": FRONT_GATEWAY}
     return {
         "apiVersion": _POLICIES,
@@ -332,9 +323,5 @@ def _policy(kind: str, spec: JsonObject) -> dict[str, Json]:
     }
 
 
-def _metadata(name: str) -> dict[str, Json]:
-    return {"name": name, "namespace": FRONT_NAMESPACE, "labels": _labels()}
-
-
-def _labels() -> dict[str, Json]:
-    return {NAME_LABEL: FRONT_GATEWAY, "app.kubernetes.io/part-of": "ultrascale"}
+def _metadata(name: str) -> JsonObject:
+    return {"labels": labels(FRONT_GATEWAY), "name": name, "namespace": FRONT_NAMESPACE}

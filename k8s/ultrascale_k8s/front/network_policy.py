@@ -1,63 +1,29 @@
 """Connections allowed to the proxies of the front and to their controller.
 
-Their namespace refuses all others. The kubelet's probes need no rule.
+Their namespace refuses all others.
 """
 
-from collections.abc import Mapping
-
-import cdk8s
-from cdk8s_plus_27 import k8s as kube
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import FRONT_GATEWAY, FRONT_NAMESPACE
-from ultrascale_k8s._pods import metadata
+from ultrascale_k8s.network_policy import ingress_policy, ingress_rule
 
 
-class FrontIngressChart(cdk8s.Chart):
-    """Opens the proxies to clients, and their controller to the proxies.
+def front_ingress_objects(plan: FrontPlan) -> list[JsonObject]:
+    """Open the proxies to clients, and their controller to the proxies.
 
     Clients are not told apart here: keys and tokens do that, and the load balancer comes from
     addresses that no selector names.
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: FrontPlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        _define(
-            self,
-            "proxies",
-            plan.proxy_labels,
-            kube.NetworkPolicyIngressRule(ports=[_port(plan.proxy_port)]),
+    proxies: JsonObject = {"matchLabels": plan.proxy_labels}
+    controller: JsonObject = {"matchLabels": plan.controller_labels}
+    of_proxies = ingress_rule([plan.configuration_port], [{"podSelector": proxies}])
+    return [
+        ingress_policy(
+            f"{name}-ingress", FRONT_NAMESPACE, [rule], pods=pods, component=FRONT_GATEWAY
         )
-        _define(
-            self,
-            "controller",
-            plan.controller_labels,
-            kube.NetworkPolicyIngressRule(
-                from_=[
-                    kube.NetworkPolicyPeer(
-                        pod_selector=kube.LabelSelector(match_labels=dict(plan.proxy_labels))
-                    )
-                ],
-                ports=[_port(plan.configuration_port)],
-            ),
+        for name, pods, rule in (
+            ("proxies", proxies, ingress_rule([plan.proxy_port])),
+            ("controller", controller, of_proxies),
         )
-
-
-def _define(
-    scope: Construct, name: str, pods: Mapping[str, str], rule: kube.NetworkPolicyIngressRule
-) -> None:
-    kube.KubeNetworkPolicy(
-        scope,
-        f"{name}-ingress",
-        metadata=metadata(f"{name}-ingress", namespace=FRONT_NAMESPACE, component=FRONT_GATEWAY),
-        spec=kube.NetworkPolicySpec(
-            pod_selector=kube.LabelSelector(match_labels=dict(pods)),
-            policy_types=["Ingress"],
-            ingress=[rule],
-        ),
-    )
-
-
-def _port(port: int) -> kube.NetworkPolicyPort:
-    return kube.NetworkPolicyPort(port=kube.IntOrString.from_number(port), protocol="TCP")
+    ]

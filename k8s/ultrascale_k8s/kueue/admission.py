@@ -7,9 +7,7 @@ be made while Kueue is away. It gives away once more what other pods use.
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-import cdk8s
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import KueuePlan
 from ultrascale.plan.names import (
@@ -33,7 +31,6 @@ from ultrascale_k8s._admission import (
     leader_worker_set_asks_for,
     policy,
 )
-from ultrascale_k8s.objects import define_object
 
 _COMPONENT = "ultrascale-queues"
 
@@ -51,8 +48,8 @@ class _Gate(Frozen):
     uncounted: tuple[tuple[str, str], ...] = ()
 
 
-class QueueGateChart(cdk8s.Chart):
-    """Defines the policies of pods, Jobs, JobSets and LeaderWorkerSets, and binds them.
+def queue_gate_objects(plan: KueuePlan) -> Iterator[JsonObject]:
+    """Yield the policies of pods, Jobs, JobSets and LeaderWorkerSets, each with its binding.
 
     They are evaluated within the API server: no webhook could be away. What runs already they leave
     alone, until its pods are made anew. They guard against accidents: whoever may create pods can
@@ -61,22 +58,17 @@ class QueueGateChart(cdk8s.Chart):
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
     """
-
-    def __init__(self, scope: Construct, id: str, *, plan: KueuePlan) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        for gate in _gates(plan):
-            judges = policy(
-                gate.name,
-                component=_COMPONENT,
-                kinds=(gate.kinds,),
-                operations=gate.operations,
-                conditions=gate.is_judged,
-                validations=((gate.is_queued, gate.message), *gate.uncounted),
-                reason="Invalid",
-            )
-            bound = binding(gate.name, component=_COMPONENT, namespaces=plan.namespaces)
-            define_object(self, gate.name, judges)
-            define_object(self, f"{gate.name}-binding", bound)
+    for gate in _gates(plan):
+        yield policy(
+            gate.name,
+            component=_COMPONENT,
+            kinds=(gate.kinds,),
+            operations=gate.operations,
+            conditions=gate.is_judged,
+            validations=((gate.is_queued, gate.message), *gate.uncounted),
+            reason="Invalid",
+        )
+        yield binding(gate.name, component=_COMPONENT, namespaces=plan.namespaces)
 
 
 def _gates(plan: KueuePlan) -> Iterator[_Gate]:

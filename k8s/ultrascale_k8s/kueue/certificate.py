@@ -5,38 +5,27 @@ Sources:
     https://github.com/helm/helm/blob/v4.1.4/pkg/action/validate.go
 """
 
-import cdk8s
-from constructs import Construct
-
+from ultrascale.documents import JsonObject
 from ultrascale.plan.names import JOBSET_CERTIFICATE, JOBSET_NAMESPACE
-from ultrascale_k8s.objects import define_object
+from ultrascale_k8s.objects import manifest
 
 _RELEASE = "jobset"
 
 
-class JobSetCertificateChart(cdk8s.Chart):
-    """Defines the Secret without data, as one that Helm's release owns.
+def jobset_certificate_objects() -> list[JsonObject]:
+    """Return the Secret without data, as one that Helm's release owns.
 
     The deployment changes its owners before each run of Helm, and so it must be there.
     """
-
-    def __init__(self, scope: Construct, id: str) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        define_object(
-            self,
-            "secret",
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {
-                    "name": JOBSET_CERTIFICATE,
-                    "namespace": JOBSET_NAMESPACE,
-                    # Helm takes no object over without these three.
-                    "labels": {"app.kubernetes.io/managed-by": "Helm"},
-                    "annotations": {
-                        "meta.helm.sh/release-name": _RELEASE,
-                        "meta.helm.sh/release-namespace": JOBSET_NAMESPACE,
-                    },
-                },
-            },
-        )
+    secret = manifest(
+        "Secret",
+        JOBSET_CERTIFICATE,
+        namespace=JOBSET_NAMESPACE,
+        # Helm takes no object over without these three.
+        labels={"app.kubernetes.io/managed-by": "Helm"},
+        annotations={
+            "meta.helm.sh/release-name": _RELEASE,
+            "meta.helm.sh/release-namespace": JOBSET_NAMESPACE,
+        },
+    )
+    return [secret]

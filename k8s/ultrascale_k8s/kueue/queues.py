@@ -8,11 +8,6 @@ Sources:
     https://github.com/kubernetes-sigs/kueue/tree/v0.19.2/apis/kueue/v1beta2
 """
 
-from collections.abc import Sequence
-
-import cdk8s
-from constructs import Construct
-
 from ultrascale.documents import Json
 from ultrascale.plan.model import (
     ClusterQueuePlan,
@@ -24,7 +19,6 @@ from ultrascale.plan.model import (
     WorkloadPriorityPlan,
 )
 from ultrascale_k8s._admission import NAMESPACE_LABEL
-from ultrascale_k8s.objects import define_object
 
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
@@ -32,19 +26,6 @@ API_VERSION = "kueue.x-k8s.io/v1beta2"
 _LEAST_PRIORITY = -(2**31)
 
 Manifest = dict[str, Json]
-
-
-class KueueObjectsChart(cdk8s.Chart):
-    """Defines objects that come and go together.
-
-    What leaves the cluster file by itself has a chart of its own: nothing that is taken out of a
-    chart that stays is ever deleted.
-    """
-
-    def __init__(self, scope: Construct, id: str, *, objects: Sequence[Manifest]) -> None:
-        super().__init__(scope, id, disable_resource_name_hashes=True)
-        for number, manifest in enumerate(objects):
-            define_object(self, f"{manifest['kind']}{number}", manifest)
 
 
 def topology(plan: TopologyLevelsPlan) -> Manifest:

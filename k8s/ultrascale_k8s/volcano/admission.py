@@ -3,14 +3,15 @@
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 
-from ultrascale.documents import text
+from ultrascale.documents import Json
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._pods import planned_resources
-from ultrascale_k8s.objects import define_config_map
+from ultrascale_k8s._api_objects import define_object
+from ultrascale_k8s._rbac import rule
+from ultrascale_k8s._typed_pods import planned_resources
+from ultrascale_k8s.objects import config_map, name_of
+from ultrascale_k8s.upstream import upstream_rules
 from ultrascale_k8s.volcano.certificate import CERTIFICATE_SECRET, define_certificate
-from ultrascale_k8s.volcano.network_policy import define_webhook_policy
-from ultrascale_k8s.volcano.rbac import admission_rules, define_service_account
 from ultrascale_k8s.volcano.webhooks import (
     ADMISSION,
     ADMISSION_SERVICE,
@@ -19,9 +20,11 @@ from ultrascale_k8s.volcano.webhooks import (
     webhook_paths,
 )
 from ultrascale_k8s.volcano.workload import (
+    ROLES,
     Probes,
     Program,
     config_map_volume,
+    define_account,
     define_program,
     define_service,
 )
@@ -42,35 +45,30 @@ _DRAIN_SECONDS = 5
 
 def define_admission(scope: Construct, plan: VolcanoPlan) -> None:
     """Define the webhooks' server, its certificate, its rights and its Service."""
-    define_service_account(
-        scope,
-        name=ADMISSION,
-        cluster=admission_rules(
-            [text(each, "metadata", "name") for each in webhook_configurations()]
-        ),
-    )
+    define_account(scope, ADMISSION, rules=_rules())
     define_certificate(scope, plan, service=ADMISSION_SERVICE, deployment=ADMISSION)
-    config = define_config_map(
-        scope,
+    config = config_map(
         _CONFIG_MAP,
-        name=_CONFIG_MAP,
         namespace=VOLCANO_NAMESPACE,
         component=ADMISSION,
         # Resource groups rewrite pods, whose webhooks are off.
         data={_CONFIG_KEY: "resourceGroups: []\n"},
     )
-    define_program(scope, _program(plan, config))
-    define_service(
-        scope,
-        name=ADMISSION_SERVICE,
-        program=ADMISSION,
-        port=kube.ServicePort(
-            name="https",
-            port=ADMISSION_SERVICE_PORT,
-            target_port=kube.IntOrString.from_string("https"),
-        ),
-    )
-    define_webhook_policy(scope, program=ADMISSION, port=_PORT)
+    define_object(scope, _CONFIG_MAP, config)
+    define_program(scope, _program(plan, name_of(config)))
+    port = {"name": "https", "port": ADMISSION_SERVICE_PORT, "targetPort": "https"}
+    define_service(scope, ADMISSION_SERVICE, ADMISSION, port, served=_PORT)
+
+
+def _rules() -> list[Json]:
+    """Return the rights of the server, which writes its certificate into the webhooks."""
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    group, names = "admissionregistration.k8s.io", [*map(name_of, webhook_configurations())]
+    return [
+        *upstream_rules(ROLES, ADMISSION),
+        rule(*kinds, group=group, verbs=("update", "patch"), names=names),
+        rule("events", verbs=("create", "patch")),
+    ]
 
 
 def _program(plan: VolcanoPlan, config: str) -> Program:

@@ -10,10 +10,10 @@ from constructs import Construct
 
 from ultrascale.plan.model import VolcanoPlan
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._pods import labels as labels_of
-from ultrascale_k8s._pods import metadata, resources, restricted_container
-from ultrascale_k8s.volcano.rbac import certificate_rules, define_service_account
-from ultrascale_k8s.volcano.workload import hardened_pod, tmp_mount
+from ultrascale_k8s._rbac import rule
+from ultrascale_k8s._typed_pods import metadata, resources, restricted_container
+from ultrascale_k8s.objects import labels as labels_of
+from ultrascale_k8s.volcano.workload import define_account, hardened_pod, tmp_mount
 
 CERTIFICATE_SECRET = "volcano-admission-secret"
 _JOB = "volcano-admission-init"
@@ -61,11 +61,13 @@ def define_certificate(
         service: Name of the Service that the certificate is for.
         deployment: Deployment to restart when a certificate was renewed.
     """
-    define_service_account(
-        scope,
-        name=_JOB,
-        namespaced=certificate_rules(secret=CERTIFICATE_SECRET, deployment=deployment),
-    )
+    rules = [
+        # A name cannot restrict `create`: the object has none yet when it is asked for.
+        rule("secrets", verbs=("create",)),
+        rule("secrets", verbs=("get", "patch"), names=[CERTIFICATE_SECRET]),
+        rule("deployments", group="apps", verbs=("get", "patch"), names=[deployment]),
+    ]
+    define_account(scope, _JOB, own_rules=rules)
     container = _container(plan.webhook_image, service=service, deployment=deployment)
     kube.KubeJob(
         scope,

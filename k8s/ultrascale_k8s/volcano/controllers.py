@@ -5,20 +5,19 @@ from constructs import Construct
 
 from ultrascale.plan.model import VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._pods import metadata, planned_resources
+from ultrascale_k8s._rbac import rule
+from ultrascale_k8s._typed_pods import metadata, planned_resources
+from ultrascale_k8s.upstream import upstream_rules
 from ultrascale_k8s.volcano.configuration import (
     CONTROLLER_CONFIG_MAP,
     CONTROLLER_CONFIGURATION_KEY,
     controller_configuration,
 )
-from ultrascale_k8s.volcano.network_policy import define_metrics_policy
-from ultrascale_k8s.volcano.rbac import (
-    controllers_rules,
-    define_service_account,
-    leader_election_rules,
-)
 from ultrascale_k8s.volcano.workload import (
+    LEASE_RULE,
+    ROLES,
     Program,
+    define_account,
     define_metrics_service,
     define_program,
     health_probes,
@@ -39,9 +38,10 @@ _ARGS = (
 
 def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
     """Define the controllers, their configuration, their rights and their metrics Service."""
-    define_service_account(
-        scope, name=CONTROLLERS, cluster=controllers_rules(), namespaced=leader_election_rules()
-    )
+    # Upstream's role means the finalizers of JobFlows, and names those of Jobs in their group.
+    finalizers = rule("jobflows/finalizers", group="flow.volcano.sh", verbs=("update", "patch"))
+    rules = [*upstream_rules(ROLES, CONTROLLERS), finalizers]
+    define_account(scope, CONTROLLERS, rules=rules, own_rules=[LEASE_RULE])
     # Not immutable: the controllers look it up by its name, and watch it.
     kube.KubeConfigMap(
         scope,
@@ -66,7 +66,6 @@ def define_controllers(scope: Construct, plan: VolcanoPlan) -> None:
         ),
     )
     define_metrics_service(scope, program=CONTROLLERS, port=_METRICS_PORT)
-    define_metrics_policy(scope, program=CONTROLLERS, port=_METRICS_PORT)
 
 
 def _args(scale: VolcanoScale) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import JsonObject, mapping
-from ultrascale_k8s.objects import define_object
+from ultrascale_k8s._api_objects import define_objects
 from ultrascale_k8s.upstream import upstream_objects
 
 # Deleting a CRD deletes every object of its kind, so neither Helm nor Argo CD may do it.
@@ -36,5 +36,4 @@ class VolcanoCrdsChart(cdk8s.Chart):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        for number, crd in enumerate(crds()):
-            define_object(self, f"Crd{number}", crd)
+        define_objects(self, crds())

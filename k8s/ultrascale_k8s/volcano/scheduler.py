@@ -6,21 +6,20 @@ from constructs import Construct
 
 from ultrascale.plan.model import NodeScoringPlan, VolcanoPlan, VolcanoScale
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._pods import planned_resources
-from ultrascale_k8s.objects import define_config_map
+from ultrascale_k8s._api_objects import define_object
+from ultrascale_k8s._typed_pods import planned_resources
+from ultrascale_k8s.objects import config_map, name_of
+from ultrascale_k8s.upstream import upstream_rules
 from ultrascale_k8s.volcano.configuration import (
     SCHEDULER_CONFIGURATION_KEY,
     scheduler_configuration,
 )
-from ultrascale_k8s.volcano.network_policy import define_metrics_policy
-from ultrascale_k8s.volcano.rbac import (
-    define_service_account,
-    leader_election_rules,
-    scheduler_rules,
-)
 from ultrascale_k8s.volcano.workload import (
+    LEASE_RULE,
+    ROLES,
     Program,
     config_map_volume,
+    define_account,
     define_metrics_service,
     define_program,
     health_probes,
@@ -51,17 +50,14 @@ _ARGS = (
 
 def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
     """Define the scheduler, its configuration, its rights and its metrics Service."""
-    define_service_account(
-        scope, name=SCHEDULER, cluster=scheduler_rules(), namespaced=leader_election_rules()
-    )
-    config = define_config_map(
-        scope,
+    define_account(scope, SCHEDULER, rules=upstream_rules(ROLES, SCHEDULER), own_rules=[LEASE_RULE])
+    config = config_map(
         _CONFIG_MAP,
-        name=_CONFIG_MAP,
         namespace=VOLCANO_NAMESPACE,
         component=SCHEDULER,
         data={SCHEDULER_CONFIGURATION_KEY: scheduler_configuration(plan)},
     )
+    define_object(scope, _CONFIG_MAP, config)
     define_program(
         scope,
         Program(
@@ -71,11 +67,10 @@ def define_scheduler(scope: Construct, plan: VolcanoPlan) -> None:
             resources=planned_resources(plan.scale.scheduler),
             ports={"metrics": _METRICS_PORT},
             probes=health_probes(),
-            mounts={_CONFIG_PATH: config_map_volume(config)},
+            mounts={_CONFIG_PATH: config_map_volume(name_of(config))},
         ),
     )
     define_metrics_service(scope, program=SCHEDULER, port=_METRICS_PORT)
-    define_metrics_policy(scope, program=SCHEDULER, port=_METRICS_PORT)
 
 
 def _sized_args(scale: VolcanoScale) -> Iterator[str]:

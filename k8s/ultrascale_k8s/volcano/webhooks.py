@@ -10,8 +10,8 @@ import cdk8s
 from constructs import Construct
 
 from ultrascale.documents import JsonObject, mapping, objects, text
-from ultrascale_k8s._pods import labels
-from ultrascale_k8s.objects import define_object
+from ultrascale_k8s._api_objects import define_objects
+from ultrascale_k8s.objects import labels
 from ultrascale_k8s.upstream import upstream_objects
 
 ADMISSION = "volcano-admission"
@@ -32,8 +32,7 @@ class VolcanoWebhooksChart(cdk8s.Chart):
 
     def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id, disable_resource_name_hashes=True)
-        for configuration in webhook_configurations():
-            define_object(self, text(configuration, "metadata", "name"), configuration)
+        define_objects(self, webhook_configurations())
 
 
 def webhook_configurations() -> Sequence[JsonObject]:

@@ -1,17 +1,18 @@
 """Deployments of Volcano's programs: at least two replicas, hardened, on the system pool."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cdk8s_plus_27 import k8s as kube
 from constructs import Construct
 from msgspec import field
 
+from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan.names import VOLCANO_NAMESPACE
-from ultrascale_k8s._pods import (
-    NAME_LABEL,
-    REVISIONS,
-    SYSTEM_CLUSTER_CRITICAL,
+from ultrascale_k8s._api_objects import define_objects
+from ultrascale_k8s._pods import REVISIONS, SYSTEM_CLUSTER_CRITICAL, budget, scraped, service
+from ultrascale_k8s._rbac import account_with_rules, rule
+from ultrascale_k8s._typed_pods import (
     keep_apart,
     metadata,
     restricted_container,
@@ -20,13 +21,18 @@ from ultrascale_k8s._pods import (
     system_affinity,
     tolerations,
 )
-from ultrascale_k8s._pods import labels as labels_of
+from ultrascale_k8s.network_policy import program_policy
+from ultrascale_k8s.objects import labels as labels_of
 
 # Upstream's images run as root unless told otherwise; its chart runs them as this user.
 USER = 1000
 _TMP = "tmp"
 # Of all three programs alike.
 HEALTH_PORT = 11251
+# The file of upstream's rules.
+ROLES = "volcano-roles"
+# Allows a program to hold its Lease, in Volcano's own namespace.
+LEASE_RULE = rule("leases", group="coordination.k8s.io", verbs=("get", "create", "update", "watch"))
 
 
 class Probes(Frozen):
@@ -65,15 +71,29 @@ def health_probes() -> Probes:
     )
 
 
+def define_account(
+    scope: Construct, name: str, *, rules: Iterable[Json] = (), own_rules: Iterable[Json] = ()
+) -> None:
+    """Define the service account ``name`` with its rights.
+
+    Args:
+        scope: The chart.
+        name: Name of the account, and of its roles and bindings.
+        rules: Rights in every namespace.
+        own_rules: Rights in Volcano's own namespace.
+    """
+    account = account_with_rules(name, cluster=rules, own=own_rules, namespace=VOLCANO_NAMESPACE)
+    define_objects(scope, account)
+
+
 def define_program(scope: Construct, program: Program) -> None:
     """Define the Deployment of ``program`` and its disruption budget."""
-    own = metadata(program.name, namespace=VOLCANO_NAMESPACE)
     one = kube.IntOrString.from_number(1)
     none = kube.IntOrString.from_number(0)
     kube.KubeDeployment(
         scope,
         program.name,
-        metadata=own,
+        metadata=metadata(program.name, namespace=VOLCANO_NAMESPACE),
         spec=kube.DeploymentSpec(
             replicas=program.replicas,
             revision_history_limit=REVISIONS,
@@ -87,50 +107,42 @@ def define_program(scope: Construct, program: Program) -> None:
             ),
         ),
     )
-    kube.KubePodDisruptionBudget(
-        scope,
-        f"{program.name}-budget",
-        metadata=own,
-        spec=kube.PodDisruptionBudgetSpec(max_unavailable=one, selector=selector(program.name)),
-    )
+    define_objects(scope, [budget(program.name, VOLCANO_NAMESPACE)])
 
 
 def define_service(
     scope: Construct,
-    *,
     name: str,
     program: str,
-    port: kube.ServicePort,
+    port: JsonObject,
+    *,
+    served: int,
     annotations: Mapping[str, str] | None = None,
 ) -> None:
-    """Define the Service ``name`` in front of the pods of ``program``."""
-    kube.KubeService(
-        scope,
-        name,
-        metadata=kube.ObjectMeta(
-            name=name,
-            namespace=VOLCANO_NAMESPACE,
-            labels=labels_of(program),
-            annotations=annotations,
-        ),
-        spec=kube.ServiceSpec(selector={NAME_LABEL: program}, ports=[port]),
-    )
+    """Define the Service ``name`` in front of ``program``, and the policy that lets all reach it.
+
+    Args:
+        scope: The chart.
+        name: Name of the Service.
+        program: Name of the program.
+        port: Port of the Service.
+        served: Port that the program listens on.
+        annotations: Annotations of the Service.
+    """
+    policy = program_policy(program, VOLCANO_NAMESPACE, [served])
+    own = service(name, program, port, namespace=VOLCANO_NAMESPACE, annotations=annotations)
+    define_objects(scope, [own, policy])
 
 
 def define_metrics_service(scope: Construct, *, program: str, port: int) -> None:
     """Define the Service through which Prometheus scrapes ``program`` on ``port``."""
     define_service(
         scope,
-        name=f"{program}-service",
-        program=program,
-        port=kube.ServicePort(
-            name="metrics", port=port, target_port=kube.IntOrString.from_string("metrics")
-        ),
-        annotations={
-            "prometheus.io/scrape": "true",
-            "prometheus.io/path": "/metrics",
-            "prometheus.io/port": str(port),
-        },
+        f"{program}-service",
+        program,
+        {"name": "metrics", "port": port, "targetPort": "metrics"},
+        served=port,
+        annotations={**scraped(port), "prometheus.io/path": "/metrics"},
     )
 
 
