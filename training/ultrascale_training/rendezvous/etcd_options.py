@@ -12,7 +12,7 @@ from ultrascale_training.rendezvous.etcd_keys import JobKeys
 
 _PORT = 2379
 _FILES = ("ca_cert", "ssl_cert", "ssl_cert_key")
-# Seconds, with the least that makes sense. The server rounds a shorter lease up.
+# Seconds, with the shortest that makes sense. The server rounds a shorter lease up.
 _SECONDS = {"read_timeout": (10, 1), "retry_timeout": (300, 1), "lease_ttl": (600, 5)}
 
 
@@ -55,14 +55,14 @@ def _endpoints(text: str, mistakes: list[str]) -> Iterator[str]:
 
 
 def _seconds(params: RendezvousParameters, key: str, mistakes: list[str]) -> int:
-    default, least = _SECONDS[key]
+    default, shortest = _SECONDS[key]
     try:
         value = int(params.get(key, default))
     except ValueError:
         value = 0
-    if value < least:
+    if value < shortest:
         mistakes.append(
-            f"{key}: not a time, got {params.get(key)!r}; write whole seconds, {least} or more"
+            f"{key}: not a time, got {params.get(key)!r}; write whole seconds, {shortest} or more"
         )
     return value
 
