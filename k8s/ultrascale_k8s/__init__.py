@@ -1,4 +1,4 @@
-"""cdk8s charts of the programs in a cluster. They render plans and decide nothing."""
+"""Charts of the programs in a cluster. They render plans and decide nothing."""
 
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.platform import (

@@ -40,7 +40,7 @@ def namespace_objects(
             # Deleting this chart would take the cluster's own components with it.
             raise ValueError(f"{SYSTEM_NAMESPACE} belongs to EKS, a chart must not own it")
         yield manifest(
-            "Namespace", plan.name, labels=namespace_labels(plan, kubernetes_version), spec={}
+            "Namespace", plan.name, own_labels=namespace_labels(plan, kubernetes_version), spec={}
         )
         yield from _policies(plan, selects_all=policies_of_jobs or not plan.training)
 
@@ -84,4 +84,4 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
 def _policy(
     plan: NamespacePlan, name: str, pods: JsonObject, rules: Sequence[JsonObject] | None
 ) -> JsonObject:
-    return ingress_policy(name, plan.name, rules, pods=pods, labels={})
+    return ingress_policy(name, plan.name, rules, pods=pods, own_labels={})

@@ -5,7 +5,7 @@ The kubelet's probes need no rule: a node always reaches its own pods.
 Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.names import SYSTEM_NAMESPACE
@@ -41,7 +41,7 @@ def ingress_policy(
     *,
     pods: JsonObject,
     component: str | None = None,
-    labels: dict[str, str] | None = None,
+    own_labels: Mapping[str, str] | None = None,
 ) -> JsonObject:
     """Return the NetworkPolicy ``name``, which refuses what no rule allows.
 
@@ -51,14 +51,14 @@ def ingress_policy(
         rules: Connections that it allows; None leaves the field out.
         pods: Selector of the pods that it is for.
         component: Component that it is labelled as a part of; its name unless given.
-        labels: Its labels instead of those of a component.
+        own_labels: Its labels instead of those of a component.
     """
     return manifest(
         "NetworkPolicy",
         name,
         namespace=namespace,
         component=component,
-        labels=labels,
+        own_labels=own_labels,
         spec={"podSelector": pods, "policyTypes": ["Ingress"], "ingress": rules},
     )
 

@@ -43,7 +43,7 @@ def manifest(
     *,
     namespace: str | None = None,
     component: str | None = None,
-    labels: Mapping[str, str] | None = None,
+    own_labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     **fields: Json,
 ) -> JsonObject:
@@ -54,18 +54,18 @@ def manifest(
         name: Its name.
         namespace: Its namespace; None for kinds that are in none.
         component: Component that it is labelled as a part of; its name unless given.
-        labels: Its labels instead of those.
+        own_labels: Its labels instead of those.
         annotations: Its annotations.
         fields: Its other fields. Fields that are None at any depth are left out.
     """
-    own = _component_labels(component or name) if labels is None else labels
-    metadata: dict[str, Json] = {"name": name, "namespace": namespace}
-    metadata |= {"labels": own or None, "annotations": annotations}
+    metadata: dict[str, Json] = {
+        "name": name,
+        "namespace": namespace,
+        "labels": (labels(component or name) if own_labels is None else own_labels) or None,
+        "annotations": annotations,
+    }
     document: dict[str, Json] = {"apiVersion": _API_VERSIONS[kind], "kind": kind}
     return document | {"metadata": _tidied(metadata), **_tidied(fields)}
-
-
-_component_labels = labels
 
 
 def _tidied(value: JsonObject) -> dict[str, Json]:

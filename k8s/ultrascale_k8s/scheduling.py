@@ -38,7 +38,7 @@ def priority_class_objects(plans: Sequence[PriorityClassPlan]) -> list[JsonObjec
         manifest(
             "PriorityClass",
             plan.name,
-            labels={},
+            own_labels={},
             value=plan.value,
             # A pod that names no class keeps priority 0, below every class of ours.
             globalDefault=False,

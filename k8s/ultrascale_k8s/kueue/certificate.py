@@ -22,7 +22,7 @@ def jobset_certificate_objects() -> list[JsonObject]:
         JOBSET_CERTIFICATE,
         namespace=JOBSET_NAMESPACE,
         # Helm takes no object over without these three.
-        labels={"app.kubernetes.io/managed-by": "Helm"},
+        own_labels={"app.kubernetes.io/managed-by": "Helm"},
         annotations={
             "meta.helm.sh/release-name": _RELEASE,
             "meta.helm.sh/release-namespace": JOBSET_NAMESPACE,
