@@ -210,7 +210,9 @@ def test_what_a_caller_has_started_on_another_node_ends_with_it(tmp_path: Path) 
             remote.PEERS: json.dumps({"peer": f"127.0.0.1:{server.port}"}),
         },
     )
-    started = os.pidfd_open(int(told.read_text()))
+    # A caller that ends at once opens no pipe, and a read would wait for ever.
+    process = subprocess.run(["cat", told], timeout=60, check=True, capture_output=True, text=True)
+    started = os.pidfd_open(int(process.stdout))
 
     caller.send_signal(signal.SIGKILL)
     caller.wait()

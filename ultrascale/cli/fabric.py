@@ -1,6 +1,7 @@
 """`ultrascale fabric`: measure the network between a pool's nodes, and diagnose their devices."""
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,6 @@ import typer
 from ultrascale.cli import ask, complete
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import FAILED
-from ultrascale.frozen import to_document
 from ultrascale.progress import progress
 
 
@@ -66,7 +66,7 @@ def fabric(
     if log is not None:
         measured = pool_check.judge_log(file, pool, log)
         if as_json:
-            typer.echo(json.dumps(to_document(measured)))
+            typer.echo(json.dumps(asdict(measured)))
         else:
             speed = "nothing measured" if measured.busbw is None else f"{measured.busbw:g} GB/s"
             transport = measured.transport or "transport not in the log"
@@ -93,7 +93,7 @@ def fabric(
         report = partial(say, err=True)
         verdicts = pool_check.check_pool(cluster, prepared, report, cordons=cordon)
     if as_json:
-        typer.echo(json.dumps([to_document(verdict) for verdict in verdicts]))
+        typer.echo(json.dumps([asdict(verdict) for verdict in verdicts]))
     else:
         for verdict in verdicts:
             for line in pool_check.lines_of(verdict, cordons=cordon):

@@ -19,15 +19,13 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from msgspec.structs import replace
-
 from ultrascale.fabric import logs, remote
 from ultrascale.fabric.rounds import Pair, Search, in_order
-from ultrascale.frozen import Frozen
 
 VERDICT = "fabric-verdict "
 """Begin of the line with the verdict, in the log of the first pod; JSON follows."""
@@ -35,27 +33,45 @@ VERDICT = "fabric-verdict "
 Message = Mapping[str, object]
 
 
-class Settings(Frozen, kw_only=False):
-    """Decisions of the plan for a check, from the environment."""
+@dataclass(frozen=True)
+class Settings:
+    """Decisions of the plan for a check, from the environment.
 
-    pods: int  # Pods of the check
-    index: int  # Index of this one
-    node: str  # Name of its node
-    address: str  # Its IP address
-    host: str  # Host name of the first pod
-    port: int  # TCP port on which that one listens
-    token: str  # Secret of the check, which all its pods know
-    # Words that measure a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in them.
+    Attributes:
+        pods: Pods of the check.
+        index: Index of this one.
+        node: Name of its node.
+        address: Its IP address.
+        host: Host name of the first pod.
+        port: TCP port on which that one listens.
+        token: Secret of the check, which all its pods know.
+        command: Words that measure a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in them.
+        slots: Ranks on each node.
+        floor: Least bus bandwidth, in GB/s; None: none is known.
+        share: Least share of the bus bandwidth of the best pair; None: pairs are not compared.
+        efa: Whether any other transport than EFA is a failure.
+        groups: Path of network groups of each node.
+        join_seconds: Time for the pods to come.
+        test_seconds: Time for one measurement.
+        seconds: Time for all rounds; one that may not end in it is not begun.
+    """
+
+    pods: int
+    index: int
+    node: str
+    address: str
+    host: str
+    port: int
+    token: str
     command: tuple[str, ...]
-    slots: int  # Ranks on each node
-    floor: float | None  # Least bus bandwidth, in GB/s; None: none is known
-    # Least share of the bus bandwidth of the best pair; None: pairs are not compared.
+    slots: int
+    floor: float | None
     share: float | None
-    efa: bool  # Whether any other transport than EFA is a failure
-    groups: Mapping[str, str]  # Path of network groups of each node
-    join_seconds: float  # Time for the pods to come
-    test_seconds: float  # Time for one measurement
-    seconds: float  # Time for all rounds; one that may not end in it is not begun
+    efa: bool
+    groups: Mapping[str, str]
+    join_seconds: float
+    test_seconds: float
+    seconds: float
 
 
 def settings(env: Mapping[str, str]) -> Settings:
@@ -84,13 +100,21 @@ def settings(env: Mapping[str, str]) -> Settings:
     )
 
 
-class Measured(Frozen, kw_only=False):
-    """The measurement of a pair."""
+@dataclass(frozen=True)
+class Measured:
+    """The measurement of a pair.
 
-    pair: Pair  # The nodes
-    busbw: float | None  # Bus bandwidth in GB/s; None where nothing was measured
-    transport: str | None  # Transport by the log; None where it does not say
-    why: str  # Reason of the failure; empty: it passed
+    Attributes:
+        pair: The nodes.
+        busbw: Bus bandwidth in GB/s; None where nothing was measured.
+        transport: Transport by the log; None where it does not say.
+        why: Reason of the failure; empty: it passed.
+    """
+
+    pair: Pair
+    busbw: float | None
+    transport: str | None
+    why: str
 
 
 def judge(

@@ -8,8 +8,7 @@ Sources:
 
 import re
 from collections.abc import Iterable
-
-from ultrascale.frozen import Frozen
+from dataclasses import dataclass
 
 EFA, TCP, OTHER = "efa", "tcp", "other"
 
@@ -25,15 +24,23 @@ _LIBFABRIC = re.compile(r"Libfabric|OFI|SENDRECV|RDMA", re.IGNORECASE)
 _NCCL_COLUMNS, _NCCOM_COLUMNS = 8, (3, 4)
 
 
-class Reading(Frozen, kw_only=False):
-    """Figures and transport of one measurement, from its log."""
+@dataclass(frozen=True)
+class Reading:
+    """Figures and transport of one measurement, from its log.
 
-    # Bus bandwidth of the largest message, in GB/s; None where no row was measured.
+    Attributes:
+        busbw: Bus bandwidth of the largest message, in GB/s; None where no row was measured.
+        size: Bytes of that message.
+        transport: `efa`, `tcp` or `other`; None where the log does not say.
+        provider: libfabric's provider, or NCCL's name of the network, as the log has it.
+        wrong: Values that came out wrong.
+    """
+
     busbw: float | None
-    size: int  # Bytes of that message
-    transport: str | None  # `efa`, `tcp` or `other`; None where the log does not say
-    provider: str  # libfabric's provider, or NCCL's name of the network, as the log has it
-    wrong: int  # Values that came out wrong
+    size: int
+    transport: str | None
+    provider: str
+    wrong: int
 
 
 def read(lines: Iterable[str]) -> Reading:
