@@ -18,6 +18,7 @@ UltrascaleError
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ultrascale.frozen import Frozen
@@ -42,18 +43,29 @@ class Span(Frozen):
     end_column: int | None = None  # Column of that
 
 
-class Diagnostic(Frozen):
-    """A mistake in a file, or a warning, with its place."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """A mistake in a file, or a warning, with its place.
 
-    message: str  # What is wrong
-    file: str = ""  # The file, as the user named it; empty where it is about none
-    span: Span | None = None  # Where in the file; None where no place of it is meant
-    # Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
+    Attributes:
+        message: What is wrong.
+        file: The file, as the user named it; empty where it is about none.
+        span: Where in the file; None where no place of it is meant.
+        key: Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
+        value: The value as the file spells it; empty where ``message`` names it.
+        fix: What to do; empty where ``message`` says so.
+        code: Name of the rule that was broken, or a word for what no rule finds.
+        severity: ``error`` where the file is refused.
+    """
+
+    message: str
+    file: str = ""
+    span: Span | None = None
     key: str = ""
-    value: str = ""  # The value as the file spells it; empty where ``message`` names it
-    fix: str = ""  # What to do; empty where ``message`` says so
-    code: str = "rule"  # Kind of the mistake, a word that stays
-    severity: Severity = "error"  # ``error`` where the file is refused
+    value: str = ""
+    fix: str = ""
+    code: str = field(default="rule", compare=False)
+    severity: Severity = "error"
 
     @property
     def text(self) -> str:

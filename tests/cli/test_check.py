@@ -96,7 +96,7 @@ class TestPlaces:
 
         (told, *_) = diagnostics(ultrascale("check", file, "--json"))
 
-        assert (told["key"], told["code"]) == ("network.vpc_cidr", "rule")
+        assert (told["key"], told["code"]) == ("network.vpc_cidr", "ranges_hold_the_nodes")
         assert "10.0.0.0/28" in file.read_text().splitlines()[told["line"] - 1]
 
     def test_a_template_of_jobs_that_nothing_could_run_has_a_place(

@@ -68,13 +68,16 @@ def test_scheduling_defaults_to_no_engine_and_five_priorities() -> None:
 
 
 def test_the_older_name_of_the_engine_still_chooses_it() -> None:
-    scheduling = make_cluster(scheduling={"gang_scheduler": "volcano"}).scheduling
+    cluster = make_cluster(scheduling={"gang_scheduler": "volcano"})
 
-    assert scheduling.engine == "volcano"
-    assert [mistake.todo for mistake in config.older_keys(scheduling)] == [
-        "write queueing: volcano"
-    ]
-    assert not [*config.older_keys(config.Scheduling(queueing="volcano"))]
+    assert cluster.scheduling.engine == "volcano"
+    (note,) = config.remarks(cluster, "note")
+    assert (note.code, note.at, note.todo) == (
+        "older_keys",
+        ("scheduling", "gang_scheduler"),
+        "write queueing: volcano",
+    )
+    assert not config.remarks(make_cluster(scheduling={"queueing": "volcano"}), "note")
 
 
 def test_a_pool_of_the_required_keys_alone_gets_every_default() -> None:

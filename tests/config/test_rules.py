@@ -185,3 +185,116 @@ def test_a_cluster_says_which_keys_its_file_states() -> None:
     assert "zones" not in cluster.pools[0].model_fields_set
     assert "role" not in cluster.pools[0].model_fields_set
     assert cluster.kubernetes.model_fields_set == {"admins"}
+
+
+class Plan:
+    """What is known of a file once it is planned."""
+
+
+class Size(int):
+    """A fact that follows from a plan."""
+
+
+class TestFacts:
+    """What rules take beside parts of a file, and what they rest on."""
+
+    def test_a_rule_gives_its_name_and_severity_to_its_mistakes(self) -> None:
+        rules = config.Rules()
+
+        @rules(severity="warning")
+        def pool_is_odd(pool: config.Pool) -> Mistakes:
+            yield config.refuse("name", "odd")
+
+        reading = read_document(parse_yaml(as_text(make_document(pools=[SYSTEM_POOL])), source=""))
+
+        (mistake,) = rules.judge(reading.parts, severity="warning")
+        assert (mistake.code, mistake.severity) == ("pool_is_odd", "warning")
+        assert [*reading.judge(rules)] == []
+
+    def test_a_mistake_that_two_rules_find_is_told_once(self) -> None:
+        rules = config.Rules(each_pool)
+
+        @rules
+        def each_pool_again(pool: config.Pool) -> Mistakes:
+            yield from each_pool(pool)
+
+        reading = read_document(parse_yaml(as_text(make_document(pools=[SYSTEM_POOL])), source=""))
+
+        mistakes = [*reading.judge(rules)]
+        assert len(mistakes) == 2
+        assert len(reading.refusal(mistakes).diagnostics) == 1
+
+    def test_a_fact_is_found_once_and_rules_without_it_are_skipped(self) -> None:
+        rules, asked = config.Rules(given=(Plan, Size)), list[Plan]()
+
+        @rules
+        def size_fits(size: Size) -> Mistakes:
+            yield config.refuse("size", str(size))
+
+        @rules
+        def size_is_even(size: Size) -> Mistakes:
+            yield config.refuse("even", str(size))
+
+        @rules.fact()
+        def size_of(plan: Plan) -> Size | None:
+            asked.append(plan)
+            return Size(3) if len(asked) == 1 else None
+
+        assert [each.code for each in rules.judge(Plan())] == ["size_fits", "size_is_even"]
+        assert len(asked) == 1
+        assert [*rules.judge(Plan())] == []
+        assert [*rules.judge()] == []
+
+    @pytest.mark.parametrize("wrong", [True, False])
+    def test_rules_and_facts_wait_until_others_find_nothing(self, *, wrong: bool) -> None:
+        rules = config.Rules(given=(Plan, Size))
+
+        @rules
+        def plan_is_right(plan: Plan) -> Mistakes:
+            if wrong:
+                yield config.refuse("plan", "wrong")
+
+        @rules(after=(plan_is_right,))
+        def plan_is_large(plan: Plan) -> Mistakes:
+            yield config.refuse("plan", "small")
+
+        @rules
+        def size_fits(size: Size) -> Mistakes:
+            yield config.refuse("size", str(size))
+
+        @rules.fact(after=(plan_is_large,))
+        def size_of(plan: Plan) -> Size:
+            return Size(3)
+
+        codes = [each.code for each in rules.judge(Plan())]
+        assert codes == (["plan_is_right", "size_fits"] if wrong else ["plan_is_large"])
+
+    def test_rules_that_rest_on_a_value_are_judged_alone(self) -> None:
+        rules = config.Rules(each_pool, given=(config.Parts, Plan))
+        document = parse_yaml(as_text(make_document(pools=[SYSTEM_POOL])), source="")
+        parts = read_document(document).parts
+
+        @rules.fact()
+        def size_of(plan: Plan) -> Size:
+            return Size(3)
+
+        @rules
+        def size_fits(pool: config.Pool, size: Size) -> Mistakes:
+            yield config.refuse("size", f"{pool.name} {size}")
+
+        assert [each.code for each in rules.judge(parts)] == ["each_pool"]
+        codes = [each.code for each in rules.judge(parts, Plan(), resting_on=Plan)]
+        assert codes == ["size_fits"]
+
+    def test_rules_without_a_file_take_no_parts_of_one(self) -> None:
+        with pytest.raises(TypeError, match="rule each_pool takes pool"):
+            config.Rules(each_pool, given=(Plan,))
+
+    def test_a_fact_of_a_part_raises(self) -> None:
+        rules = config.Rules()
+
+        def size_of(pool: config.Pool) -> Size:
+            return Size(len(pool.name))
+
+        with pytest.raises(TypeError, match="fact size_of takes a part of a cluster file"):
+            rules.fact()(size_of)

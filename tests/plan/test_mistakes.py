@@ -1,5 +1,6 @@
 """Every mistake of a file is named at once, whatever part of the product finds it."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ from hypothesis import strategies as st
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_document, pool_document
 from tests.support.rich_documents import RICH, VALUES, places, replaced
 from ultrascale import config
+from ultrascale.config._rules import rule as file_rules
 from ultrascale.errors import ConfigError
 from ultrascale.plan import load, plan_cluster
+from ultrascale.plan.jobs.judgement import JobRequest
+from ultrascale.plan.jobs.rules import Candidates, Roles, WrongKeys
+from ultrascale.plan.jobs.rules import rule as job_rules
+from ultrascale.plan.rules import rule as plan_rules
 
 LUSTRE = {
     "name": "training",
@@ -212,3 +218,22 @@ def test_no_pool_has_the_name_of_a_stack(file: Path, name: str) -> None:
         f"pools[{name}].name: the name of one of the cluster's own stacks, got '{name}'; "
         "choose another, such as the name of its accelerator"
     ]
+
+
+class TestRules:
+    """One engine judges the file, the plan and jobs: a rule that it never calls would not show."""
+
+    def test_each_type_that_a_rule_of_jobs_takes_is_found_by_somebody(self) -> None:
+        given = {JobRequest, WrongKeys, Candidates, Roles}
+
+        assert {kind for rule in job_rules._rules for kind in rule.takes} <= {
+            *job_rules._facts,
+            *given,
+        }
+
+    def test_each_rule_has_a_name_of_its_own(self) -> None:
+        tables = (file_rules, plan_rules, job_rules)
+        names = Counter(rule.function.__name__ for table in tables for rule in table._rules)
+
+        assert [name for name, count in names.items() if count > 1] == []
+        assert not [name for name in names if name.startswith("_")]

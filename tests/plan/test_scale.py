@@ -14,7 +14,7 @@ from ultrascale.catalog import registries
 from ultrascale.catalog.quantities import amount
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import ResourcesPlan, ScalePlan
-from ultrascale.plan.pools.scaling import fixed_group_warnings
+from ultrascale.plan.pools.scaling import system_groups_scale
 from ultrascale.plan.scale import ROWS, karpenter_scale, plan_scale, scale_for
 
 PAIRS = [*itertools.pairwise(ROWS)]
@@ -315,7 +315,7 @@ class TestBeyondAThousandNodes:
     def test_whoever_wrote_a_group_that_scales_is_told(self) -> None:
         def told(nodes: int) -> list[str]:
             pools = [SYSTEM_POOL, launched(nodes - 4)]
-            found = fixed_group_warnings(make_cluster(karpenter=KARPENTER, pools=pools))
+            found = system_groups_scale(make_cluster(karpenter=KARPENTER, pools=pools))
             return [each.text for each in found]
 
         (line,) = told(1_001)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.needs import KARPENTER, SYSTEM
 from tests.support.pools import ON_DEMAND, make_cluster, pool_document
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.services import shared_pool_warnings
+from ultrascale.plan.services import services_share_their_pool
 
 GPU = pool_document(
     name="gpu",
@@ -54,7 +54,7 @@ def test_services_that_a_pool_cannot_hold_together_are_told(
     cluster = make_cluster(pools=[SYSTEM, GPU, OTHER], jobs=jobs, karpenter=KARPENTER)
     plan = assemble(cluster)
 
-    warnings = [*shared_pool_warnings(cluster, plan.services, plan.all_pools)]
+    warnings = [*services_share_their_pool(cluster, plan)]
 
     assert [(each.at, each.text) for each in warnings] == (
         [] if told is None else [(("pools", 1, "nodes"), told)]

@@ -30,7 +30,7 @@ _FOUND = {0: "NOT FOUND", 1: "found"}
 
 
 def rules() -> list[str]:
-    """Return the rules of `check`: those of the cluster file, and those of the plan."""
+    """Return the rules: those of the cluster file, of the plan, and of jobs."""
     return [f"{each.__module__}:{each.__name__}" for each in _registered()]
 
 
@@ -72,9 +72,10 @@ def _table() -> dict[str, Any]:
 def _registries() -> Iterator[list[Any]]:
     for place, attribute in (
         ("ultrascale.config._rules", "rule"),
-        ("ultrascale.plan.mistakes", "_RULES"),
+        ("ultrascale.plan.rules", "rule"),
+        ("ultrascale.plan.jobs.rules", "rule"),
     ):
-        importlib.import_module("ultrascale.config")
+        importlib.import_module("ultrascale.plan.jobs.judgement")
         holder: Any = getattr(importlib.import_module(place), attribute)
         yield holder._rules
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ultrascale import yaml_writer
 from ultrascale.config import (
+    _texts,
     access_rules,
     dev,
     endpoint_rules,
@@ -16,6 +17,7 @@ from ultrascale.config import (
     job_rules,
     label_rules,
     pool_rules,
+    pool_warnings,
     purchase_rules,
     queue_rules,
     queue_warnings,
@@ -31,11 +33,18 @@ from ultrascale.config._ejected import refuse_ejected
 from ultrascale.config._errors import Mistake, near, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._own_images import own_folders, read_own_images
-from ultrascale.config._parts import Every, Names, Readable
+from ultrascale.config._parts import Every, Names, Parts, Readable
 from ultrascale.config._placeholders import placeholders
-from ultrascale.config._reading import Reading, check, read_document, reading_of_cluster
+from ultrascale.config._reading import (
+    Reading,
+    check,
+    in_order_of_keys,
+    read_document,
+    reading_of_cluster,
+    remarks,
+    warnings,
+)
 from ultrascale.config._rules import Rules
-from ultrascale.config._warnings import warning_mistakes, warnings
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster
@@ -98,7 +107,7 @@ from ultrascale.config.roles import (
     in_role,
     role_as_job,
 )
-from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling, older_keys
+from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
 from ultrascale.config.schema import Kind as SchemaKind
 from ultrascale.config.schema import file_name as schema_file_name
 from ultrascale.config.schema import modeline, schema_text
@@ -129,6 +138,7 @@ from ultrascale.mirror_lock import read_mirror_lock
 
 # An import of a module registers its rules.
 _RULES = (
+    _texts,
     access_rules,
     dev,
     hyperpod_rules,
@@ -136,6 +146,7 @@ _RULES = (
     job_rules,
     label_rules,
     pool_rules,
+    pool_warnings,
     endpoint_rules,
     vpc_rules,
     purchase_rules,
@@ -213,6 +224,7 @@ __all__ = [
     "Odcr",
     "OnDemand",
     "Packages",
+    "Parts",
     "Pipeline",
     "PodBlocks",
     "Pool",
@@ -268,6 +280,7 @@ __all__ = [
     "has_efa",
     "has_pool",
     "hosts_variable",
+    "in_order_of_keys",
     "in_role",
     "is_accelerated",
     "is_account_id",
@@ -281,7 +294,6 @@ __all__ = [
     "modeline",
     "named",
     "near",
-    "older_keys",
     "others_domain",
     "own_folders",
     "placeholders",
@@ -293,6 +305,7 @@ __all__ = [
     "reads",
     "refuse",
     "release_of",
+    "remarks",
     "role_as_job",
     "schema_file_name",
     "schema_text",
@@ -301,7 +314,6 @@ __all__ = [
     "subnets_are_sound",
     "text_of",
     "transformer_of",
-    "warning_mistakes",
     "warnings",
     "with_changes",
     "zones_of",

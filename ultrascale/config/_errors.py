@@ -2,36 +2,49 @@
 
 import difflib
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ultrascale.config._document import Document, KeyPath
 from ultrascale.errors import Diagnostic, Severity
-from ultrascale.frozen import Frozen
 
-Code = Literal["form", "missing", "rule", "undurable", "unsupported"]
+Kind = Literal["wrong", "missing", "undurable", "unsupported"]
 
 
-class Mistake(Frozen, kw_only=False):
-    """One mistake in a cluster file."""
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a cluster file.
 
-    at: KeyPath  # Keys that lead to the wrong value
-    wrong: str  # What is wrong with it
-    todo: str = ""  # What to do about it
-    # The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
+    Attributes:
+        at: Keys that lead to the wrong value.
+        wrong: What is wrong with it.
+        todo: What to do about it.
+        got: The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
+        kind: ``unsupported`` where the value is right but nothing builds it yet; ``missing`` where
+            a job leaves out what whoever sends it has to add; ``undurable`` where a template may
+            leave open where output lies, and a job that is sent may not.
+        rests_on: Keys that lead to another value which has to change with this one.
+        code: Name of the rule that found it, which the engine sets; ``form`` where pydantic cannot
+            read the value.
+        severity: Severity of that rule; ``error`` where the file is refused.
+    """
+
+    at: KeyPath
+    wrong: str
+    todo: str = ""
     got: str | None = None
-    # ``form`` where pydantic cannot read the value; ``rule`` where a rule refuses it;
-    # ``unsupported`` where it is right but nothing builds it yet; ``missing`` where a job leaves
-    # out what whoever sends it has to add.
-    code: Code = "rule"
-    # Keys that lead to another value which has to change with this one.
+    kind: Kind = "wrong"
     rests_on: KeyPath | None = None
+    # Two rules that say the same of one value have found one mistake.
+    code: str = field(default="rule", compare=False)
+    severity: Severity = "error"
 
     @property
     def text(self) -> str:
         """The mistake and its remedy, without the value."""
         return f"{self.wrong}; {self.todo}" if self.todo else self.wrong
 
-    def told(self, document: Document, *, severity: Severity = "error") -> Diagnostic:
+    def told(self, document: Document) -> Diagnostic:
         """Return what a user is told of it."""
         got = document.got(self.at) if self.got is None else self.got
         return Diagnostic(
@@ -41,8 +54,8 @@ class Mistake(Frozen, kw_only=False):
             key=document.key(self.at),
             value=got or "",
             fix=self.todo,
-            code=self.code if severity == "error" else severity,
-            severity=severity,
+            code=self.code,
+            severity=self.severity,
         )
 
     def line(self, document: Document) -> str:
@@ -54,11 +67,17 @@ Mistakes = Iterator[Mistake]
 
 
 def refuse(
-    key: str, wrong: str, todo: str = "", *, got: str | None = None, code: Code = "rule"
+    key: str, wrong: str, todo: str = "", *, got: str | None = None, kind: Kind = "wrong"
 ) -> Mistake:
     """Return the mistake at ``key``, a path with dots, as ``nodes.max``, in what a rule judges."""
     at = tuple(int(part) if part.isdigit() else part for part in key.split(".") if part)
-    return Mistake(at, wrong, todo, got, code)
+    return Mistake(at, wrong, todo, got, kind)
+
+
+def note(key: str, text: str) -> Mistake:
+    """Return the mistake at ``key`` that a warning tells; its ``text`` ends with what to do."""
+    wrong, _, todo = text.rpartition("; ")
+    return refuse(key, wrong or text, todo if wrong else "", got="")
 
 
 def near(name: str, known: Collection[str], offered: Collection[str] = ()) -> str:

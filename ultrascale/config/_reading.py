@@ -6,16 +6,15 @@ import pydantic
 from msgspec import field
 
 from ultrascale.config._base import Seen, read_as
-from ultrascale.config._document import Document
+from ultrascale.config._document import Document, named
 from ultrascale.config._errors import Mistake
 from ultrascale.config._form import broken_places, form_mistakes, keys_of
 from ultrascale.config._parts import Parts, parts_of, parts_seen
 from ultrascale.config._rules import Rules, rule
-from ultrascale.config._texts import text_mistakes
 from ultrascale.config.cluster import Cluster
 from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
-from ultrascale.errors import ConfigError
+from ultrascale.errors import ConfigError, Severity
 from ultrascale.frozen import Frozen
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.own_images import NO_IMAGES, OwnImages
@@ -67,7 +66,7 @@ def read_document(document: Document) -> Reading:
             document=document,
             cluster=None,
             parts=parts,
-            mistakes=(*mistakes, *text_mistakes(document.value), *rule.judge(parts)),
+            mistakes=(*mistakes, *rule.judge(parts, document)),
         )
     return reading_of_cluster(cluster, document)
 
@@ -84,8 +83,28 @@ def _identity(document: Mapping[str, object]) -> Identity | None:
 def reading_of_cluster(cluster: Cluster, document: Document) -> Reading:
     """Return the reading of ``document``, which describes ``cluster``."""
     parts = parts_of(cluster)
-    mistakes = (*text_mistakes(document.value), *rule.judge(parts))
+    mistakes = tuple(rule.judge(parts, document))
     return Reading(document=document, cluster=cluster, parts=parts, mistakes=mistakes)
+
+
+def warnings(cluster: Cluster) -> tuple[str, ...]:
+    """Return what is legal in ``cluster`` but likely not meant, a line for each."""
+    found = remarks(cluster, "warning")
+    return tuple(f"{named(cluster, mistake.at)}: {mistake.text}" for mistake in found)
+
+
+def remarks(cluster: Cluster, severity: Severity) -> Sequence[Mistake]:
+    """Return the warnings, or the notes, of ``cluster``, in the order of the keys."""
+    return in_order_of_keys(rule.judge(parts_of(cluster), severity=severity))
+
+
+def in_order_of_keys(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
+    """Return ``mistakes`` in the order of the keys of a cluster file, those of items in theirs."""
+    order = ("", *keys_of(Cluster))
+    return sorted(
+        mistakes,
+        key=lambda each: (order.index(str(each.at[0] if each.at else "")), *each.at[1:2]),
+    )
 
 
 def check(reading: Reading) -> Cluster:

@@ -1,8 +1,9 @@
-"""The registry of rules: functions of typed parts of a cluster file.
+"""The engine of rules: functions that judge a cluster file, its plan, or a job by typed parts.
 
-A rule judges the part that its first parameter takes, and yields its mistakes with places within
-that part. Further parameters take what else it needs. The registry finds each argument by its
-annotation, which it checks when the rule is registered:
+A rule yields the mistakes of what its first parameter takes, with places within that. Its name is
+the code of its mistakes, and it says whether they are errors, warnings or notes. Further parameters
+take what else it needs. The engine finds each argument by its annotation, which it checks when the
+rule is registered, and skips a rule where one is not there:
 
 ``Pool``
     As first parameter: each pool in turn. Of one with a mistake of form the rule judges what it
@@ -17,26 +18,30 @@ annotation, which it checks when the rule is registered:
     All pools; the rule waits until each can be read.
 ``Names[Pool]``
     The names of all pools, readable or not, for references.
+Any other type
+    A value that whoever judges has, such as a plan, or a fact that follows from such values. Places
+    are those of the file, or of the job.
 """
 
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar, overload
 
 from msgspec.structs import replace
 
 from ultrascale.config._base import Model, Section, UnreadableKeyError
+from ultrascale.config._document import Document
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Every, Names, Parts, Placed, Readable, Unreadable, types_in
-from ultrascale.errors import CatalogError, UnknownFactError
+from ultrascale.errors import CatalogError, Severity, UnknownFactError
 from ultrascale.frozen import Frozen
 
 RuleFunction = Callable[..., Mistakes]
 F = TypeVar("F", bound=RuleFunction)
+G = TypeVar("G", bound=Callable[..., object])
+T = TypeVar("T")
 Kinds = tuple[type[Model], ...]
-# What a rule takes for a parameter in a place of a file; it is skipped where that is `_MISSING`.
-Finder = Callable[[Parts, Placed[object]], object]
 
 
 # The facts of an instance type, in the user's words.
@@ -53,7 +58,7 @@ _FACTS: Mapping[str, str] = {
     "accelerator.count": "how many whole accelerators it has",
     "accelerator.kind": "which accelerators it has",
 }
-# What a rule judges that takes all parts of a type.
+# What a rule judges that takes no part by itself.
 _FILE = Placed((), None)
 _TYPES = "instance_types"
 
@@ -65,118 +70,300 @@ class _Missing:
 _MISSING = _Missing()
 
 
-class _Rule(Frozen, kw_only=False):
-    function: RuleFunction
-    kinds: Kinds | None
-    finders: tuple[Finder, ...]
+class _Call(Frozen, kw_only=False):
+    """A rule, or the provider of a fact, with what finds its arguments."""
 
-    def mistakes(self, parts: Parts) -> Iterator[Mistake]:
-        for judged in self._judged(parts):
-            arguments = [find(parts, judged) for find in self.finders]
-            if not any(argument is _MISSING for argument in arguments):
+    function: Callable[..., object]  # The function
+    # Types of the parts that it judges one by one; None where it judges all at once.
+    kinds: Kinds | None
+    # What finds each argument; the function is skipped where one gives `_MISSING`.
+    finders: "tuple[Finder, ...]"
+    takes: frozenset[object]  # Types of the values and facts that it takes
+    after: Sequence[RuleFunction] = ()  # Rules that must have found nothing
+    severity: Severity = "error"  # Severity of its mistakes
+
+    def arguments(self, known: "Known", judged: Placed[object]) -> list[object] | None:
+        """Return its arguments; None where one is not there."""
+        arguments = [find(known, judged) for find in self.finders]
+        return None if any(argument is _MISSING for argument in arguments) else arguments
+
+
+class _Rule(_Call, kw_only=False):
+    function: RuleFunction
+
+    def mistakes(self, known: "Known") -> Iterator[Mistake]:
+        if any(known.found(other) for other in self.after):
+            return
+        for judged in self._judged(known):
+            arguments = self.arguments(known, judged)
+            if arguments is not None:
                 yield from self._applied(arguments, judged)
 
-    def _judged(self, parts: Parts) -> Iterable[Placed[object]]:
+    def _judged(self, known: "Known") -> Iterable[Placed[object]]:
         if self.kinds is None:
             return (_FILE,)
-        return (each for kind in self.kinds for each in parts.judged(kind))
+        return (placed for kind in self.kinds for placed in known.parts.judged(kind))
 
     def _applied(self, arguments: list[object], judged: Placed[object]) -> Iterator[Mistake]:
+        code, severity = self.function.__name__, self.severity
         try:
             for mistake in self.function(*arguments):
                 rests_on = mistake.rests_on and (*judged.at, *mistake.rests_on)
-                yield replace(mistake, at=(*judged.at, *mistake.at), rests_on=rests_on)
+                at = (*judged.at, *mistake.at)
+                yield replace(mistake, at=at, rests_on=rests_on, code=code, severity=severity)
         except UnreadableKeyError:
             return  # the mistake of form is told
         except CatalogError as error:
+            if self.takes:
+                raise
             # The catalog does not know what the rule has to judge: a refusal, never a guess.
             key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()
             at = (*judged.at, *key)
-            yield Mistake(at, _unknown_fact(error), "choose another instance type", got="")
+            wrong, todo = _unknown_fact(error), "choose another instance type"
+            yield Mistake(at, wrong, todo, got="", code=code, severity=severity)
+
+
+class Known:
+    """Values that rules take, each by its type, the facts that follow from them, and the mistakes.
+
+    Args:
+        rules: The rules.
+        facts: The provider of each fact, by the type of the fact.
+        values: The values.
+    """
+
+    def __init__(
+        self, rules: Iterable[_Rule], facts: Mapping[object, _Call], values: Iterable[object]
+    ) -> None:
+        self._rules = {rule.function: rule for rule in rules}
+        self._facts = facts
+        self._values: dict[object, object] = {type(value): value for value in values}
+        self._found: dict[RuleFunction, tuple[Mistake, ...]] = {}
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of the cluster file."""
+        parts = self._values[Parts]
+        assert isinstance(parts, Parts)
+        return parts
+
+    def value(self, kind: object) -> object:
+        """Return the value or fact of type ``kind``; `_MISSING` where there is none."""
+        if kind not in self._values:
+            self._values[kind] = self._fact(kind)
+        return self._values[kind]
+
+    def get(self, kind: type[T]) -> T | None:
+        """Return the value or fact of type ``kind``; None where there is none."""
+        value = self.value(kind)
+        return value if isinstance(value, kind) else None
+
+    def found(self, function: RuleFunction) -> tuple[Mistake, ...]:
+        """Return the mistakes that a rule finds; none of one that is not among the rules."""
+        if function not in self._found:
+            rule = self._rules.get(function)
+            self._found[function] = () if rule is None else tuple(rule.mistakes(self))
+        return self._found[function]
+
+    def mistakes(
+        self, *, resting_on: type | None = None, severity: Severity = "error"
+    ) -> Iterator[Mistake]:
+        """Yield what the rules of a severity find.
+
+        Args:
+            resting_on: Type of a value; rules that do without it are left out.
+            severity: The severity.
+        """
+        for function, rule in self._rules.items():
+            if rule.severity == severity and (resting_on is None or self._rests(rule, resting_on)):
+                yield from self.found(function)
+
+    def _rests(self, call: _Call, kind: object) -> bool:
+        """Return whether a function takes a value of type ``kind``, or a fact that rests on one."""
+        providers = (self._facts[taken] for taken in call.takes if taken in self._facts)
+        return kind in call.takes or any(self._rests(provider, kind) for provider in providers)
+
+    def _fact(self, kind: object) -> object:
+        provider = self._facts.get(kind)
+        if provider is None or any(self.found(other) for other in provider.after):
+            return _MISSING
+        arguments = provider.arguments(self, _FILE)
+        fact = None if arguments is None else provider.function(*arguments)
+        return _MISSING if fact is None else fact
+
+
+# The argument of a function that judges a place; it is skipped where that is `_MISSING`.
+Finder = Callable[[Known, Placed[object]], object]
 
 
 class Rules:
-    """Rules that judge the parts of a cluster file.
+    """Rules, and the facts that they take beside the values of whoever judges.
 
     Args:
-        functions: The rules.
+        functions: Rules whose mistakes are errors.
+        given: Types of the values that whoever judges may have, `Parts` for those of a cluster
+            file, and of facts whose functions are registered later.
 
     Raises:
-        TypeError: A rule takes what the registry does not know.
+        TypeError: A rule takes what the engine does not know.
     """
 
-    def __init__(self, *functions: RuleFunction) -> None:
-        self._rules = [_checked(function) for function in functions]
+    def __init__(self, *functions: RuleFunction, given: Iterable[object] = (Parts,)) -> None:
+        self._given = frozenset(given)
+        self._facts: dict[object, _Call] = {}
+        self._rules: list[_Rule] = []
+        for function in functions:
+            self(function)
 
-    def __call__(self, function: F) -> F:
-        """Register ``function``, as its decorator.
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+
+    @overload
+    def __call__(
+        self, /, *, severity: Severity = "error", after: Sequence[RuleFunction] = ()
+    ) -> Callable[[F], F]: ...
+
+    def __call__(
+        self,
+        function: F | None = None,
+        /,
+        *,
+        severity: Severity = "error",
+        after: Sequence[RuleFunction] = (),
+    ) -> F | Callable[[F], F]:
+        """Register a rule, as its decorator, with or without arguments.
+
+        Args:
+            function: The rule.
+            severity: Severity of its mistakes.
+            after: Rules on which it rests: it waits until they find nothing.
 
         Raises:
-            TypeError: It takes what the registry does not know.
+            TypeError: It takes what the engine does not know.
         """
-        self._rules.append(_checked(function))
-        return function
 
-    def judge(self, parts: Parts) -> Iterator[Mistake]:
-        """Yield what the rules find wrong with ``parts``."""
-        for rule in self._rules:
-            yield from rule.mistakes(parts)
+        def register(function: F) -> F:
+            kinds, finders, takes = self._bound(function)
+            self._rules.append(_Rule(function, kinds, finders, takes, after, severity))
+            return function
 
+        return register if function is None else register(function)
 
-def _checked(function: RuleFunction) -> _Rule:
-    hints = typing.get_type_hints(function)
-    hints.pop("return", None)
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    if not names or hints.keys() != {*names}:
-        raise TypeError(f"rule {function.__name__} leaves a parameter without a type")
-    first, *others = names
-    kinds = None if _collection(hints[first]) else _kinds(hints[first])
-    if kinds == ():
-        raise _unknown(function, first, hints[first])
-    finders: list[Finder] = [_finder(function, first, hints[first]) if kinds is None else _item]
-    finders += [_finder(function, name, hints[name], within=kinds or ()) for name in others]
-    return _Rule(function, kinds, tuple(finders))
+    def fact(self, *, after: Sequence[RuleFunction] = ()) -> Callable[[G], G]:
+        """Return the decorator of the function that finds a fact, which is of the type it returns.
 
+        Where it returns None, there is no such fact, and rules that take it are skipped.
 
-def _finder(function: RuleFunction, name: str, hint: object, *, within: Kinds = ()) -> Finder:
-    collection = _collection(hint)
-    if collection is not None:
-        return collection
-    optional = type(None) in typing.get_args(hint)
-    kinds = _kinds(hint)
-    if len(kinds) == 1 and issubclass(kinds[0], Section):
-        return _section(kinds[0], optional=optional)
-    if kinds and within and not optional and all(_holds(kind, within) for kind in kinds):
-        return lambda _, judged: _above(kinds, judged)
-    raise _unknown(function, name, hint)
+        Args:
+            after: Rules on which it rests: there is no fact until they find nothing.
 
+        Raises:
+            TypeError: The function takes what the engine does not know.
+        """
 
-def _collection(hint: object) -> Finder | None:
-    """Return what finds all parts of a type, or their names; None for another annotation."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    kinds = _kinds(arguments[0]) if len(arguments) == 1 else ()
-    if len(kinds) != 1:
+        def register(function: G) -> G:
+            kinds, finders, takes = self._bound(function)
+            kind = _without_none(typing.get_type_hints(function)["return"])
+            if kinds is not None:
+                raise TypeError(f"fact {function.__name__} takes a part of a cluster file")
+            self._facts[kind] = _Call(function, None, finders, takes, after)
+            return function
+
+        return register
+
+    def order(self, *modules: types.ModuleType) -> None:
+        """Judge by the rules of ``modules`` in this order, whichever was imported first.
+
+        Mistakes that share a place are told in the order of their rules.
+
+        Raises:
+            KeyError: Another module has rules.
+        """
+        places = {module.__name__: number for number, module in enumerate(modules)}
+        self._rules.sort(key=lambda rule: places[rule.function.__module__])
+
+    def known(self, *values: object) -> Known:
+        """Return what follows from ``values`` by these rules and facts."""
+        return Known(self._rules, self._facts, values)
+
+    def judge(
+        self, *values: object, resting_on: type | None = None, severity: Severity = "error"
+    ) -> Iterator[Mistake]:
+        """Yield what the rules of a severity find; see `Known.mistakes`."""
+        return self.known(*values).mistakes(resting_on=resting_on, severity=severity)
+
+    def _bound(
+        self, function: Callable[..., object]
+    ) -> tuple[Kinds | None, tuple[Finder, ...], frozenset[object]]:
+        """Return what a function judges one by one, what finds its arguments, and what it takes."""
+        hints = typing.get_type_hints(function)
+        hints.pop("return", None)
+        names = function.__code__.co_varnames[: function.__code__.co_argcount]
+        if not names or hints.keys() != {*names}:
+            raise TypeError(f"rule {function.__name__} leaves a parameter without a type")
+        first, *others = names
+        at_once = self._value(hints[first]) is not None or self._collection(hints[first])
+        kinds = None if at_once else self._kinds(hints[first])
+        if kinds == ():
+            raise _unknown(function, first, hints[first])
+        finders: list[Finder] = [_item if kinds else self._finder(function, first, hints[first])]
+        finders += [self._finder(function, name, hints[name], kinds or ()) for name in others]
+        return kinds, tuple(finders), frozenset(filter(self._is_value, hints.values()))
+
+    def _finder(
+        self, function: Callable[..., object], name: str, hint: object, within: Kinds = ()
+    ) -> Finder:
+        if (finder := self._value(hint) or self._collection(hint)) is not None:
+            return finder
+        optional = type(None) in typing.get_args(hint)
+        kinds = self._kinds(hint)
+        if len(kinds) == 1 and issubclass(kinds[0], Section):
+            return _section(kinds[0], optional=optional)
+        if kinds and within and not optional and all(_holds(kind, within) for kind in kinds):
+            return lambda _, judged: _above(kinds, judged)
+        raise _unknown(function, name, hint)
+
+    def _value(self, hint: object) -> Finder | None:
+        """Return what finds a value or a fact; None for another annotation."""
+        return (lambda known, _: known.value(hint)) if self._is_value(hint) else None
+
+    def _is_value(self, hint: object) -> bool:
+        return hint in self._given or hint in self._facts
+
+    def _kinds(self, hint: object) -> Kinds:
+        """Return the types of parts that an annotation names; none where it names others."""
+        return _kinds(hint) if Parts in self._given else ()
+
+    def _collection(self, hint: object) -> Finder | None:
+        """Return what finds all parts of a type, or their names; None for another annotation."""
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        kinds = self._kinds(arguments[0]) if len(arguments) == 1 else ()
+        if len(kinds) != 1:
+            return None
+        (kind,) = kinds
+        if origin is Readable:
+            return lambda known, _: Readable(known.parts.of(kind))
+        if origin is Every:
+            return lambda known, _: _every(known.parts, kind)
+        if origin is Names:
+            return lambda known, _: known.parts.names(kind)
         return None
-    (kind,) = kinds
-    if origin is Readable:
-        return lambda parts, _: Readable(parts.of(kind))
-    if origin is Every:
-        return lambda parts, _: Every(parts.of(kind)) if parts.are_complete(kind) else _MISSING
-    if origin is Names:
-        return lambda parts, _: parts.names(kind)
-    return None
+
+
+def _every(parts: Parts, kind: type[Model]) -> object:
+    return Every(parts.of(kind)) if parts.are_complete(kind) else _MISSING
 
 
 def _section(kind: type[Section], *, optional: bool) -> Finder:
-    def find(parts: Parts, _: Placed[object]) -> object:
-        section = parts.section(kind)
+    def find(known: Known, _: Placed[object]) -> object:
+        section = known.parts.section(kind)
         missing = isinstance(section, Unreadable) or (section is None and not optional)
         return _MISSING if missing else section
 
     return find
 
 
-def _item(_: Parts, judged: Placed[object]) -> object:
+def _item(_: Known, judged: Placed[object]) -> object:
     return judged.item
 
 
@@ -186,11 +373,16 @@ def _above(kinds: Kinds, judged: Placed[object]) -> object:
 
 
 def _kinds(hint: object) -> Kinds:
-    """Return the types of parts that an annotation names; none where it names anything else."""
     members = typing.get_args(hint) if _is_union(hint) else (hint,)
     kinds = [each for each in members if isinstance(each, type) and issubclass(each, Model)]
     others = [each for each in members if each not in kinds and each is not type(None)]
     return () if others else tuple(kinds)
+
+
+def _without_none(hint: object) -> object:
+    """Return the type of a value that may be None besides."""
+    members = [member for member in typing.get_args(hint) if member is not type(None)]
+    return members[0] if _is_union(hint) and len(members) == 1 else hint
 
 
 def _is_union(hint: object) -> bool:
@@ -206,7 +398,7 @@ def _holds(outer: type[Model], inner: Kinds) -> bool:
     return False
 
 
-def _unknown(function: RuleFunction, name: str, hint: object) -> TypeError:
+def _unknown(function: Callable[..., object], name: str, hint: object) -> TypeError:
     text = f"rule {function.__name__} takes {name}: {hint}, which no part of a cluster file is"
     return TypeError(text)
 
@@ -218,5 +410,5 @@ def _unknown_fact(error: CatalogError) -> str:
     return str(error)
 
 
-rule = Rules()
-"""The rules of the cluster file in itself; `plan` has its own."""
+rule = Rules(given=(Parts, Document))
+"""The rules of the cluster file in itself; `plan` has its own, and those of jobs."""

@@ -1,10 +1,11 @@
 """Text that something on its way to AWS or Kubernetes reads as more than text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ultrascale.config._document import KeyPath, is_list, is_mapping
-from ultrascale.config._errors import Mistake
+from ultrascale.config._document import Document, KeyPath, is_list, is_mapping
+from ultrascale.config._errors import Mistake, Mistakes
+from ultrascale.config._rules import rule
 
 _READERS = (
     # Source: https://docs.aws.amazon.com/cdk/v2/guide/tokens.html
@@ -24,9 +25,10 @@ _READERS = (
 )
 
 
-def text_mistakes(document: Mapping[str, object]) -> Iterator[Mistake]:
+@rule
+def text_stands_for_itself(document: Document) -> Mistakes:
     """Yield keys and values of ``document`` that are not taken as they are written."""
-    yield from _within(document, ())
+    yield from _within(document.value, ())
 
 
 def _within(value: object, at: KeyPath) -> Iterator[Mistake]:

@@ -1,10 +1,9 @@
 """Rules of `kubernetes.access`: each item says once whom it lets in, where, and to what."""
 
 from ultrascale.catalog import regions
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config._warnings import note, warning
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.hyperpod import Team
 from ultrascale.config.identity import Identity
@@ -109,7 +108,7 @@ def _covers(more: Access, less: Access) -> bool:
     return bool(less.namespaces) and {*less.namespaces} <= {*more.namespaces}
 
 
-@warning
+@rule(severity="warning")
 def edits_the_whole_cluster(access: Access) -> Mistakes:
     if access.policy not in ("edit", "admin"):
         return

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from ultrascale.catalog import image_references
 from ultrascale.config._base import Model, Section
 from ultrascale.config._document import KeyPath, is_list, is_mapping
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
@@ -395,3 +395,31 @@ def rules_choose_among_the_jobs(backend: Backend, images: Images) -> Mistakes:
         if template not in backend.submits_to:
             todo = near(str(template), backend.submits_to)
             yield refuse(f"rules.rules.{number}.template", "not one of submits_to", todo)
+
+
+@rule(severity="warning")
+def nobody_may_submit(backend: Backend) -> Mistakes:
+    identity = backend.identity
+    if backend.image is None:
+        return
+    if not identity.rights and not identity.admins:
+        text = "missing, so every caller is refused; name groups in rights, and admins"
+        yield note("identity", text)
+    elif not identity.admins:
+        text = (
+            "empty, so nobody can cancel the job of somebody who is away, or see jobs that were "
+            "recorded before they had owners; name a group"
+        )
+        yield note("identity.admins", text)
+
+
+@rule(severity="warning")
+def jobs_submit_jobs(
+    backend: Backend, jobs: Readable[Job], governance: TaskGovernance | None
+) -> Mistakes:
+    """Warn of rights that every pod of a namespace of jobs has."""
+    namespaces = namespaces_of_jobs(jobs, governance)
+    for name in backend.identity.rights:
+        if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
+            text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
+            yield note("identity.rights", text)

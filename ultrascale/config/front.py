@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from ultrascale.catalog.token_issuers import ANY_AUDIENCE
 from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
     Audience,
@@ -178,3 +178,11 @@ def front_has_its_subnets(front: Front, network: Network) -> Mistakes:
         wrong = f"a load balancer, which needs subnets of use {use} in two zones"
         todo = f"add {use} to the use of a subnet in each of two zones, or write cluster"
         yield refuse("exposure", wrong, todo)
+
+
+@rule(severity="warning")
+def keys_of_the_issuer_are_out_of_reach(front: Front, network: Network) -> Mistakes:
+    if front.jwt is not None and network.egress == "none":
+        host = urlsplit(front.jwt.jwks_uri).hostname
+        wrong = f"the front asks {host} for keys, and network.egress: none reaches no host outside"
+        yield note("jwt.jwks_uri", f"{wrong}; name one that the VPC reaches, or use api_keys")

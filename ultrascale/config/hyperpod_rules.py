@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from ultrascale.catalog import hyperpod
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.catalog import hyperpod, hyperpod_chart
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
@@ -152,3 +152,16 @@ def _is_open(pool: Pool) -> bool:
 
 def _is_hyperpod(pool: Pool) -> bool:
     return pool.is_hyperpod
+
+
+@rule(severity="warning")
+def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistakes:
+    if (
+        any(pool.is_hyperpod for pool in pools)
+        and identity.region not in hyperpod_chart.AGENT_REGIONS
+    ):
+        text = (
+            "AWS's HyperPod chart may know no image of the health-monitoring agent in "
+            f"{identity.region}, without which no faulty node is found; ask AWS"
+        )
+        yield note("region", text)

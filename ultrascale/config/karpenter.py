@@ -9,7 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import integer_bounds
 from ultrascale.catalog import karpenter as facts
 from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._parts import Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import matching
@@ -122,3 +122,13 @@ def _needs(pool: Pool, network: Network) -> Iterator[facts.Feature]:
 
 def _older(version: str, than: str) -> bool:
     return facts.release(version) < facts.release(than)
+
+
+@rule(severity="warning")
+def karpenter_is_unread(section: Karpenter) -> Mistakes:
+    if section.version not in facts.READ_VERSIONS:
+        text = (
+            f"{section.version} is a Karpenter that this product was not held against; write "
+            f"{facts.NEWEST_VERSION}, or {facts.LONG_TERM_VERSION} for long-term support"
+        )
+        yield note("version", text)

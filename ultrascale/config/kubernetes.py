@@ -9,7 +9,7 @@ from pydantic import Field
 from ultrascale.catalog import address_ranges, eks, regions
 from ultrascale.catalog.addons import REFUSED, known_addons
 from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
@@ -220,3 +220,11 @@ def addons_are_ours(kubernetes: Kubernetes) -> Mistakes:
 
 def _later(version: str, latest: str) -> bool:
     return eks.SUPPORTED_VERSIONS.index(version) > eks.SUPPORTED_VERSIONS.index(latest)
+
+
+@rule(severity="warning")
+def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
+    if kubernetes.admins or any(each.policy == "cluster-admin" for each in kubernetes.access):
+        return
+    lost = "nobody administers the cluster" if kubernetes.access else "nobody can use kubectl"
+    yield note("admins", f"empty, so {lost}; add the ARN of an IAM role")

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from ultrascale.catalog import address_ranges, integer_bounds, regions, vpc
+from ultrascale.catalog import address_ranges, integer_bounds, quotas, regions, vpc
 from ultrascale.config._base import Model, Section, told_apart_by_form
-from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, Network4, in_schema
 from ultrascale.config.identity import Identity
@@ -348,3 +348,15 @@ def wrong_size(key: str, block: IPv4Network) -> Mistakes:
     if not largest <= block.prefixlen <= smallest:
         todo = f"use a mask from /{largest} to /{smallest}"
         yield refuse(key, "not a size that a VPC takes", todo)
+
+
+@rule(severity="warning")
+def agreed_already(agreed: AgreedLimits) -> Mistakes:
+    most = quotas.quota("network-address-usage").most
+    stated = agreed.nau_per_vpc
+    if most is not None and stated is not None and stated <= most:
+        text = (
+            f"AWS publishes that it grants {most:,}, so this says "
+            "nothing more; leave it out, or write what the agreement says"
+        )
+        yield note("nau_per_vpc", text)

@@ -1,15 +1,15 @@
 """Warnings of Kueue's queues: nodes that nobody queues for, or that are not there when jobs are."""
 
-from ultrascale.config._errors import Mistake, Mistakes
+from ultrascale.config._errors import Mistake, Mistakes, note
 from ultrascale.config._parts import Readable
-from ultrascale.config._warnings import note, warning
+from ultrascale.config._rules import rule
 from ultrascale.config.pools import Pool
 from ultrascale.config.purchase import CapacityBlock, Spot, TrainingPlan
 from ultrascale.config.queue_rules import has_pool, is_accelerated
 from ultrascale.config.scheduling import Queue, Scheduling
 
 
-@warning
+@rule(severity="warning")
 def reserved_nodes_are_in_no_queue(pool: Pool, scheduling: Scheduling) -> Mistakes:
     if scheduling.engine != "kueue" or not pool.is_reserved or not is_accelerated(pool):
         return
@@ -21,7 +21,7 @@ def reserved_nodes_are_in_no_queue(pool: Pool, scheduling: Scheduling) -> Mistak
         )
 
 
-@warning
+@rule(severity="warning")
 def windows_are_told_to_kueue(
     queue: Queue, scheduling: Scheduling, pools: Readable[Pool]
 ) -> Mistakes:
@@ -42,7 +42,7 @@ def windows_are_told_to_kueue(
             )
 
 
-@warning
+@rule(severity="warning")
 def spot_is_no_guarantee(queue: Queue, scheduling: Scheduling, pools: Readable[Pool]) -> Mistakes:
     if scheduling.engine != "kueue":
         return

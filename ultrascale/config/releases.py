@@ -155,7 +155,8 @@ def wrong_release(document: Mapping[str, object]) -> Mistake | None:
     if may_read(requires, running):
         return None
     wrong = f"this is {PRODUCT} {running}, which may not read the file"
-    return Mistake((REQUIRES,), wrong, f"install a wheel of {PRODUCT} {''.join(requires.split())}")
+    todo = f"install a wheel of {PRODUCT} {''.join(requires.split())}"
+    return Mistake((REQUIRES,), wrong, todo, code="wrong_release")
 
 
 def without_release(document: Document) -> dict[str, object]:

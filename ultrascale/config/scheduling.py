@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ultrascale import catalog
-from ultrascale.catalog import integer_bounds, kubernetes, volcano
+from ultrascale.catalog import integer_bounds, kubernetes, volcano, volcano_placement
 from ultrascale.config._base import Model, Section
-from ultrascale.config._errors import Mistakes, refuse
+from ultrascale.config._errors import Mistakes, note, refuse
 from ultrascale.config._image_names import ImageName
-from ultrascale.config._parts import Every
+from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config._values import (
     Distinct,
@@ -263,11 +263,12 @@ def queueing_is_said_once(scheduling: Scheduling) -> Mistakes:
         yield refuse("gang_scheduler", wrong, "keep queueing alone")
 
 
+@rule(severity="note")
 def older_keys(scheduling: Scheduling) -> Mistakes:
     """Yield keys that keep working under a newer name."""
     if (engine := scheduling.gang_scheduler) is not None:
         todo = "leave it out" if scheduling.queueing else f"write queueing: {engine}"
-        yield refuse("scheduling.gang_scheduler", "older name of queueing", todo, got="")
+        yield refuse("gang_scheduler", "older name of queueing", todo, got="")
 
 
 @rule
@@ -279,3 +280,14 @@ def neuron_extension_has_nodes(scheduling: Scheduling, pools: Every[Pool]) -> Mi
     if scheduling.neuron_scheduler_extension and "neuron" not in kinds:
         wrong = "no pool has Neuron devices"
         yield refuse("neuron_scheduler_extension", wrong, "leave it out")
+
+
+@rule(severity="warning")
+def fleet_is_larger_than_any_placed(scheduling: Scheduling, pools: Readable[Pool]) -> Mistakes:
+    nodes = sum(
+        pool.nodes.highest * pool.shards
+        for pool in pools
+        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
+    )
+    if scheduling.topology_aware and nodes > volcano_placement.MOST_NODES:
+        yield note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")

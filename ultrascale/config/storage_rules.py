@@ -3,11 +3,11 @@
 from ultrascale import catalog
 from ultrascale.catalog import lustre as fsx
 from ultrascale.catalog import versions
-from ultrascale.config._errors import Mistake, Mistakes, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
-from ultrascale.config.keys import misplaced_key
+from ultrascale.config.keys import Keys, misplaced_key
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
@@ -267,3 +267,45 @@ def lustre_bucket_exists(link: LustreS3, storage: Storage) -> Mistakes:
     if link.bucket not in storage.bucket_names:
         todo = near(link.bucket, storage.bucket_names)
         yield refuse("bucket", "not one of storage.buckets", todo)
+
+
+@rule(severity="warning")
+def link_needs_a_key_of_the_account(
+    file_system: Lustre, storage: Storage, keys: Keys, identity: Identity
+) -> Mistakes:
+    """Yield links to buckets whose keys are another account's.
+
+    FSx reads them in a service-linked role that it makes with the link: nobody can make a grant
+    before, and no policy of the cluster's account gives that role the key.
+
+    Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
+    """
+    if file_system.s3 is None or identity.account is None:
+        return
+    name = file_system.s3.bucket
+    existing = storage.existing_buckets.get(name)
+    key = keys.storage if existing is None else existing.key
+    owner = None if key is None else key.split(":")[4]
+    if owner not in (None, identity.account):
+        text = (
+            f"bucket {name} has a key of account {owner}, whose policy may reach no service-linked "
+            "role: FSx would refuse the link; encrypt the bucket with a key of account "
+            f"{identity.account}, or leave s3 out and mount the bucket itself"
+        )
+        yield note("s3.bucket", text)
+
+
+@rule(severity="warning")
+def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
+    if not any(file_system.zone in zones_of(pool, network) for pool in pools):
+        yield note("zone", f"no pool has nodes in {file_system.zone}")
+
+
+@rule(severity="warning")
+def file_system_is_of_another_vpc(file_system: Lustre, network: Network) -> Mistakes:
+    if file_system.existing is not None and network.vpc is None:
+        text = (
+            "the VPC of this cluster is made with it, and nothing lies there before its first "
+            "deployment; name the file system's VPC in network.vpc"
+        )
+        yield note("existing.id", text)

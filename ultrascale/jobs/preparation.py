@@ -17,20 +17,13 @@ from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
 from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
-from ultrascale.plan.delivery.mirror import mirror_warnings
-from ultrascale.plan.delivery.package import release_notes, release_warnings
-from ultrascale.plan.jobs import judgement, output, vllm_rules
+from ultrascale.plan.jobs import judgement
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.job import plan_job
-from ultrascale.plan.jobs.mistakes import nodes_are_named
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
-from ultrascale.plan.network.vpc import network_notes, network_warnings
 from ultrascale.plan.pipeline import load_pipeline
-from ultrascale.plan.pools.scaling import fixed_group_warnings
-from ultrascale.plan.services import shared_pool_warnings
-from ultrascale.plan.upgrade.report import support_note
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
@@ -309,26 +302,21 @@ def check_file(cluster_file: Path) -> CheckedFile:
     cluster = read_cluster(cluster_file)
     check_templates(cluster)
     load_pipeline(cluster_file)
-    document, version = cluster.reading.document, cluster.cluster.kubernetes.version
+    document = cluster.reading.document
     warnings = (
-        *config.warning_mistakes(cluster.cluster),
-        *network_warnings(cluster.plan.network),
-        *fixed_group_warnings(cluster.cluster),
-        *shared_pool_warnings(cluster.cluster, cluster.plan.services, cluster.plan.all_pools),
-        *release_warnings(cluster.cluster),
-        *mirror_warnings(cluster.plan.mirror),
-        *_undurable(cluster),
-        *_unknown_options(cluster),
+        *config.remarks(cluster.cluster, "warning"),
+        *config.in_order_of_keys(plan.remarks(cluster.reading, cluster.plan, "warning")),
+        *_warnings_of_templates(cluster),
     )
-    notes = (
-        config.Mistake((), support_note(version), got=""),
-        *network_notes(cluster.plan.network),
-        *config.older_keys(cluster.cluster.scheduling),
-        *release_notes(cluster.cluster),
+    notes = config.in_order_of_keys(
+        (
+            *plan.remarks(cluster.reading, cluster.plan, "note"),
+            *config.remarks(cluster.cluster, "note"),
+        )
     )
     return CheckedFile(
-        warnings=tuple(each.told(document, severity="warning") for each in warnings),
-        notes=tuple(each.told(document, severity="note") for each in notes),
+        warnings=tuple(mistake.told(document) for mistake in warnings),
+        notes=tuple(mistake.told(document) for mistake in notes),
     )
 
 
@@ -353,32 +341,17 @@ def check_templates(cluster: JobCluster) -> None:
         raise cluster.reading.refusal(mistakes)
 
 
-def _undurable(cluster: JobCluster) -> Iterator[config.Mistake]:
-    """Yield templates whose output would end with their pods; a job may still name a place."""
+def _warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
+    """Yield what is legal in a template but likely not meant; a submission may change it."""
     for name, job in cluster.cluster.jobs.items():
         request = cluster.request(name, job, template=name, account=_SOME_ACCOUNT)
-        leading = request.roles[0] if request.roles else request
-        for mistake in output.mistakes_of(leading):
-            if mistake.code == "undurable":
-                yield replace(mistake, at=("jobs", name, *mistake.at))
-
-
-def _unknown_options(cluster: JobCluster) -> Iterator[config.Mistake]:
-    for name, job in cluster.cluster.jobs.items():
-        if isinstance(job, config.ServiceJob):
-            for mistake in vllm_rules.warnings_of(job):
-                yield replace(mistake, at=("jobs", name, *mistake.at))
+        for mistake in judgement.warnings_of(request):
+            yield replace(mistake, at=("jobs", name, *mistake.at))
 
 
 def _mistakes(request: JobRequest) -> Iterator[config.Mistake]:
-    nodes = request.nodes
-    # Where several pools fit, the job names one.
-    unnamed = [*nodes_are_named(request, nodes)]
-    left_open = unnamed if nodes else []
     found = [*judgement.mistakes_of(request)]
-    for mistake in found:
-        if mistake not in left_open and mistake.code not in ("missing", "undurable"):
-            yield mistake
+    yield from (mistake for mistake in found if mistake.kind not in ("missing", "undurable"))
     # Objects that no program is named for have the same names, labels and kinds.
     judged = all(mistake.at and str(mistake.at[0]) in _OF_PROGRAM for mistake in found)
     if request.job.patch and judged:

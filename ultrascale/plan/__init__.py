@@ -1,7 +1,7 @@
 """Plans of clusters: every decision that follows from a cluster file, made once."""
 
 from ultrascale.plan.cluster import assemble, draft, load, plan_cluster
-from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
+from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan, remarks
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "load",
     "mistakes_of_plan",
     "plan_cluster",
+    "remarks",
 ]

@@ -36,6 +36,7 @@ from ultrascale.plan.namespaces import (
     training_namespaces,
 )
 from ultrascale.plan.queueing import accelerators_of
+from ultrascale.plan.rules import rule
 from ultrascale.plan.serving import controllers_of
 
 Mistakes = Iterator[config.Mistake]
@@ -258,6 +259,7 @@ def _cluster_reads(cluster: config.Cluster) -> Iterator[RightPlan]:
         yield RightPlan(group="karpenter.sh", resources=("nodepools",), verbs=_READ)
 
 
+@rule
 def access_is_where_jobs_run(cluster: config.Cluster) -> Mistakes:
     """Yield namespaces that the cluster has not, or in which nobody but controllers may write."""
     jobs = training_namespaces(cluster)

@@ -21,6 +21,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.network.dns import corefile
 from ultrascale.plan.network.existing_addresses import PODS_OF_TWO
 from ultrascale.plan.network.vpc import PODS_OF_A_PREFIX
+from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import scale_for
 from ultrascale.plan.volumes import mounts_buckets
 
@@ -94,6 +95,7 @@ def _apart(label: str, value: str) -> Mapping[str, object]:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
 
 
+@rule
 def addons_can_be_installed(
     kubernetes: config.Kubernetes, cluster: config.Cluster
 ) -> Iterator[config.Mistake]:

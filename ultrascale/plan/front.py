@@ -14,6 +14,7 @@ from ultrascale.catalog import envoy_gateway, gateway_api, vllm
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import rule as job_rule
 from ultrascale.plan.jobs.vllm import VllmOptions, options_of
 from ultrascale.plan.model import (
     ClusterPlan,
@@ -27,6 +28,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.model.network import SubnetKind, SubnetPlan
 from ultrascale.plan.namespaces import training_namespaces
+from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
 
@@ -120,6 +122,7 @@ def _is_large_enough(subnet: SubnetPlan) -> bool:
     return subnet.cidr.prefixlen <= alb.SMALLEST_SUBNET_MASK
 
 
+@rule
 def subnets_hold_the_load_balancer(plan: ClusterPlan) -> Mistakes:
     """Yield subnets of the front that are smaller than a load balancer takes."""
     balancer = plan.front.load_balancer if plan.front is not None else None
@@ -149,6 +152,7 @@ def services_of_front(cluster: config.Cluster) -> tuple[FrontServicePlan, ...]:
     )
 
 
+@job_rule
 def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield models that the cluster file does not give to this service.
 
@@ -203,6 +207,7 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
     return options_of(job).names if config.server_of(job) == "vllm" else ()
 
 
+@rule
 def proxies_have_their_nodes(front: config.Front, pools: config.Every[config.Pool]) -> Mistakes:
     """Yield more proxies than system nodes: each waits for one of its own."""
     system = [placed.item for placed in pools.placed if placed.item.role == "system"]
@@ -215,6 +220,7 @@ def proxies_have_their_nodes(front: config.Front, pools: config.Every[config.Poo
         yield config.refuse("replicas", wrong, todo, got=str(front.replicas))
 
 
+@rule
 def models_are_told_apart(
     services: config.Readable[config.ServiceJob], front: config.Front
 ) -> Mistakes:
@@ -233,6 +239,7 @@ def models_are_told_apart(
                 yield config.Mistake(placed.at, wrong, todo, got="")
 
 
+@rule
 def models_are_served(job: config.ServiceJob) -> Mistakes:
     """Yield names of models that vLLM would answer with 404."""
     if config.server_of(job) != "vllm" or not job.model_names:
@@ -244,6 +251,7 @@ def models_are_served(job: config.ServiceJob) -> Mistakes:
             yield config.refuse(f"model_names.{number}", "not a name that vLLM serves", todo)
 
 
+@rule
 def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mistakes:
     """Yield servers that refuse what the front sends them."""
     if not models_of(job):

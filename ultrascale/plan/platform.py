@@ -17,6 +17,7 @@ from ultrascale.plan.model import (
     VolcanoPlan,
 )
 from ultrascale.plan.placement import plan_node_scoring, topology_layers
+from ultrascale.plan.rules import rule
 
 # Work of these classes waits for capacity; evicting other work for it would only move the wait.
 _NEVER_PREEMPT = frozenset({"low", "preemptible"})
@@ -119,6 +120,7 @@ def plan_efa_plugin(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Devic
     )
 
 
+@rule
 def registry_is_known(
     identity: config.Identity,
     images: config.Images,

@@ -9,6 +9,7 @@ from ultrascale.catalog import kueue, quantities, volcano
 from ultrascale.plan import capacity
 from ultrascale.plan.model import ControllerPlan
 from ultrascale.plan.queueing import controllers_for
+from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import karpenter_scale
 from ultrascale.plan.serving import controllers_for as services_need
 from ultrascale.plan.serving import parts_of
@@ -16,6 +17,7 @@ from ultrascale.plan.serving import parts_of
 Mistakes = Iterator[config.Mistake]
 
 
+@rule
 def topology_has_its_nodes(
     queue: config.Queue, scheduling: config.Scheduling, pools: config.Every[config.Pool]
 ) -> Mistakes:
@@ -46,6 +48,7 @@ def topology_has_its_nodes(
         yield config.refuse("topology", wrong, "leave it out")
 
 
+@rule
 def pool_divides_between_queues(
     scheduling: config.Scheduling, pools: config.Every[config.Pool]
 ) -> Mistakes:
@@ -75,6 +78,7 @@ def pool_divides_between_queues(
             yield config.refuse("queues", wrong, todo, got="")
 
 
+@rule
 def queues_fit_kueue(scheduling: config.Scheduling, pools: config.Every[config.Pool]) -> Mistakes:
     """Yield more flavors of a resource than queues and their cohort hold."""
     if scheduling.engine != "kueue":
@@ -91,6 +95,7 @@ def queues_fit_kueue(scheduling: config.Scheduling, pools: config.Every[config.P
             yield config.refuse("queues", wrong, todo, got="")
 
 
+@rule
 def flavors_hold_the_taints(
     queue: config.Queue, scheduling: config.Scheduling, pools: config.Every[config.Pool]
 ) -> Mistakes:
@@ -104,6 +109,7 @@ def flavors_hold_the_taints(
             yield config.refuse("prefer", wrong, "leave taints out, or the pool", got="")
 
 
+@rule
 def kueue_has_room(
     pools: config.Every[config.Pool], scheduling: config.Scheduling
 ) -> Iterator[config.Mistake]:
@@ -122,6 +128,7 @@ def kueue_has_room(
     yield config.Mistake((*system[0].at, "instance_types"), wrong, "use larger types")
 
 
+@rule
 def controllers_have_room(
     pools: config.Every[config.Pool],
     scheduling: config.Scheduling,

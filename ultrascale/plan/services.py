@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ultrascale import config
 from ultrascale.catalog import quantities
 from ultrascale.plan.jobs import nodes
@@ -10,12 +12,14 @@ from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import (
     ClaimPlan,
+    ClusterPlan,
     KueuePlan,
     NodePart,
     PoolPlan,
     ServiceDemandPlan,
 )
-from ultrascale.plan.models.served import plan_served_model, startup_seconds
+from ultrascale.plan.models.served import mistakes_in, plan_served_model, startup_seconds
+from ultrascale.plan.rules import rule
 
 
 def plan_services(
@@ -54,8 +58,9 @@ def _zones(pool: PoolPlan, ignores_preferences: bool) -> int:
     return min(len(pool.zones), pool.max_nodes) if keeps else 1
 
 
-def shared_pool_warnings(
-    cluster: config.Cluster, services: Sequence[ServiceDemandPlan], pools: Sequence[PoolPlan]
+@rule(severity="warning")
+def services_share_their_pool(
+    cluster: config.Cluster, plan: ClusterPlan
 ) -> Iterator[config.Mistake]:
     """Yield the pools whose accelerators are too few for all of their services together.
 
@@ -65,8 +70,8 @@ def shared_pool_warnings(
         CatalogError: No source states a value of an instance type.
     """
     for number, pool in enumerate(cluster.pools):
-        shards = [each for each in pools if each.pool == pool.name]
-        counted = ((each, _accelerators_on(each, cluster, shards)) for each in services)
+        shards = [each for each in plan.all_pools if each.pool == pool.name]
+        counted = ((each, _accelerators_on(each, cluster, shards)) for each in plan.services)
         taken = [(each, devices) for each, devices in counted if devices > 0]
         if len(taken) < 2:
             continue
@@ -85,6 +90,15 @@ def shared_pool_warnings(
         else:
             continue
         yield config.refuse(f"pools.{number}.nodes", wrong, todo, got="")
+
+
+@rule
+def models_can_be_served(plan: ClusterPlan) -> Iterator[config.Mistake]:
+    """Yield templates of services whose model does not divide or does not fit."""
+    for service in plan.services:
+        if service.model is not None and service.server == "vllm":
+            for mistake in mistakes_in(service.model):
+                yield replace(mistake, at=("jobs", service.name, *mistake.at))
 
 
 def _accelerators_on(

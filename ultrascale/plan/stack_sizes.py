@@ -11,6 +11,7 @@ from typing import Final, Literal
 from ultrascale import config
 from ultrascale.catalog import cloudformation
 from ultrascale.frozen import Frozen
+from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
 Listed = Literal[
@@ -90,6 +91,7 @@ def most(*items: tuple[Listed, int], item: Listed, beside: Size = _OTHERS) -> in
     return min(room)
 
 
+@rule
 def storage_fits(storage: config.Storage) -> Mistakes:
     """Yield file systems and buckets that one stack has no room for."""
     systems, buckets = len(storage.lustre), len(storage.made_bucket_names)
@@ -99,12 +101,14 @@ def storage_fits(storage: config.Storage) -> Mistakes:
         yield from _too_many("lustre", systems, room, f"file systems{beside}")
 
 
+@rule
 def repositories_fit(images: config.Images) -> Mistakes:
     """Yield repositories that one stack has no room for."""
     room = most(item="repository")
     yield from _too_many("repositories", len(images.repositories), room, "repositories")
 
 
+@rule
 def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
     """Yield queues and priority classes that their stacks have no room for."""
     classes = len(scheduling.priority_classes)
@@ -118,6 +122,7 @@ def scheduling_fits(scheduling: config.Scheduling) -> Mistakes:
     yield from _too_many("queues", len(scheduling.queues), room, "queues")
 
 
+@rule
 def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
     """Yield administrators and other roles that one stack has no room for."""
     admins, roles = len(kubernetes.admins), len({each.role for each in kubernetes.access})
@@ -126,11 +131,13 @@ def administrators_fit(kubernetes: config.Kubernetes) -> Mistakes:
     yield from _too_many("access", roles, room, "roles")
 
 
+@rule
 def teams_fit(governance: config.TaskGovernance) -> Mistakes:
     """Yield teams that one stack has no room for."""
     yield from _too_many("teams", len(governance.teams), most(item="team"), "teams")
 
 
+@rule
 def pools_fit(
     pools: config.Readable[config.Pool], observability: config.Observability | None
 ) -> Mistakes:

@@ -10,6 +10,7 @@ from ultrascale import config
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan, WindowPlan
+from ultrascale.plan.rules import rule
 
 LayerId = Literal[
     "network",
@@ -375,6 +376,7 @@ def fixed_stacks(cluster: str) -> frozenset[StackName]:
     return frozenset(layers.union(pipeline_stacks(cluster)))
 
 
+@rule
 def name_is_free(pool: config.Pool) -> Iterator[config.Mistake]:
     """Refuse the name of a pool whose stack would replace another of the cluster."""
     if pool.name in RESERVED_NAMES:

@@ -28,6 +28,7 @@ from ultrascale.catalog import kubelet, quantities
 from ultrascale.errors import CatalogError
 from ultrascale.plan.jobs import nodes
 from ultrascale.plan.jobs.mistakes import nodes_have_memory
+from ultrascale.plan.jobs.rules import Candidates
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 
@@ -73,8 +74,7 @@ def usable(provisioner: str) -> Iterator[tuple[str, PoolPlan]]:
     """Yield each planned pool whose nodes have room for a job, with its type."""
     for pool in pools(provisioner):
         (name,) = pool.instance_types
-        share = nodes.node_share(config.TrainingJob(), [pool])
-        if not [*nodes_have_memory(share, [pool])]:
+        if not [*nodes_have_memory(config.TrainingJob(), Candidates([pool]))]:
             yield name, pool
 
 

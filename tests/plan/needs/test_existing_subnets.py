@@ -9,7 +9,7 @@ from tests.support.pools import POOL, SYSTEM_POOL, as_json, loads_own
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterNeeds, SubnetNeeds
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.plan.network.vpc import network_notes, network_warnings
+from ultrascale.plan.network.vpc import free_addresses_are_recorded, network_leaves_room
 
 A, B = "us-east-1a", "us-east-1b"
 SYSTEM: dict[str, Any] = SYSTEM_POOL | {"zones": [B]}
@@ -90,7 +90,7 @@ def test_what_nobody_recorded_is_said_to_be_assumed() -> None:
     plan = plan_cluster(loads_own(as_json(document)))
     needed = plan_needs(plan)
 
-    (note,) = network_notes(plan.network)
+    (note,) = free_addresses_are_recorded(plan.network)
     (assumed,) = [each for each in needed.remarks if each.startswith("Assumed")]
 
     assert note.text.startswith(f"no free addresses recorded of {unknown['id']}, so")
@@ -103,8 +103,8 @@ def test_of_recorded_subnets_nothing_is_assumed() -> None:
     document = existing_document(SYSTEM, TRAIN, subnets=[*CONTROL, known, ROOMY])
     plan = plan_cluster(loads_own(as_json(document)))
 
-    assert [*network_notes(plan.network)] == []
-    assert [*network_warnings(plan.network)] == []
+    assert [*free_addresses_are_recorded(plan.network)] == []
+    assert [*network_leaves_room(plan.network)] == []
     assert not [each for each in plan_needs(plan).remarks if each.startswith("Assumed")]
 
 
@@ -113,6 +113,6 @@ def test_a_control_plane_with_fewer_addresses_than_eks_advises_is_a_warning() ->
     few = CONTROL[0] | {"free_addresses": 15, "free_prefixes": 0}
     document = existing_document(SYSTEM, TRAIN, subnets=[few, CONTROL[1], known, ROOMY])
 
-    (warning,) = network_warnings(plan_cluster(loads_own(as_json(document))).network)
+    (warning,) = network_leaves_room(plan_cluster(loads_own(as_json(document))).network)
 
     assert "has 15 free addresses" in warning.text

@@ -16,7 +16,7 @@ from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.needs.control_plane import daemons_of
-from ultrascale.plan.network.vpc import network_warnings, node_subnet_kind, plan_network
+from ultrascale.plan.network.vpc import network_leaves_room, node_subnet_kind, plan_network
 from ultrascale.plan.pools.pool import plan_pool
 
 CLUSTERS = ROOT / "clusters"
@@ -152,12 +152,12 @@ class TestWarnings:
     """A warning about ranges is cheap to act on before a deploy, and costly afterwards."""
 
     def test_roomy_ranges_are_nothing_to_warn_of(self) -> None:
-        assert [*network_warnings(layout(pod_cidrs=["100.64.0.0/16"]))] == []
+        assert [*network_leaves_room(layout(pod_cidrs=["100.64.0.0/16"]))] == []
 
     def test_a_single_prefix_and_ranges_by_need_are_told(self) -> None:
         network = replace(layout(), prefixes_per_node=1, dealt_by_need=True)
 
-        single, moving = network_warnings(network)
+        single, moving = network_leaves_room(network)
 
         assert "at most 15 pods" in single.text
         assert "may move subnets" in moving.text

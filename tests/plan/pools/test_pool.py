@@ -21,7 +21,7 @@ from ultrascale.catalog import INSTANCE_TYPES, InstanceType, eks, lookup, versio
 from ultrascale.errors import CatalogError
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.network_interfaces import max_pods, network_interfaces
-from ultrascale.plan.pools.pool import plan_pool
+from ultrascale.plan.pools.pool import facts_are_known, plan_pool
 
 LAYOUTS: dict[str, list[dict[str, Any]]] = json.loads(
     (DATA / "efa_layouts.json").read_text(encoding="utf-8")
@@ -297,3 +297,23 @@ def test_every_pool_that_the_catalog_knows_is_consistent(
     assert plan.raid0 == (spec.nvme_total_gb > 0)
     assert plan.root_disk.iops <= 500 * plan.root_disk.size_gib
     assert plan.root_disk.throughput_mibps * 4 <= plan.root_disk.iops
+
+
+@pytest.mark.parametrize("provisioner", ["karpenter", "auto-mode", "hyperpod"])
+@pytest.mark.parametrize("efa", ["auto", "none"])
+def test_the_rule_asks_for_the_facts_that_the_plan_of_a_pool_reads(
+    provisioner: str, efa: str
+) -> None:
+    made, unknown = make_pool(), 0
+    for name in INSTANCE_TYPES:
+        changes = {"instance_types": (name,), "provisioner": provisioner, "efa": efa}
+        pool = made.model_copy(update=changes)
+        try:
+            plan_pool(pool, kubernetes_version=eks.DEFAULT_VERSION)
+        except CatalogError as error:
+            unknown += 1
+            with pytest.raises(CatalogError, match=re.escape(str(error))):
+                next(facts_are_known(pool), None)
+        else:
+            assert [*facts_are_known(pool)] == []
+    assert unknown > 0

@@ -92,7 +92,7 @@ def attempt(question: Question, pools: Sequence[Entry]) -> Trial:
 
 def _warnings(cluster: config.Cluster) -> Iterator[Reason]:
     """Yield what `check` warns of in the pools, by their names instead of their numbers."""
-    for warning in config.warning_mistakes(cluster):
+    for warning in config.remarks(cluster, "warning"):
         if warning.at[0] == "pools" and not _is_said(warning.at):
             line = f"{config.named(cluster, warning.at)}: {warning.text}"
             yield Reason(code="check", text=_POOL.sub(r"\1", line))

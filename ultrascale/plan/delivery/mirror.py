@@ -19,6 +19,7 @@ from ultrascale.plan.model import (
     MirrorPlan,
     ServingControllersPlan,
 )
+from ultrascale.plan.rules import rule
 
 
 def plan_mirror(cluster: config.Cluster, lock: MirrorLock) -> MirrorPlan | None:
@@ -159,9 +160,10 @@ def _hyperpod_chart(plan: ClusterPlan, mirror: MirrorPlan) -> HyperPodChartPlan 
     return replace(release, copy=copy)
 
 
-def mirror_warnings(mirror: MirrorPlan | None) -> Iterator[config.Mistake]:
+@rule(severity="warning")
+def copies_are_recorded(mirror: MirrorPlan) -> Iterator[config.Mistake]:
     """Yield that the copies are named by tags alone, which can be moved."""
-    if mirror is not None and not mirror.is_recorded:
+    if not mirror.is_recorded:
         wrong = f"no copies of it in {FILE} beside the file, so tags name them, which can be moved"
         todo = "run `ultrascale mirror FILE copy`, then synthesize again"
         yield config.Mistake(("images", "mirror"), wrong, todo, got="")

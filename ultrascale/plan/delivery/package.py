@@ -13,6 +13,7 @@ from ultrascale import config
 from ultrascale.catalog import build_environment
 from ultrascale.plan.model.package import PackageObject
 from ultrascale.plan.model.pipeline import BuildsPlan, StagePlan
+from ultrascale.plan.rules import rule
 from ultrascale.release import PRODUCT, VERSION
 
 _FOLDER = "$HOME/.ultrascale"
@@ -67,24 +68,23 @@ def package_object(pipeline: config.Pipeline | None) -> PackageObject | None:
     )
 
 
-def release_warnings(cluster: config.Cluster) -> Iterator[config.Mistake]:
+@rule(severity="warning")
+def pipeline_runs_this_release(pipeline: config.Pipeline) -> Iterator[config.Mistake]:
     """Yield that the pipeline synthesizes with another release than the one that runs here."""
-    if cluster.pipeline is None:
-        return
-    release = released(cluster.pipeline)
+    release = released(pipeline)
     if not release.is_running:
         wrong = (
             f"the pipeline installs {PRODUCT} {release.version}, and this is {VERSION}: what it "
             "synthesizes may differ from what you see here"
         )
         todo = f"install {release.place} here, or change the key"
-        yield config.refuse("pipeline.package", wrong, todo, got="")
+        yield config.refuse("package", wrong, todo, got="")
 
 
-def release_notes(cluster: config.Cluster) -> Iterator[config.Mistake]:
+@rule(severity="note")
+def release_is_named(pipeline: config.Pipeline) -> Iterator[config.Mistake]:
     """Yield the release that the builds of the pipeline install."""
-    if (words := package_words(cluster.pipeline)) is not None:
-        yield config.refuse("pipeline", f"the pipeline's {words}", got="")
+    yield config.refuse("", f"the pipeline's {package_words(pipeline)}", got="")
 
 
 def package_words(pipeline: config.Pipeline | None) -> str | None:

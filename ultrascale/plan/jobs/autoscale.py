@@ -5,7 +5,7 @@ Sources:
     https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ultrascale import config
 from ultrascale.catalog import keda, vllm
@@ -13,8 +13,9 @@ from ultrascale.plan import capacity
 from ultrascale.plan.jobs import nodes
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.jobs.vllm import options_of
-from ultrascale.plan.model import AutoscalePlan, PoolPlan, TriggerPlan
+from ultrascale.plan.model import AutoscalePlan, TriggerPlan
 
 # Nothing waits once there are replicas enough: this use of the others' KV cache, or of the places
 # in their batches, keeps them, or they would go and come back.
@@ -23,12 +24,12 @@ _HELD_CACHE, _HELD_PLACES = 0.8, 0.7
 _SHORTEST_LULL = 300
 
 
-def mistakes_of(
-    request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan]
+@rule
+def replicas_can_follow_the_load(
+    job: config.ServiceJob, share: NodeShare, pools: Nodes
 ) -> Iterator[config.Mistake]:
     """Yield why replicas cannot follow the load as the service says."""
-    job = request.job
-    if not isinstance(job, config.ServiceJob) or job.autoscale is None:
+    if job.autoscale is None:
         return
     if job.autoscale.metric != "cpu":
         yield from _of_metrics(job, job.autoscale)

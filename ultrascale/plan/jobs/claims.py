@@ -7,12 +7,15 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import rule as job_rule
 from ultrascale.plan.model import ClaimPlan
+from ultrascale.plan.rules import rule
 from ultrascale.plan.volumes import plan_claims
 
 Mistakes = Iterator[config.Mistake]
 
 
+@rule
 def claims_of_templates_exist(cluster: config.Cluster) -> Mistakes:
     """Yield claims of templates that the cluster file does not make where their jobs run."""
     claims = plan_claims(cluster)
@@ -22,7 +25,8 @@ def claims_of_templates_exist(cluster: config.Cluster) -> Mistakes:
             yield replace(mistake, at=("jobs", name, *mistake.at))
 
 
-def mistakes_of(request: JobRequest) -> Mistakes:
+@job_rule
+def claims_exist(request: JobRequest) -> Mistakes:
     """Yield claims of a job that the cluster file does not make in its namespace."""
     yield from _unknown(request.job, request.namespace, request.claims)
 

@@ -23,6 +23,7 @@ from ultrascale.plan.jobs import command, nodes
 from ultrascale.plan.jobs.deadline import with_deadline
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import GatePlan, GateStep, JobPlan
 
@@ -77,7 +78,10 @@ def name_of(job: str, check: Check) -> str:
     return f"{job}-{check}"
 
 
-def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[config.Mistake]:
+@rule
+def checks_can_be_made(
+    request: JobRequest, share: NodeShare, pools: Nodes
+) -> Iterator[config.Mistake]:
     """Yield checks that cannot be made on the nodes of a job.
 
     Raises:
@@ -86,7 +90,6 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[conf
     job = request.job
     if not isinstance(job, config.TrainingJob) or not job.preflight:
         return
-    share = nodes.node_share(job, pools)
     longest = max(len(name_of(request.name, check)) for check in job.preflight)
     if longest > config.LONGEST_JOB_NAME:
         most = config.LONGEST_JOB_NAME - (longest - len(request.name))

@@ -14,7 +14,10 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import namespaces
 from ultrascale.plan.jobs.nodes import NodeShare, on_hyperpod
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Fitting, Nodes, WrongKeys
+from ultrascale.plan.jobs.rules import rule as job_rule
 from ultrascale.plan.model import LocalQueuePlan, PoolPlan, TeamPlan
+from ultrascale.plan.rules import rule
 
 Mistakes = Iterator[config.Mistake]
 
@@ -25,6 +28,7 @@ _NO_PRIORITY = 0
 _RESUMED_NAMESPACE, _RESUMED_PREFIX = "kubeflow", "hyperpod"
 
 
+@rule
 def templates_suit_the_teams(cluster: config.Cluster) -> Mistakes:
     """Yield what is wrong with the templates of a cluster file beside its teams."""
     for name, job in cluster.jobs.items():
@@ -32,7 +36,8 @@ def templates_suit_the_teams(cluster: config.Cluster) -> Mistakes:
             yield replace(mistake, at=("jobs", name, *mistake.at))
 
 
-def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+@job_rule
+def job_suits_its_team(request: JobRequest, pools: Fitting) -> Mistakes:
     """Yield what is wrong with a job beside the teams of its cluster.
 
     Args:
@@ -49,10 +54,13 @@ def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
         yield from _stays_above(request.cluster, request.job)
 
 
-def quota_holds(request: JobRequest, pools: Sequence[PoolPlan], share: NodeShare) -> Mistakes:
+@job_rule
+def quota_holds(
+    request: JobRequest, pools: Nodes, share: NodeShare, wrong_keys: WrongKeys
+) -> Mistakes:
     """Yield a job that its team could never run, whatever the others leave idle."""
     team = request.team
-    if team is None or not share.accelerators or not on_hyperpod(pools):
+    if "nodes" in wrong_keys or team is None or not share.accelerators or not on_hyperpod(pools):
         return
     types = {name for pool in pools for name in pool.node_types}
     nodes = sum(team.nodes.get(name, 0) for name in types)

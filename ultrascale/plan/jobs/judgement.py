@@ -1,11 +1,15 @@
 """Mistakes of a job on the cluster that it runs in, from all rules."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
+
+from msgspec.structs import replace
 
 from ultrascale import config
+from ultrascale.plan import front
 from ultrascale.plan.jobs import (
     autoscale,
     claims,
+    controllers,
     gate,
     governance,
     mistakes,
@@ -13,20 +17,120 @@ from ultrascale.plan.jobs import (
     output,
     queueing,
     recipes,
-    rendezvous,
+    replicas,
+    roles,
     scratch,
     service,
     tiers,
     topology,
 )
-from ultrascale.plan.jobs.controllers import controller_of, least_pods
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.roles import of_all_roles, of_role
-from ultrascale.plan.models import served
+from ultrascale.plan.jobs.rules import (
+    Candidates,
+    Fitting,
+    Nodes,
+    Requests,
+    Roles,
+    WrongKeys,
+    rule,
+)
+from ultrascale.plan.model import ClusterQueuePlan, KueuePlan
+from ultrascale.plan.model.jobs import Controller
+
+rule.order(
+    mistakes,
+    claims,
+    output,
+    replicas,
+    service,
+    front,
+    governance,
+    queueing,
+    topology,
+    autoscale,
+    scratch,
+    gate,
+    recipes,
+    roles,
+)
 
 # Keys by which a job says on what nodes it runs.
 _OF_NODES = frozenset({"pool", "node_selector", "prefer", "team", "resources", "capacity"})
+
+
+class _Tiers(tuple[JobRequest, ...]):
+    """A job on each of the tiers that it may run on."""
+
+
+@rule.fact()
+def job(request: JobRequest) -> config.AnyJob:
+    """Return a job's keys."""
+    return request.job
+
+
+@rule.fact()
+def training_job(request: JobRequest) -> config.TrainingJob | None:
+    """Return the keys of a training job; None of another one."""
+    return request.job if isinstance(request.job, config.TrainingJob) else None
+
+
+@rule.fact()
+def service_job(request: JobRequest) -> config.ServiceJob | None:
+    """Return the keys of a service; None of another job."""
+    return request.job if isinstance(request.job, config.ServiceJob) else None
+
+
+@rule.fact()
+def kueue(request: JobRequest) -> KueuePlan | None:
+    """Return Kueue's plan; None where it does not run."""
+    return request.kueue
+
+
+@rule.fact()
+def fitting(request: JobRequest, wrong: WrongKeys) -> Fitting | None:
+    """Return the pools that fit a job; None where its keys do not tell them."""
+    known = _OF_NODES.isdisjoint(wrong) and not tiers.lacks_queue(request)
+    return Fitting(request.nodes) if known else None
+
+
+@rule.fact()
+def cluster_queue(request: JobRequest, pools: Fitting) -> ClusterQueuePlan | None:
+    """Return the queue of Kueue that a job waits in; None without one."""
+    del pools  # without them the queue is not known either
+    return request.cluster_queue
+
+
+@rule.fact(after=(queueing.queue_gives_its_nodes, queueing.nodes_are_named))
+def tiers_of(request: JobRequest, pools: Fitting) -> _Tiers:
+    """Return a job on each of its tiers; one that prefers none is on all of its pools."""
+    del pools  # they are named
+    return _Tiers(tiers.on_each_tier(request))
+
+
+@rule.fact(after=(mistakes.nodes_have_memory,))
+def pools_with_room(pools: Candidates) -> Nodes:
+    """Return the pools of a tier, whose nodes have room for a pod."""
+    return Nodes(pools)
+
+
+@rule.fact()
+def share_of(request: JobRequest, pools: Nodes) -> NodeShare:
+    """Return the share of a node that each pod may have."""
+    return nodes.node_share(request.job, pools)
+
+
+@rule.fact()
+def requests_of(request: JobRequest, share: NodeShare) -> Requests:
+    """Return the quantities that each pod requests."""
+    return Requests(nodes.requests_of(request.job, share))
+
+
+@rule.fact()
+def controller_of(request: JobRequest, pools: Nodes) -> Controller:
+    """Return the controller that makes a job's pods, which depends on their nodes."""
+    del pools
+    return controllers.controller_of(request)
 
 
 def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[config.Mistake]:
@@ -39,109 +143,41 @@ def mistakes_of(request: JobRequest, wrong: Collection[str] = ()) -> Iterator[co
     Raises:
         CatalogError: No source states a value of an instance type.
     """
+    keys = WrongKeys(wrong)
     if parts := request.roles:
-        yield from _of_roles(request, parts, wrong)
+        if "roles" not in keys:
+            yield from _of_roles(request, Roles(parts), keys)
         return
     request = recipes.named(request)
-    job = request.job
-    yield from mistakes.name_is_free(request)
-    yield from mistakes.pod_names_fit(request)
-    yield from mistakes.program_is_named(job)
-    yield from mistakes.words_are_short(job)
-    yield from claims.mistakes_of(request)
-    yield from mistakes.claims_have_a_place_each(request)
-    yield from mistakes.image_can_be_pulled(request)
-    if not request.operated:
-        yield from mistakes.image_knows_the_rendezvous(request)
-    yield from mistakes.graphs_have_a_cache(request)
-    if request.role is None:
-        yield from output.mistakes_of(request)
-    yield from mistakes.queue_is_named(request)
-    if isinstance(job, config.ServiceJob):
-        yield from service.mistakes_of(request, job)
-        yield from served.path_mistakes(request, job)
-    if isinstance(job, config.TrainingJob):
-        if not request.operated:
-            yield from rendezvous.mistakes_of(
-                job, request.backend, request.engine, pods_come_back=request.pods_come_back
-            )
-        yield from mistakes.elastic_job_is_one(job, request.engine)
-        yield from mistakes.stragglers_restart_jobs(request)
-    if not _OF_NODES.isdisjoint(wrong):
-        return
-    yield from governance.mistakes_of(request, request.nodes)
-    if tiers.lacks_queue(request):
-        return
-    of_queue = [*queueing.mistakes_of(request)]
-    unnamed = of_queue or [*mistakes.nodes_are_named(request, request.nodes)]
-    yield from unnamed
-    if not unnamed:
-        # Tiers may have a mistake in common.
-        every = [_of_nodes(each, wrong) for each in tiers.on_each_tier(request)]
-        yield from dict.fromkeys(mistake for found in every for mistake in found)
+    known = rule.known(request, keys)
+    yield from known.mistakes()
+    # Tiers may have a mistake in common.
+    yield from dict.fromkeys(
+        mistake
+        for tier in known.get(_Tiers) or ()
+        for mistake in rule.judge(tier, keys, Candidates(tier.nodes), resting_on=Candidates)
+    )
 
 
-def _of_roles(
-    request: JobRequest, parts: Sequence[JobRequest], wrong: Collection[str]
-) -> Iterator[config.Mistake]:
+def warnings_of(request: JobRequest) -> Iterator[config.Mistake]:
+    """Yield what is legal in a template but likely not meant, whoever sends it with what."""
+    known = rule.known(request)
+    leading = rule.known(request.roles[0]) if request.roles else known
+    for mistake in leading.found(output.output_outlives_its_pods):
+        if mistake.kind == "undurable":
+            yield replace(mistake, severity="warning")
+    yield from known.mistakes(severity="warning")
+
+
+def _of_roles(request: JobRequest, parts: Roles, wrong: WrongKeys) -> Iterator[config.Mistake]:
     """Yield what is wrong with roles one by one, and then with all of them together."""
-    if "roles" in wrong:
-        return
-    found = [of_role(request, each, mistakes_of(each, wrong)) for each in parts]
-    found.append(of_role(request, parts[0], output.mistakes_of(parts[0])))
-    known = tuple(dict.fromkeys(mistake for each in found for mistake in each))
-    yield from known
-    if not known and _OF_NODES.isdisjoint(wrong):
-        yield from of_all_roles(request)
-
-
-def _of_nodes(request: JobRequest, wrong: Collection[str]) -> Iterator[config.Mistake]:
-    """Yield what is wrong with a job on the nodes that it is to run on."""
-    job, pools = request.job, request.nodes
-    yield from mistakes.image_suits_nodes(request, pools)
-    share = nodes.node_share(job, pools)
-    too_small = [*mistakes.nodes_have_memory(share, pools)]
-    yield from too_small
-    if too_small:
-        return
-    yield from mistakes.nodes_take_its_pods(job, share, pools)
-    yield from topology.mistakes_of(request, pools)
-    yield from mistakes.resources_fit(job, share, pools)
-    yield from mistakes.efa_is_used(job, share)
-    yield from served.mistakes_of(request, share, pools)
-    yield from autoscale.mistakes_of(request, share, pools)
-    yield from scratch.mistakes_of(request, pools)
-    yield from gate.mistakes_of(request, pools)
-    if "nodes" not in wrong:
-        if request.cluster_queue is None:
-            yield from mistakes.nodes_are_there(job, share, pools)
-        yield from governance.quota_holds(request, pools, share)
-    if isinstance(job, config.TrainingJob):
-        yield from _of_training(request, job, share, wrong)
-    if isinstance(job, config.ServiceJob):
-        yield from service.mistakes_on(request, job, share)
-    requests = nodes.requests_of(job, share)
-    if request.role is None:
-        yield from mistakes.queue_holds(request, [(requests, least_pods(job))])
-    yield from queueing.mistakes_on(request, pools, requests)
-
-
-def _of_training(
-    request: JobRequest, job: config.TrainingJob, share: NodeShare, wrong: Collection[str]
-) -> Iterator[config.Mistake]:
-    """Yield what is wrong with pods that start together on the nodes that they are to run on."""
-    pools = request.nodes
-    yield from recipes.mistakes_of(request, share, pools, wrong)
-    gang, governed = request.engine != "none", bool(request.teams)
-    yield from mistakes.pods_start_together(job, share, pools, gang=gang, governed=governed)
-    if request.cluster_queue is None:
-        yield from mistakes.efa_stays_in_its_pool(job, share, pools)
-    match controller_of(request):
-        case "pytorch":
-            yield from mistakes.pytorch_job_is_plain(job)
-        case "hyperpod":
-            yield from mistakes.operated_job_is_plain(request, job)
-        case "indexed":
-            yield from mistakes.fewer_nodes_can_end(request)
-        case _:
-            pass
+    of_parts = tuple(
+        dict.fromkeys(
+            mistake
+            for part in parts
+            for mistake in roles.of_role(request, part, mistakes_of(part, wrong))
+        )
+    )
+    yield from of_parts
+    if not of_parts and _OF_NODES.isdisjoint(wrong):
+        yield from rule.judge(request, wrong, parts, resting_on=Roles)

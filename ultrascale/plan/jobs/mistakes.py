@@ -12,29 +12,28 @@ from ultrascale.catalog import (
     runtime_environment,
     volcano,
 )
-from ultrascale.config.scheduling import Queueing
 from ultrascale.plan import capacity, names
+from ultrascale.plan.jobs import rendezvous
+from ultrascale.plan.jobs.controllers import least_pods
 from ultrascale.plan.jobs.nodes import (
     NodeShare,
     efa_of,
-    may_have,
     most_pods,
-    values_of,
+    node_share,
 )
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
-from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.jobs.rules import Candidates, Nodes, Requests, WrongKeys, rule
+from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.pools.isolation import is_isolated
 
 Mistakes = Iterator[config.Mistake]
 
-MISSING = "missing"
-"""Beginning of the text of a mistake that a key would mend which the job leaves out."""
-
 _PYTORCH_ROLE = "worker"
 
 
-def name_is_free(request: JobRequest) -> Mistakes:
+@rule
+def job_name_is_free(request: JobRequest) -> Mistakes:
     """Yield the name of a Service of the cluster, which the end of the job would delete."""
     taken = (names.ETCD_SERVER_SERVICE, names.ETCD_CLIENT_SERVICE)
     if request.namespace == names.TRAINING_NAMESPACE and request.name in taken:
@@ -42,6 +41,7 @@ def name_is_free(request: JobRequest) -> Mistakes:
         yield config.refuse("name", wrong, "choose another", got=request.name)
 
 
+@rule
 def pod_names_fit(request: JobRequest) -> Mistakes:
     """Yield a name that makes those of a JobSet's pods too long."""
     job = request.job
@@ -58,6 +58,7 @@ def pod_names_fit(request: JobRequest) -> Mistakes:
         yield config.refuse("name", wrong, todo, got=request.name)
 
 
+@rule
 def program_is_named(job: config.AnyJob) -> Mistakes:
     """Yield what a template may leave open, and a job that is sent must not."""
     if job.image is None:
@@ -70,21 +71,11 @@ def program_is_named(job: config.AnyJob) -> Mistakes:
         yield _missing("command", "name the program")
 
 
-def queue_is_named(request: JobRequest) -> Mistakes:
-    """Yield a job that no queue of Kueue would take."""
-    if isinstance(request.job, config.ServiceJob) or request.engine != "kueue":
-        return
-    if request.kueue_queue is None and not request.is_beside_queues:
-        queues = request.kueue.queues if request.kueue is not None else ()
-        known = ", ".join(queue.name for queue in queues)
-        wrong = f"{MISSING}, and scheduling.queues has several"
-        yield _missing("queue", f"name one of {known}", wrong)
+def _missing(key: str, todo: str, wrong: str = "missing") -> config.Mistake:
+    return config.refuse(key, wrong, todo, got="", kind="missing")
 
 
-def _missing(key: str, todo: str, wrong: str = MISSING) -> config.Mistake:
-    return config.refuse(key, wrong, todo, got="", code="missing")
-
-
+@rule
 def words_are_short(job: config.AnyJob) -> Mistakes:
     """Yield words that are too long for a program to be started with."""
     words = {f"args.{number}": word for number, word in enumerate(job.args)}
@@ -99,6 +90,7 @@ def words_are_short(job: config.AnyJob) -> Mistakes:
             yield config.Mistake(at, wrong, "put it into a file on a volume", got="")
 
 
+@rule
 def claims_have_a_place_each(request: JobRequest) -> Mistakes:
     """Yield claims of the job's namespace that it would mount by default at one path."""
     paths = Counter(mount.mount_path for mount in request.mounts)
@@ -108,6 +100,7 @@ def claims_have_a_place_each(request: JobRequest) -> Mistakes:
             yield config.refuse("volumes", wrong, "list those that it mounts", got="")
 
 
+@rule
 def image_can_be_pulled(request: JobRequest) -> Mistakes:
     """Yield an image of the cluster's own registry whose whole reference nothing tells."""
     image = request.job.image
@@ -124,10 +117,11 @@ def image_can_be_pulled(request: JobRequest) -> Mistakes:
         todo = "add :TAG of an image that you have pushed, or --image"
         wrong = "no tag, and nothing is built for that repository"
         # A template may leave the tag to whoever sends it.
-        yield config.refuse("image", wrong, todo, code="missing")
+        yield config.refuse("image", wrong, todo, kind="missing")
 
 
-def image_suits_nodes(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def image_suits_nodes(request: JobRequest, pools: Candidates) -> Mistakes:
     """Yield an image that is built for processors other than the nodes'."""
     build = request.build
     found = {catalog.lookup(name).architecture for pool in pools for name in pool.instance_types}
@@ -137,6 +131,7 @@ def image_suits_nodes(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistake
         yield config.refuse("image", wrong, "choose another pool, or an image of your own")
 
 
+@rule
 def graphs_have_a_cache(request: JobRequest) -> Mistakes:
     """Yield a run for the compiler that keeps nothing, and a cache with nowhere to be."""
     job = request.job
@@ -159,8 +154,10 @@ def graphs_have_a_cache(request: JobRequest) -> Mistakes:
         yield config.refuse("compile_cache.path", wrong, "put it on a volume")
 
 
-def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def nodes_have_memory(job: config.AnyJob, pools: Candidates) -> Mistakes:
     """Yield nodes that have nothing left for a pod."""
+    share = node_share(job, pools)
     if share.memory_mib <= 0 or share.millicpu <= 0:
         where = ", ".join(sorted({pool.pool for pool in pools}))
         taken = "memory huge pages" if share.memory_mib <= 0 else "CPU the kubelet"
@@ -168,9 +165,8 @@ def nodes_have_memory(share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
         yield config.refuse("pool", wrong, "choose larger instance types", got="")
 
 
-def nodes_take_its_pods(
-    job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]
-) -> Mistakes:
+@rule
+def nodes_take_its_pods(job: config.AnyJob, share: NodeShare, pools: Nodes) -> Mistakes:
     """Yield pods without accelerators that no API server would take for the nodes they ask for."""
     closed = sorted({pool.pool for pool in pools if is_isolated(pool)})
     if closed and not share.accelerators:
@@ -180,7 +176,8 @@ def nodes_take_its_pods(
         yield config.refuse(f"resources.{key}", wrong, "ask for some, or choose other nodes")
 
 
-def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def resources_fit(job: config.AnyJob, share: NodeShare, pools: Nodes) -> Mistakes:
     """Yield what a pod asks for and no node of its pools can give."""
     said, where = job.resources, ", ".join(sorted({pool.pool for pool in pools}))
     most = {"cpu": f"{share.millicpu}m", "memory": f"{share.memory_mib}Mi"}
@@ -202,17 +199,13 @@ def resources_fit(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan
     if not share.accelerators and not isinstance(job, config.TrainingJob):
         for key in ("cpu", "memory"):
             if getattr(said, key) is None:
-                wrong = f"{MISSING}, for a pod that shares its node with others"
+                wrong = "missing, for a pod that shares its node with others"
                 yield _missing(f"resources.{key}", "add it", wrong)
 
 
+@rule
 def pods_start_together(
-    job: config.TrainingJob,
-    share: NodeShare,
-    pools: Sequence[PoolPlan],
-    *,
-    gang: bool,
-    governed: bool,
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Nodes
 ) -> Mistakes:
     """Yield a job of several nodes that would hold some of them while it waits for others.
 
@@ -223,7 +216,7 @@ def pods_start_together(
     if not share.whole:
         wrong = "a part of each of several nodes, which other jobs would share with it"
         yield config.refuse("nodes", wrong, "leave resources out, or use one node")
-    if gang or job.prefer:
+    if request.engine != "none" or job.prefer:
         return
     always_there = sum(pool.max_nodes if pool.static else pool.min_nodes for pool in pools)
     if any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools) and always_there < job.nodes:
@@ -234,13 +227,14 @@ def pods_start_together(
         # Task governance excludes every other engine.
         types = ", ".join(sorted({pool.labels[names.NODE_TYPE_LABEL] for pool in pools}))
         engines = "set scheduling.queueing: kueue, or volcano"
-        todo = f"write prefer: [{types}]" if governed else engines
+        todo = f"write prefer: [{types}]" if request.teams else engines
         todo += ", use nodes.static, or ask for 1"
         yield config.refuse("nodes", wrong, todo)
 
 
+@rule
 def efa_stays_in_its_pool(
-    job: config.TrainingJob, share: NodeShare, pools: Sequence[PoolPlan]
+    request: JobRequest, job: config.TrainingJob, share: NodeShare, pools: Nodes
 ) -> Mistakes:
     """Yield several pools for nodes that talk by EFA: the job would hang at its first exchange.
 
@@ -249,6 +243,8 @@ def efa_stays_in_its_pool(
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html
     """
+    if request.cluster_queue is not None:
+        return  # Kueue gives each kind of pods nodes of one pool
     fitting = sorted({pool.pool for pool in pools})
     if job.nodes > 1 and len(fitting) > 1 and efa_of(job, share):
         wrong = (
@@ -258,6 +254,7 @@ def efa_stays_in_its_pool(
         yield config.refuse("pool", wrong, todo, got="")
 
 
+@rule
 def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
     """Yield variables by which pods would use TCP, many times slower, beside their interfaces."""
     for name, value in job.env.items() if efa_of(job, share) else ():
@@ -267,8 +264,14 @@ def efa_is_used(job: config.AnyJob, share: NodeShare) -> Mistakes:
             yield config.Mistake(("env", name), why.wrong, todo, got=value)
 
 
-def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def nodes_are_there(
+    request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
+) -> Mistakes:
     """Yield more pods than the pools can ever have nodes for: the rest would wait for good."""
+    if "nodes" in wrong_keys or request.cluster_queue is not None:
+        return
+    job = request.job
     where = ", ".join(sorted({pool.pool for pool in pools}))
     if isinstance(job, config.TrainingJob) and share.whole:
         most = sum(pool.max_nodes for pool in pools)
@@ -288,6 +291,7 @@ def nodes_are_there(job: config.AnyJob, share: NodeShare, pools: Sequence[PoolPl
             yield config.refuse("replicas", wrong, todo, got=str(job.replicas))
 
 
+@rule
 def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     """Yield an image of ours without the library that torch's own etcd backends need.
 
@@ -296,20 +300,23 @@ def image_knows_the_rendezvous(request: JobRequest) -> Mistakes:
     job, build = request.job, request.build
     if not isinstance(job, config.TrainingJob) or job.nodes == 1 or job.script is None:
         return
-    if build is None or build.own is not None or build.dockerfile == "neuron":
+    if request.operated or build is None or build.own is not None or build.dockerfile == "neuron":
         return
     if request.backend == "etcd-v2":
         wrong = f"etcd-v2 needs python-etcd, which the image of images/{build.dockerfile} lacks"
         yield config.refuse("rendezvous", wrong, "write rendezvous: etcd, static or c10d", got="")
 
 
-def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
+@rule
+def pytorch_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mistakes:
     """Yield what Kubeflow's PyTorchJob, which runs on HyperPod's nodes, has no place for.
 
     Sources:
         https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/pytorch/pytorchjob_controller.go
         https://github.com/kubeflow/trainer/blob/v1.8.1/pkg/controller.v1/common/pod.go
     """
+    if controller != "pytorch":
+        return
     if job.min_nodes is not None:
         wrong = "fewer nodes on HyperPod, whose jobs end when all of their pods have"
         yield config.refuse("min_nodes", wrong, "leave it out: HyperPod replaces the node")
@@ -318,11 +325,14 @@ def pytorch_job_is_plain(job: config.TrainingJob) -> Mistakes:
         yield config.refuse("role", wrong, "leave it out")
 
 
-def operated_job_is_plain(request: JobRequest, job: config.TrainingJob) -> Mistakes:
+@rule
+def operated_job_is_plain(job: config.TrainingJob, controller: Controller) -> Mistakes:
     """Yield what HyperPod's training operator, or the agent in its pods, does itself.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-eks-operator-install.html
     """
+    if controller != "hyperpod":
+        return
     if job.rendezvous is not None:
         wrong = "a meeting point beside that of HyperPod's training operator"
         yield config.refuse("rendezvous", wrong, "leave it out")
@@ -331,14 +341,16 @@ def operated_job_is_plain(request: JobRequest, job: config.TrainingJob) -> Mista
         yield config.Mistake(("env", "NNODES"), wrong, "leave it out", got=job.env["NNODES"])
 
 
-def elastic_job_is_one(job: config.TrainingJob, engine: Queueing) -> Mistakes:
+@rule
+def elastic_job_is_one(request: JobRequest, job: config.TrainingJob) -> Mistakes:
     """Yield a smaller number of nodes for a job that is divided into several."""
-    divided = engine == "volcano" and job.nodes > volcano.PODS_PER_JOB
+    divided = request.engine == "volcano" and job.nodes > volcano.PODS_PER_JOB
     if job.min_nodes is not None and divided:
         wrong = f"fewer nodes for a job of more than {volcano.PODS_PER_JOB}, which is divided"
         yield config.refuse("min_nodes", wrong, "leave it out")
 
 
+@rule
 def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
     """Yield restarts after slow nodes that nothing would make."""
     job = request.job
@@ -353,18 +365,35 @@ def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
         yield config.refuse(key, wrong, "leave it out, or name one of them as script", got=got)
 
 
-def fewer_nodes_can_end(request: JobRequest) -> Mistakes:
+@rule
+def fewer_nodes_can_end(
+    request: JobRequest, job: config.TrainingJob, controller: Controller
+) -> Mistakes:
     """Yield a smaller number of nodes for a Job that waits for every pod.
 
     Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
     """
-    job = request.job
-    if not isinstance(job, config.TrainingJob) or job.min_nodes is None or job.nodes == 1:
+    if controller != "indexed" or job.min_nodes is None or job.nodes == 1:
         return
     if request.engine == "none":
         wrong = "fewer nodes without a queueing engine, where a job ends once all of its pods have"
         todo = "leave it out, or set scheduling.queueing: kueue, or volcano"
         yield config.refuse("min_nodes", wrong, todo)
+
+
+@rule
+def nodes_meet(request: JobRequest, job: config.TrainingJob) -> Mistakes:
+    """Yield a rendezvous at which the nodes of a job would not meet, or not meet again."""
+    if not request.operated:
+        back = request.pods_come_back
+        yield from rendezvous.mistakes_of(job, request.backend, request.engine, pods_come_back=back)
+
+
+@rule
+def queue_holds_the_pods(request: JobRequest, requests: Requests) -> Mistakes:
+    """Yield a queue that may never use as much as the pods of a job without roles need."""
+    if request.role is None:
+        yield from queue_holds(request, [(requests, least_pods(request.job))])
 
 
 def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], int]]) -> Mistakes:
@@ -386,52 +415,3 @@ def queue_holds(request: JobRequest, asked: Sequence[tuple[Mapping[str, str], in
                 wrong = f"a queue of at most {most} {resource}, too little for {needed}"
                 todo = "raise its capability, or choose another queue"
                 yield config.refuse("queue", wrong, todo, got=queue.name)
-
-
-def nodes_are_named(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
-    """Yield that no pool, or more than one, fits what the job says of its nodes.
-
-    Args:
-        request: The job.
-        pools: The pools that fit.
-    """
-    job, every = request.job, request.pools
-    fitting = sorted({pool.pool for pool in pools})
-    if not fitting:
-        unknown = [*_labels_of_no_pool(job, every)]
-        none = config.refuse(
-            "pool", f"no pool{_of_queue(request)} has what the job asks for", "name one", got=""
-        )
-        yield from unknown or [none]
-    if request.cluster_queue is not None:
-        # Kueue gives each kind of pods nodes of one pool.
-        return
-    named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
-    anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
-    if len(fitting) > 1 and not named and not anywhere:
-        wrong = f"{MISSING}, and several pools have what the job asks for"
-        todo = f"name one of {', '.join(fitting)}"
-        yield config.refuse("pool", wrong, todo, got="", code="missing")
-    kinds = sorted({pool.accelerator or "none" for pool in pools})
-    if len(kinds) > 1 and (named or anywhere):
-        wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
-        if job.prefer:
-            todo = "keep tiers of one kind, or say in resources what each pod asks for"
-            yield config.refuse("prefer", wrong, todo, got="")
-        else:
-            yield config.refuse("pool", wrong, "name one pool", got="")
-
-
-def _of_queue(request: JobRequest) -> str:
-    queue = request.cluster_queue
-    return "" if queue is None else f" of queue {queue.name}, {', '.join(queue.pools)},"
-
-
-def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
-    stated = frozenset(key for pool in pools for key in pool.labels)
-    for key, value in job.node_selector.items():
-        if not any(may_have(pool, key, value, stated) for pool in pools):
-            known = sorted({each for pool in pools for each in values_of(pool, key)})
-            yield config.Mistake(
-                ("node_selector", key), "a label of no pool's nodes", config.near(value, known)
-            )

@@ -10,6 +10,7 @@ from ultrascale.plan import names
 from ultrascale.plan.jobs import command
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.restarts import BUDGET, node_hours_of_a_restart
+from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.model.jobs import (
     ConfigKeyPlan,
     MountPlan,
@@ -61,10 +62,11 @@ def plan_output(request: JobRequest) -> OutputPlan | None:
     return _default(request) if job.durable else None
 
 
-def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
+@rule
+def output_outlives_its_pods(request: JobRequest) -> Iterator[config.Mistake]:
     """Yield output of a job that would end with its pods, or that its pods may not write."""
     job = request.job
-    if not isinstance(job, config.TrainingJob) or request.precompile:
+    if not isinstance(job, config.TrainingJob) or request.precompile or not request.leads:
         return
     output, stated = plan_output(request), _stated(job)
     if output is not None and output.source == "s3":
@@ -80,13 +82,13 @@ def mistakes_of(request: JobRequest) -> Iterator[config.Mistake]:
             "add a claim of storage.lustre, a volume, or that bucket; where nothing is to be kept, "
             "write durable: false"
         )
-        yield config.refuse("durable", wrong, todo, got="", code="undurable")
+        yield config.refuse("durable", wrong, todo, got="", kind="undurable")
     elif output.source == "pod" and stated is not None:
         places = ", ".join(mount.mount_path for mount in _writable(request))
         where = f"put it under {places}" if places else "add a volume"
         wrong = "on no volume that it writes to, so that it ends with its pod"
         todo = f"{where}, or write durable: false"
-        yield config.refuse(stated[1], wrong, todo, got=repr(stated[0]), code="undurable")
+        yield config.refuse(stated[1], wrong, todo, got=repr(stated[0]), kind="undurable")
 
 
 def notes_of(request: JobRequest) -> Iterator[str]:

@@ -24,8 +24,9 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan import capacity, namespaces
 from ultrascale.plan.jobs import governance, tiers
 from ultrascale.plan.jobs.namespaces import says_where
-from ultrascale.plan.jobs.nodes import NodeShare, node_share, requests_of
+from ultrascale.plan.jobs.nodes import NodeShare, may_have, node_share, requests_of, values_of
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Fitting, Nodes, Requests, Roles, rule
 from ultrascale.plan.model import (
     ClusterQueuePlan,
     FlavorPlan,
@@ -60,11 +61,22 @@ def in_volcano_queue(pod: PodPlan, queue: str, role: str) -> PodPlan:
     return replace(pod, scheduler=volcano.SCHEDULER, annotations={**pod.annotations, **place})
 
 
-def mistakes_of(request: JobRequest) -> Mistakes:
-    """Yield what a job says of its nodes that its queue does not give it."""
-    queue, job = request.cluster_queue, request.job
-    if queue is None:
+@rule
+def queue_is_named(request: JobRequest) -> Mistakes:
+    """Yield a job that no queue of Kueue would take."""
+    if isinstance(request.job, config.ServiceJob) or request.engine != "kueue":
         return
+    if request.kueue_queue is None and not request.is_beside_queues:
+        queues = request.kueue.queues if request.kueue is not None else ()
+        known = ", ".join(queue.name for queue in queues)
+        wrong = "missing, and scheduling.queues has several"
+        yield config.refuse("queue", wrong, f"name one of {known}", got="", kind="missing")
+
+
+@rule
+def queue_gives_its_nodes(request: JobRequest, queue: ClusterQueuePlan) -> Mistakes:
+    """Yield what a job says of its nodes that its queue does not give it."""
+    job = request.job
     if request.namespace not in queue.namespaces:
         wrong = "a namespace of services, of which no queue takes jobs"
         todo = f"use {' or '.join(queue.namespaces)}"
@@ -85,36 +97,65 @@ def mistakes_of(request: JobRequest) -> Mistakes:
         yield config.refuse("prefer", wrong, todo)
 
 
-def mistakes_on(
-    request: JobRequest,
-    pools: Sequence[PoolPlan],
-    requests: Mapping[str, str],
-) -> Mistakes:
-    """Yield pools of a queue that no job suits together, and pods that it can never admit.
+@rule(after=(queue_gives_its_nodes,))
+def nodes_are_named(request: JobRequest, pools: Fitting) -> Mistakes:
+    """Yield that no pool, or more than one, fits what the job says of its nodes.
 
     Args:
         request: The job.
-        pools: Pools that its pods may run on.
-        requests: What each of them requests.
+        pools: The pools that fit.
     """
-    if request.kueue is None:
+    job, every = request.job, request.pools
+    fitting = sorted({pool.pool for pool in pools})
+    if not fitting:
+        unknown = [*_labels_of_no_pool(job, every)]
+        none = config.refuse(
+            "pool", f"no pool{_of_queue(request)} has what the job asks for", "name one", got=""
+        )
+        yield from unknown or [none]
+    if request.cluster_queue is not None:
+        # Kueue gives each kind of pods nodes of one pool.
         return
-    if isinstance(request.job, config.ServiceJob) and request.job.queue is None:
-        yield from _beside_queues(request, request.kueue, pools, requests)
-    if (queue := request.cluster_queue) is None:
-        return
-    yield from _unlike(request, queue, pools)
-    yield from _uncounted(queue, [*_flavors(request.kueue, queue, pools)], requests)
-    yield from _beyond(request, request.kueue, queue, pools, requests)
+    # Whoever sends a template may name a pool; a role's stands in the template.
+    kind = "missing" if request.role is None else "wrong"
+    named = job.pool is not None or bool(job.node_selector) or bool(job.prefer)
+    anywhere = isinstance(job, config.ServiceJob) and job.capacity is not None
+    if len(fitting) > 1 and not named and not anywhere:
+        wrong = "missing, and several pools have what the job asks for"
+        todo = f"name one of {', '.join(fitting)}"
+        yield config.refuse("pool", wrong, todo, got="", kind="missing")
+    kinds = sorted({pool.accelerator or "none" for pool in pools})
+    if len(kinds) > 1 and (named or anywhere):
+        wrong = f"nodes with unlike accelerators: {', '.join(kinds)}"
+        if job.prefer:
+            todo = "keep tiers of one kind, or say in resources what each pod asks for"
+            yield config.refuse("prefer", wrong, todo, got="", kind=kind)
+        else:
+            yield config.refuse("pool", wrong, "name one pool", got="", kind=kind)
 
 
-def _beside_queues(
-    request: JobRequest,
-    kueue: KueuePlan,
-    pools: Sequence[PoolPlan],
-    requests: Mapping[str, str],
+def _of_queue(request: JobRequest) -> str:
+    queue = request.cluster_queue
+    return "" if queue is None else f" of queue {queue.name}, {', '.join(queue.pools)},"
+
+
+def _labels_of_no_pool(job: config.AnyJob, pools: Sequence[PoolPlan]) -> Mistakes:
+    stated = frozenset(key for pool in pools for key in pool.labels)
+    for key, value in job.node_selector.items():
+        if not any(may_have(pool, key, value, stated) for pool in pools):
+            known = sorted({each for pool in pools for each in values_of(pool, key)})
+            yield config.Mistake(
+                ("node_selector", key), "a label of no pool's nodes", config.near(value, known)
+            )
+
+
+@rule
+def service_stays_beside_queues(
+    request: JobRequest, job: config.ServiceJob, kueue: KueuePlan, pools: Nodes, requests: Requests
 ) -> Mistakes:
     """Yield a service without a queue whose pods are refused, or take nodes that queues count."""
+    if job.queue is not None:
+        return
     gated = sorted({*kueue.gated_resources} & requests.keys())
     if gated and request.namespace in kueue.namespaces:
         wrong = f"a service that asks for {gated[0]} in namespace {request.namespace}, where only "
@@ -133,8 +174,11 @@ def _beside_queues(
         yield config.refuse("pool", wrong, todo, got="")
 
 
+@rule
 def takes_nothing_reserved(request: JobRequest, share: NodeShare) -> Mistakes:
     """Yield a service on reserved nodes of training, which nothing but Kueue's quotas divides."""
+    if not isinstance(request.job, config.ServiceJob):
+        return
     # Task governance divides the nodes of its teams.
     if request.engine == "kueue" or request.teams or not share.accelerators:
         return
@@ -165,7 +209,10 @@ def _trains_on(pool: str, training: JobRequest) -> bool:
     return pool in own and (said or len(own) == 1)
 
 
-def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def pools_of_queue_are_alike(
+    request: JobRequest, queue: ClusterQueuePlan, pools: Nodes
+) -> Mistakes:
     """Yield pools whose nodes differ in what a program is built or set up for."""
     job = request.job
     named = sorted({pool.pool for pool in pools})
@@ -187,8 +234,9 @@ def _unlike(request: JobRequest, queue: ClusterQueuePlan, pools: Sequence[PoolPl
         yield config.refuse("pool", wrong, f"name one of {', '.join(named)}", got="")
 
 
-def _uncounted(
-    queue: ClusterQueuePlan, flavors: Sequence[FlavorPlan], requests: Mapping[str, str]
+@rule
+def queue_counts_the_pods(
+    kueue: KueuePlan, queue: ClusterQueuePlan, pools: Nodes, requests: Requests
 ) -> Mistakes:
     """Yield pods that ask for nothing that their queue counts.
 
@@ -198,6 +246,7 @@ def _uncounted(
     Source: `assignFlavors` of
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/scheduler/flavorassigner/flavorassigner.go
     """
+    flavors = [*_flavors(kueue, queue, pools)]
     if flavors and not any(flavor.resource in requests for flavor in flavors):
         counted = " or ".join(dict.fromkeys(flavor.resource for flavor in flavors))
         wrong = f"asks for no {counted}, which is all that queue {queue.name} counts"
@@ -205,12 +254,13 @@ def _uncounted(
         yield config.refuse("resources", wrong, todo, got="")
 
 
-def _beyond(
+@rule
+def queue_can_admit_the_pods(
     request: JobRequest,
     kueue: KueuePlan,
     queue: ClusterQueuePlan,
-    pools: Sequence[PoolPlan],
-    requests: Mapping[str, str],
+    pools: Nodes,
+    requests: Requests,
 ) -> Mistakes:
     """Yield pods that no flavor of the queue can hold together, whatever else runs."""
     pods = request.admitted_pods
@@ -242,7 +292,8 @@ def _beyond(
     yield config.refuse("queue", wrong, f"ask for {less}, or use another queue", got="")
 
 
-def roles_fit(request: JobRequest) -> Mistakes:
+@rule
+def queue_can_admit_the_roles(kueue: KueuePlan, queue: ClusterQueuePlan, roles: Roles) -> Mistakes:
     """Yield roles that the queue never has pools for together, even with nothing else in it.
 
     Kueue gives each role one pool, whichever of its pools has room beside the other roles.
@@ -250,16 +301,14 @@ def roles_fit(request: JobRequest) -> Mistakes:
     Raises:
         CatalogError: No source states a value of an instance type.
     """
-    if request.kueue is None or (queue := request.cluster_queue) is None:
-        return
     limits: dict[str, int] = {}
     asked: dict[str, dict[str, Decimal]] = {}
     # Each is what the roles so far may have of each pool.
     ways: set[_Given] = {()}
-    for role in request.roles:
+    for role in roles:
         requests = requests_of(role.job, node_share(role.job, role.nodes))
         own: dict[str, Decimal] = {}
-        for flavor in _flavors(request.kueue, queue, role.nodes):
+        for flavor in _flavors(kueue, queue, role.nodes):
             if flavor.resource in requests:
                 own[flavor.pool] = role.pods * amount(requests[flavor.resource])
                 limits[flavor.pool] = _most(queue, flavor)
@@ -268,7 +317,7 @@ def roles_fit(request: JobRequest) -> Mistakes:
         if len(ways) > _MOST_WAYS:
             return
         if own and not ways:
-            resource = next(each.resource for each in _flavors(request.kueue, queue, role.nodes))
+            resource = next(each.resource for each in _flavors(kueue, queue, role.nodes))
             yield _roles_do_not_fit(queue, resource, asked, own, limits)
             return
 

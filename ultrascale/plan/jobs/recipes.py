@@ -1,6 +1,6 @@
 """Recipe of a job: what it starts, what the user reads of it, and what is wrong."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -10,6 +10,7 @@ from ultrascale.catalog.recipes import Layout, Recipe
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.output import plan_output
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, WrongKeys, rule
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.recipes import options
@@ -79,8 +80,9 @@ def image_of(request: JobRequest) -> str | None:
     return ours[0] if len(ours) == 1 and not _is_on_neuron(request) else None
 
 
-def mistakes_of(
-    request: JobRequest, share: NodeShare, pools: Sequence[PoolPlan], wrong: Collection[str] = ()
+@rule
+def recipe_suits_its_nodes(
+    request: JobRequest, share: NodeShare, pools: Nodes, wrong_keys: WrongKeys
 ) -> Mistakes:
     """Yield what is wrong with a job's recipe on its nodes.
 
@@ -88,12 +90,12 @@ def mistakes_of(
         request: The job.
         share: What each of its pods may have of a node.
         pools: Pools that it may run on.
-        wrong: Keys of the job with mistakes that are known.
+        wrong_keys: Keys of the job with mistakes that are known.
     """
     recipe = recipe_of(request)
     if recipe is None or not isinstance(request.job, config.TrainingJob):
         return
-    if not _READ.isdisjoint(wrong):
+    if not _READ.isdisjoint(wrong_keys):
         return
     stated = options.read(request.job.args)
     device = smallest_device(share, pools)

@@ -16,6 +16,7 @@ from ultrascale.plan.jobs import command, vllm
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.programs import program
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import rule
 from ultrascale.plan.model import PodPlan, PoolPlan
 
 Mistakes = Iterator[config.Mistake]
@@ -45,7 +46,8 @@ def is_started(job: config.ServiceJob) -> bool:
     return not job.command or vllm.starts_vllm(job.command)
 
 
-def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+@rule
+def replicas_can_meet(request: JobRequest, job: config.ServiceJob) -> Mistakes:
     """Yield why the pods of a replica could not serve together."""
     yield from _group_name_fits(request, job)
     yield from _address_is_its_own(request, job)
@@ -92,7 +94,10 @@ def notes_of(job: config.ServiceJob, pools: Sequence[PoolPlan]) -> Iterator[str]
         )
 
 
-def mistakes_on(request: JobRequest, job: config.ServiceJob, share: NodeShare) -> Mistakes:
+@rule
+def replicas_have_whole_nodes(
+    request: JobRequest, job: config.ServiceJob, share: NodeShare
+) -> Mistakes:
     """Yield nodes in several pools or zones for one replica, whose every token passes them all."""
     if job.nodes == 1:
         return

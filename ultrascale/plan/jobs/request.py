@@ -45,6 +45,7 @@ class JobRequest(Frozen):
     tier: str | None = None
     precompile: bool = False  # Whether it runs to have its graphs compiled
     role: str | None = None  # The role that it is of a job of several; None: it is a whole job
+    leads: bool = True  # Whether its end is the end of the whole job: of roles that of one alone
     # Whether that role restarts without the others when it loses a pod.
     restarts_alone: bool = False
     # Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
@@ -98,7 +99,12 @@ class JobRequest(Frozen):
         leading = next((name for name, part in parts.items() if part.script), next(iter(parts)))
         return tuple(
             replace(
-                self, job=parts[name], role=name, restarts_alone=name in alone, precompile=False
+                self,
+                job=parts[name],
+                role=name,
+                leads=name == leading,
+                restarts_alone=name in alone,
+                precompile=False,
             )
             for name in dict.fromkeys((leading, *parts))
         )

@@ -10,6 +10,7 @@ from ultrascale import config
 from ultrascale.catalog import jobset, kubernetes, volcano
 from ultrascale.plan.jobs import mistakes, nodes, queueing
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Roles, rule
 from ultrascale.plan.jobs.topology import is_required, topology_of
 from ultrascale.plan.model import JobPlan, PartPlan, PoolPlan, RolePlan
 from ultrascale.plan.model.jobs import TopologyPlan
@@ -35,47 +36,42 @@ def of_role(request: JobRequest, role: JobRequest, found: Mistakes) -> Mistakes:
             yield config.in_role(request.job, role.role, mistake)
 
 
-def of_all_roles(request: JobRequest) -> Mistakes:
-    """Yield what is wrong with roles together that each of them may be.
-
-    Raises:
-        CatalogError: No source states a value of an instance type.
-    """
-    if request.precompile:
+@rule
+def graphs_are_of_one_role(request: JobRequest, roles: Roles) -> Mistakes:
+    """Yield a run for the compiler of a job of roles."""
+    if request.precompile and roles:
         wrong = "graphs of several roles, which no one run compiles"
         yield config.refuse("roles", wrong, "leave out --precompile", got="")
-    yield from _topology(request)
-    yield from _nodes_are_there(request)
-    yield from _hosts_fit(request)
-    yield from _queue_holds(request)
 
 
-def _topology(request: JobRequest) -> Mistakes:
-    job = request.job
-    if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):
+@rule
+def roles_can_be_close(request: JobRequest, job: config.TrainingJob, roles: Roles) -> Mistakes:
+    """Yield a closeness that no engine gives to several roles."""
+    if job.topology in (None, "any"):
         return
     if request.gang and is_required(job):
         wrong = "one group for the pods of all roles, which Volcano alone knows as one gang"
         yield config.refuse("topology", wrong, "write preferred, or name pools in the roles")
-    if not request.gang and all(role.nodes == 1 for role in job.roles.values()):
+    if not request.gang and all(role.pods == 1 for role in roles):
         wrong = "closeness of roles of one node each, and Kueue places each role by itself"
         yield config.refuse("topology", wrong, "leave it out")
 
 
-def _nodes_are_there(request: JobRequest) -> Mistakes:
+@rule
+def roles_have_nodes(roles: Roles) -> Mistakes:
     """Yield more nodes than a pool ever has for the roles that share it."""
     asked: dict[tuple[str, ...], list[JobRequest]] = {}
-    for role in request.roles:
+    for role in roles:
         asked.setdefault(_names(role.nodes), []).append(role)
-    for pools, roles in asked.items():
-        most = sum(pool.max_nodes for pool in roles[0].nodes)
-        needed = math.ceil(sum(_nodes_of(role, most) for role in roles))
-        if len(roles) > 1 and needed > most:
+    for pools, sharing in asked.items():
+        most = sum(pool.max_nodes for pool in sharing[0].nodes)
+        needed = math.ceil(sum(_nodes_of(role, most) for role in sharing))
+        if len(sharing) > 1 and needed > most:
             where = ", ".join(pools)
-            told = " and ".join(role.role or "" for role in roles)
+            told = " and ".join(role.role or "" for role in sharing)
             wrong = f"{needed} nodes for {told} together, more than the {most} of {where}"
             todo = f"ask for less, or raise nodes in pool {where}"
-            yield config.refuse(f"roles.{roles[-1].role}.nodes", wrong, todo)
+            yield config.refuse(f"roles.{sharing[-1].role}.nodes", wrong, todo)
 
 
 def _nodes_of(role: JobRequest, most: int) -> Fraction:
@@ -93,23 +89,25 @@ def _nodes_of(role: JobRequest, most: int) -> Fraction:
     return Fraction(role.pods * most, nodes.most_pods(role.nodes, share))
 
 
-def _hosts_fit(request: JobRequest) -> Mistakes:
+@rule
+def hosts_of_roles_fit(roles: Roles) -> Mistakes:
     """Yield roles of so many pods that no variable holds the names of their hosts."""
-    for role in request.roles:
+    for role in roles:
         pods = role.pods
         long = len(",".join(_hosts(role)).encode()) > volcano.HOST_LIST_BYTES
-        if long or (request.gang and pods > volcano.PODS_PER_TASK):
+        if long or (role.gang and pods > volcano.PODS_PER_TASK):
             wrong = "more pods than the names of their hosts fit into a variable of each pod"
             yield config.refuse(
                 f"roles.{role.role}.nodes", wrong, "ask for less, or shorten the name of the job"
             )
 
 
-def _queue_holds(request: JobRequest) -> Mistakes:
-    shares = ((role, nodes.node_share(role.job, role.nodes)) for role in request.roles)
+@rule
+def queue_holds_the_roles(request: JobRequest, roles: Roles) -> Mistakes:
+    """Yield a queue that may never use as much as the pods of all roles need."""
+    shares = ((role, nodes.node_share(role.job, role.nodes)) for role in roles)
     asked = [(nodes.requests_of(role.job, share), role.pods) for role, share in shares]
     yield from mistakes.queue_holds(request, asked)
-    yield from queueing.roles_fit(request)
 
 
 def unite(request: JobRequest, plans: Sequence[JobPlan]) -> JobPlan:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import catalog, config
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import PoolPlan, ScratchPlan
 
 _GB, _GIB = 10**9, 2**30
@@ -46,7 +47,8 @@ def plan_scratch(job: config.AnyJob, pools: Sequence[PoolPlan]) -> ScratchPlan |
     return ScratchPlan(mount_path=job.scratch, gb=min(sizes))
 
 
-def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Iterator[config.Mistake]:
+@rule
+def scratch_is_local(request: JobRequest, pools: Nodes) -> Iterator[config.Mistake]:
     """Yield scratch space on nodes without local NVMe, and at the path of another volume.
 
     Args:

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from ultrascale import config
 from ultrascale.catalog import vllm
 from ultrascale.plan import capacity
-from ultrascale.plan.front import models_are_of_the_file, plan_route
+from ultrascale.plan.front import plan_route
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.nodes import NodeShare
 from ultrascale.plan.jobs.notes import notes_of
 from ultrascale.plan.jobs.pods import plan_pod
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.jobs.vllm import options_of
 from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, ServingPlan
@@ -19,23 +20,46 @@ from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
 
+Mistakes = Iterator[config.Mistake]
+
 _CONTAINER = "main"
 
 
-def mistakes_of(request: JobRequest, job: config.ServiceJob) -> Iterator[config.Mistake]:
-    """Yield what is wrong with a service wherever its nodes are."""
-    yield from replicas.mistakes_of(request, job)
+@rule
+def options_suit_the_service(job: config.ServiceJob) -> Mistakes:
+    """Yield options of vLLM that contradict the service, or that vLLM refuses."""
     yield from vllm_rules.mistakes_of(job)
-    yield from models_are_of_the_file(request, job)
 
 
-def mistakes_on(
-    request: JobRequest, job: config.ServiceJob, share: NodeShare
-) -> Iterator[config.Mistake]:
-    """Yield what is wrong with a service on the nodes that it is to run on."""
-    yield from replicas.mistakes_on(request, job, share)
+@rule(severity="warning")
+def options_are_known(job: config.ServiceJob) -> Mistakes:
+    """Yield options that vLLM's release does not know; that of the image may."""
+    yield from vllm_rules.warnings_of(job)
+
+
+@rule
+def options_suit_the_nodes(job: config.ServiceJob, share: NodeShare) -> Mistakes:
+    """Yield an image for other nodes, and sizes that do not divide a replica's devices."""
     yield from vllm_rules.mistakes_on(job, share)
-    yield from queueing.takes_nothing_reserved(request, share)
+
+
+@rule
+def model_is_mounted(request: JobRequest, job: config.ServiceJob) -> Mistakes:
+    """Yield the path of a model that a claim of another namespace holds."""
+    yield from served.path_mistakes(request, job)
+
+
+@rule
+def model_fits_its_nodes(request: JobRequest, share: NodeShare, pools: Nodes) -> Mistakes:
+    """Yield a model that does not divide between the devices of its nodes, or does not fit."""
+    yield from served.mistakes_of(request, share, pools)
+
+
+@rule
+def service_starts_in_time(
+    request: JobRequest, job: config.ServiceJob, share: NodeShare
+) -> Mistakes:
+    """Yield a service whose replicas Kueue would evict while they load their model."""
     model = served.plan_served_model(request, job, share, request.nodes)
     yield from queueing.starts_in_time(request, served.startup_seconds(job, share, model))
 

@@ -15,6 +15,7 @@ from ultrascale.catalog import volcano_placement
 from ultrascale.plan import capacity, names
 from ultrascale.plan.jobs import hyperpod_topology, nodes
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.model import GangPlacement, PoolPlan
 from ultrascale.plan.model.jobs import TopologyPlan
 from ultrascale.plan.node_readers import FEWEST_ORDERED
@@ -110,7 +111,8 @@ def placement_of(request: JobRequest, pools: Sequence[PoolPlan]) -> GangPlacemen
     return plan_gang(request.cluster, request.pools, pools, job, tier=tier)
 
 
-def mistakes_of(request: JobRequest, pools: Sequence[PoolPlan]) -> Mistakes:
+@rule
+def closeness_is_given(request: JobRequest, pools: Nodes) -> Mistakes:
     """Yield a closeness that nothing gives the job on ``pools``, or that never comes about."""
     job = request.job
     if not isinstance(job, config.TrainingJob) or job.topology in (None, "any"):

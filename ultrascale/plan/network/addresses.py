@@ -7,7 +7,7 @@ from ultrascale import config
 from ultrascale.catalog import vpc
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import SubnetPlan
-from ultrascale.plan.network.demand import Demand, Nodes, holds, per_zone
+from ultrascale.plan.network.demand import Demand, Nodes, demands, holds, per_zone
 from ultrascale.plan.network.subnets import (
     WARM_PREFIXES,
     accelerated_subnets,
@@ -15,6 +15,7 @@ from ultrascale.plan.network.subnets import (
     longest_vpc_mask,
     primary_subnets,
 )
+from ultrascale.plan.rules import rule
 
 _LARGEST = vpc.LARGEST_RANGE_MASK
 _LARGEST_RANGE = IPv4Network((0, _LARGEST))
@@ -211,3 +212,17 @@ def _first(candidates: range, would_do: Callable[[int], bool]) -> int | None:
 
 def _mask(mask: int) -> str:
     return f"use a /{mask}" if mask == _LARGEST else f"use a /{mask} or larger"
+
+
+@rule
+def ranges_hold_the_nodes(
+    network: config.Network, pools: config.Readable[config.Pool]
+) -> Iterator[config.Mistake]:
+    """Yield ranges that are too small for the pools that can be read, each at its maximum."""
+    check = address_check(network)
+    if check is None:
+        return
+    if len(network.zones) < 2 or not config.ranges_are_sound(network):
+        return  # a mistake of its own
+    counted = [pool for pool in pools if config.count_is_sound(pool, pools)]
+    yield from check.mistakes([*demands(counted, network)])

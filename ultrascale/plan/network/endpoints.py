@@ -8,6 +8,7 @@ from ultrascale.catalog import endpoints as catalog
 from ultrascale.catalog.endpoints import Call, Feature
 from ultrascale.plan.model import ClusterPlan, EndpointPlan, NetworkPlan
 from ultrascale.plan.model.network import EndpointState
+from ultrascale.plan.rules import rule
 
 # Where NAT gateways lead to the other services. Karpenter hears of interruptions through one, and
 # file systems through the other: neither may wait for a zone's gateway.
@@ -92,7 +93,8 @@ def _made(calls: Mapping[str, object], stated: config.Network) -> Iterable[str]:
     )
 
 
-def endpoint_mistakes(plan: ClusterPlan) -> Iterator[config.Mistake]:
+@rule
+def services_have_endpoints(plan: ClusterPlan) -> Iterator[config.Mistake]:
     """Yield the services that a VPC without a way out leaves without a way."""
     network = plan.network
     if network.egress != "none":

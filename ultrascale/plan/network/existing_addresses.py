@@ -16,6 +16,7 @@ from ultrascale.plan.model import PoolPlan, SubnetPlan
 from ultrascale.plan.network.assignment import Assigned, Draw, Nodes, Room, assign, parts
 from ultrascale.plan.network.subnets import WARM_PREFIXES
 from ultrascale.plan.pools.network_interfaces import why_without_efa
+from ultrascale.plan.rules import rule
 
 # Lambda has an interface for each pair of a subnet and a security group. All functions have that of
 # the cluster.
@@ -399,3 +400,18 @@ def _lustre(file_system: config.Lustre, zone: str) -> int:
     if not gib:
         return 0
     return -(-gib // _GIB_OF_A_FILE_SERVER) + -(-gib // _GIB_OF_A_METADATA_SERVER)
+
+
+@rule
+def subnets_hold_the_nodes(
+    network: config.Network,
+    pools: config.Readable[config.Pool],
+    storage: config.Storage,
+    backend: config.Backend | None,
+) -> Iterator[config.Mistake]:
+    """Yield subnets that exist and are too small for the pools that can be read."""
+    if network.vpc is None or not config.subnets_are_sound(network):
+        return  # a mistake of its own
+    counted = [pool for pool in pools if config.count_is_sound(pool, pools)]
+    database = backend is not None and backend.database is not None
+    yield from AddressesOfSubnets(network, counted, storage=storage, database=database).mistakes()

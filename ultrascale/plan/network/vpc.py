@@ -24,6 +24,7 @@ from ultrascale.plan.network.existing_addresses import (
 )
 from ultrascale.plan.network.existing_addresses import node_draw as existing_node_draw
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
+from ultrascale.plan.rules import rule
 
 PODS_OF_A_PREFIX = eks.ADDRESSES_PER_PREFIX - 1
 """Pods with an address of their own on a node that holds a single prefix.
@@ -87,7 +88,8 @@ def _existing_addresses(cluster: config.Cluster) -> ExistingAddresses:
 _RANGES = "network.pod_cidrs"
 
 
-def network_warnings(network: NetworkPlan) -> Iterator[config.Mistake]:
+@rule(severity="warning")
+def network_leaves_room(network: NetworkPlan) -> Iterator[config.Mistake]:
     """Yield what the user of a cluster file should know of its ranges."""
     if network.existing is not None:
         yield from _existing_warnings(network)
@@ -134,7 +136,8 @@ def unrecorded_subnets(network: NetworkPlan) -> tuple[str, ...]:
     )
 
 
-def network_notes(network: NetworkPlan) -> Iterator[config.Mistake]:
+@rule(severity="note")
+def free_addresses_are_recorded(network: NetworkPlan) -> Iterator[config.Mistake]:
     """Yield what is assumed of subnets that exist."""
     if network.existing is not None and (assumed := unrecorded_subnets(network)):
         wrong = f"no free addresses recorded of {', '.join(assumed)}, so they count as empty"

@@ -9,6 +9,7 @@ from ultrascale.plan.model import KarpenterPlan, KarpenterScale, PoolPlan, Scale
 from ultrascale.plan.pools.node_pools import unseen_resources
 from ultrascale.plan.pools.repair import karpenter_repairs
 from ultrascale.plan.pools.reservations import naming_pool
+from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import karpenter_scale
 
 # A gang that falls into two batches may get nodes for its first half alone, which then wait at full
@@ -82,6 +83,7 @@ def _defaults(
     }
 
 
+@rule
 def karpenter_has_room(
     pools: config.Every[config.Pool], karpenter: config.Karpenter
 ) -> Iterator[config.Mistake]:

@@ -1,11 +1,15 @@
 """Plans of pools, from the file and the facts of their instance types."""
 
+from collections.abc import Iterator
+from itertools import product
+
 from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod, versions
 from ultrascale.plan import capacity
 from ultrascale.plan.model import NetworkInterface, PoolPlan, RootDisk, Taint
 from ultrascale.plan.pools.labels import node_labels, node_taints
 from ultrascale.plan.pools.network_interfaces import max_pods, network_interfaces, why_without_efa
+from ultrascale.plan.rules import rule
 
 # Containers and pods live on the NVMe disks where there are any; the root volume then only holds
 # the operating system and logs.
@@ -120,6 +124,35 @@ def plan_pool(
         replace_before_launch=accelerator is not None or pool.role == "reserved",
         tags=pool.tags,
     )
+
+
+@rule
+def facts_are_known(pool: config.Pool) -> Iterator[config.Mistake]:
+    """Raise a CatalogError where no source states a fact that the plan of the pool rests on."""
+    for entry, fact in _facts(pool):
+        if not entry.knows(fact):
+            raise entry.unknown(fact)
+    yield from ()
+
+
+def _facts(pool: config.Pool) -> Iterator[tuple[catalog.InstanceType | catalog.Accelerator, str]]:
+    """Yield the facts of its instance types that the plan of a pool rests on, in its order."""
+    specs = tuple(catalog.lookup(name) for name in pool.instance_types)
+    if pool.efa == "all":
+        yield specs[0], "efa_cards"
+    elif pool.efa != "none" and specs[0].accelerator is not None:
+        for spec in specs:
+            yield spec, "efa_cards"
+            if not spec.efa_cards:
+                break
+    yield specs[0], "architecture"
+    yield from ((spec.accelerator, "count") for spec in specs if spec.accelerator is not None)
+    of_addresses = ("enis_card0", "ipv4_per_eni", "prefix_delegation", "vcpus")
+    yield from product(specs, ("ipv4_per_eni",) if pool.is_hyperpod else of_addresses)
+    for spec in specs:
+        yield spec, "nvme_total_gb"
+        if not spec.nvme_total_gb:
+            return
 
 
 def node_types(pool: config.Pool) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from ultrascale.catalog import scale as limits
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import ClusterAutoscalerPlan, PoolPlan, TerminationHandlerPlan
 from ultrascale.plan.pools.node_groups import drain_seconds
+from ultrascale.plan.rules import rule
 from ultrascale.plan.scale import scale_for
 
 # What upstream's manifest gives it, and as much again as we allow for each thousand nodes: it
@@ -31,6 +32,7 @@ _MOST_LABELS = 18
 _FEWEST_WORKERS = 10
 
 
+@rule
 def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
     """Yield the labels of a pool that the tags of its Auto Scaling group cannot say.
 
@@ -54,6 +56,7 @@ def labels_fit_group_tags(pool: config.Pool) -> Iterator[config.Mistake]:
         )
 
 
+@rule
 def autoscaler_takes_the_fleet(
     pool: config.Pool, pools: config.Every[config.Pool]
 ) -> Iterator[config.Mistake]:
@@ -92,7 +95,8 @@ def with_fixed_system_groups(cluster: config.Cluster) -> config.Cluster:
     return cluster.model_copy(update={"pools": pools})
 
 
-def fixed_group_warnings(cluster: config.Cluster) -> Iterator[config.Mistake]:
+@rule(severity="warning")
+def system_groups_scale(cluster: config.Cluster) -> Iterator[config.Mistake]:
     """Yield the system pools that do not scale although the file says so."""
     for number, pool in enumerate(cluster.pools):
         if pool in _fixed_groups(cluster):

@@ -121,16 +121,6 @@ def _refuse_what_eks_cannot(plan: ClusterPlan, then: str) -> None:
         raise QuestionError([f"{wrong}; write {step} first"])
 
 
-def support_note(version: str) -> str:
-    """Return until when EKS supports a minor, and what it costs from then on, as a sentence."""
-    ends = upgrades.STANDARD_SUPPORT_ENDS[version]
-    usd = upgrades.EXTENDED_SUPPORT_USD_PER_HOUR
-    return (
-        f"EKS's standard support of Kubernetes {version} ends on {ends}; "
-        f"from then on the cluster costs USD {usd:.2f} an hour more, until it is upgraded"
-    )
-
-
 def _support(plan: ClusterPlan, version: str) -> Support:
     paid = plan.control_plane.support_type == "EXTENDED"
     return Support(

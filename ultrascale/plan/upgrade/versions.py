@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Literal
 
+from ultrascale import config
 from ultrascale.catalog import (
     addons,
     eks,
@@ -18,6 +19,7 @@ from ultrascale.catalog import (
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import AddonPlan, ClusterPlan, ServingControllersPlan
+from ultrascale.plan.rules import rule
 
 State = Literal["changes", "stays", "unknown", "blocks"]
 
@@ -204,3 +206,16 @@ def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
 
 def _tag(image: str) -> str:
     return image.partition("@")[0].rpartition(":")[2]
+
+
+@rule(severity="note")
+def standard_support_ends(plan: ClusterPlan) -> Iterator[config.Mistake]:
+    """Yield until when EKS supports the cluster's minor, and what it costs from then on."""
+    version = plan.control_plane.version
+    ends = upgrades.STANDARD_SUPPORT_ENDS[version]
+    usd = upgrades.EXTENDED_SUPPORT_USD_PER_HOUR
+    text = (
+        f"EKS's standard support of Kubernetes {version} ends on {ends}; "
+        f"from then on the cluster costs USD {usd:.2f} an hour more, until it is upgraded"
+    )
+    yield config.Mistake((), text, got="")

@@ -1,39 +1,16 @@
-"""Warnings: rules against values that are legal but likely not meant."""
+"""Warnings of pools: values that are legal but likely not meant."""
 
-from collections.abc import Sequence
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from ultrascale import catalog
-from ultrascale.catalog import (
-    auto_mode,
-    hyperpod_chart,
-    karpenter,
-    matrix,
-    prices,
-    provisioners,
-    quotas,
-    regions,
-    volcano,
-    volcano_placement,
-)
-from ultrascale.config._document import named
-from ultrascale.config._errors import Mistake, Mistakes, refuse
-from ultrascale.config._form import keys_of
-from ultrascale.config._parts import Placed, Readable, parts_of
-from ultrascale.config._rules import Rules
-from ultrascale.config.backend import Backend, accounts_in, namespaces_of_jobs
-from ultrascale.config.cluster import Cluster
-from ultrascale.config.front import Front
-from ultrascale.config.hyperpod import TaskGovernance
+from ultrascale.catalog import auto_mode, karpenter, matrix, prices, provisioners, regions
+from ultrascale.config._errors import Mistakes, note
+from ultrascale.config._parts import Placed, Readable
+from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
-from ultrascale.config.jobs import Job
-from ultrascale.config.karpenter import Karpenter
-from ultrascale.config.keys import Keys
-from ultrascale.config.kubernetes import Kubernetes
-from ultrascale.config.network import AgreedLimits, Network
+from ultrascale.config.network import Network
 from ultrascale.config.observability import Observability
 from ultrascale.config.pools import (
     Pool,
@@ -45,111 +22,9 @@ from ultrascale.config.pools import (
     zones_of,
 )
 from ultrascale.config.purchase import CapacityBlock, Odcr, OnDemand, Spot, TrainingPlan
-from ultrascale.config.scheduling import Scheduling
-from ultrascale.config.storage import Lustre, Storage
-
-warning = Rules()
-"""Rules whose mistakes a user may make."""
 
 
-def warnings(cluster: Cluster) -> tuple[str, ...]:
-    """Return what is legal in ``cluster`` but likely not meant, a line for each."""
-    return tuple(f"{named(cluster, each.at)}: {each.text}" for each in warning_mistakes(cluster))
-
-
-def warning_mistakes(cluster: Cluster) -> Sequence[Mistake]:
-    """Return what is legal in ``cluster`` but likely not meant, in the order of the keys."""
-    order = keys_of(Cluster)
-    return sorted(
-        warning.judge(parts_of(cluster)),
-        key=lambda each: (order.index(str(each.at[0])), *each.at[1:2]),
-    )
-
-
-def note(key: str, text: str) -> Mistake:
-    """Return the warning at ``key``, whose ``text`` ends with what to do."""
-    wrong, _, todo = text.rpartition("; ")
-    return refuse(key, wrong or text, todo if wrong else "", got="")
-
-
-@warning
-def nobody_has_access(kubernetes: Kubernetes) -> Mistakes:
-    if kubernetes.admins or any(each.policy == "cluster-admin" for each in kubernetes.access):
-        return
-    lost = "nobody administers the cluster" if kubernetes.access else "nobody can use kubectl"
-    yield note("admins", f"empty, so {lost}; add the ARN of an IAM role")
-
-
-@warning
-def keys_of_the_issuer_are_out_of_reach(front: Front, network: Network) -> Mistakes:
-    if front.jwt is not None and network.egress == "none":
-        host = urlsplit(front.jwt.jwks_uri).hostname
-        wrong = f"the front asks {host} for keys, and network.egress: none reaches no host outside"
-        yield note("jwt.jwks_uri", f"{wrong}; name one that the VPC reaches, or use api_keys")
-
-
-@warning
-def karpenter_is_unread(section: Karpenter) -> Mistakes:
-    if section.version not in karpenter.READ_VERSIONS:
-        text = (
-            f"{section.version} is a Karpenter that this product was not held against; write "
-            f"{karpenter.NEWEST_VERSION}, or {karpenter.LONG_TERM_VERSION} for long-term support"
-        )
-        yield note("version", text)
-
-
-@warning
-def link_needs_a_key_of_the_account(
-    file_system: Lustre, storage: Storage, keys: Keys, identity: Identity
-) -> Mistakes:
-    """Yield links to buckets whose keys are another account's.
-
-    FSx reads them in a service-linked role that it makes with the link: nobody can make a grant
-    before, and no policy of the cluster's account gives that role the key.
-
-    Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
-    """
-    if file_system.s3 is None or identity.account is None:
-        return
-    name = file_system.s3.bucket
-    existing = storage.existing_buckets.get(name)
-    key = keys.storage if existing is None else existing.key
-    owner = None if key is None else key.split(":")[4]
-    if owner not in (None, identity.account):
-        text = (
-            f"bucket {name} has a key of account {owner}, whose policy may reach no service-linked "
-            "role: FSx would refuse the link; encrypt the bucket with a key of account "
-            f"{identity.account}, or leave s3 out and mount the bucket itself"
-        )
-        yield note("s3.bucket", text)
-
-
-@warning
-def agreed_already(agreed: AgreedLimits) -> Mistakes:
-    most = quotas.quota("network-address-usage").most
-    stated = agreed.nau_per_vpc
-    if most is not None and stated is not None and stated <= most:
-        text = (
-            f"AWS publishes that it grants {most:,}, so this says "
-            "nothing more; leave it out, or write what the agreement says"
-        )
-        yield note("nau_per_vpc", text)
-
-
-@warning
-def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistakes:
-    if (
-        any(pool.is_hyperpod for pool in pools)
-        and identity.region not in hyperpod_chart.AGENT_REGIONS
-    ):
-        text = (
-            "AWS's HyperPod chart may know no image of the health-monitoring agent in "
-            f"{identity.region}, without which no faulty node is found; ask AWS"
-        )
-        yield note("region", text)
-
-
-@warning
+@rule(severity="warning")
 def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
     region, is_hyperpod = identity.region, pool.is_hyperpod
     for number, name in enumerate(pool.instance_types):
@@ -163,7 +38,7 @@ def types_may_not_be_had(pool: Pool, identity: Identity) -> Mistakes:
             yield note(key, f"{name} has no listed price in {region}; check with AWS")
 
 
-@warning
+@rule(severity="warning")
 def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
     if pool.is_karpenter and pool.repair in ("reboot", "replace"):
         shortest, longest = karpenter.REPAIR_DRAIN_MINUTES
@@ -175,7 +50,7 @@ def karpenter_repairs_by_alpha_gates(pool: Pool) -> Mistakes:
         yield note("repair", text)
 
 
-@warning
+@rule(severity="warning")
 def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
     """Warn of pools that no rule refuses: see `pool_rules.efa_is_given_up_knowingly`."""
     lost = loses_efa(pool, network)
@@ -188,7 +63,7 @@ def efa_is_lost(pool: Pool, network: Network) -> Mistakes:
         yield note("efa", f"no EFA across several zones; {todo}")
 
 
-@warning
+@rule(severity="warning")
 def replaced_within_window(pool: Pool) -> Mistakes:
     days, purchase = auto_mode.NODE_DAYS, pool.purchase
     if not pool.is_auto_mode or not isinstance(purchase, CapacityBlock):
@@ -201,7 +76,7 @@ def replaced_within_window(pool: Pool) -> Mistakes:
         yield note("purchase.ends", text)
 
 
-@warning
+@rule(severity="warning")
 def reserved_elsewhere(pool: Pool) -> Mistakes:
     if pool.placement_group and isinstance(pool.purchase, Odcr) and not pool.purchase.reservation:
         text = (
@@ -211,7 +86,7 @@ def reserved_elsewhere(pool: Pool) -> Mistakes:
         yield note("placement_group", text)
 
 
-@warning
+@rule(severity="warning")
 def spot_is_tightly_coupled(pool: Pool, network: Network) -> Mistakes:
     is_one = len(pool.instance_types) == 1 and len(zones_of(pool, network)) == 1
     is_spot = isinstance(pool.purchase, Spot) and pool.efa != "none"
@@ -223,14 +98,14 @@ def spot_is_tightly_coupled(pool: Pool, network: Network) -> Mistakes:
         yield note("purchase.option", text)
 
 
-@warning
+@rule(severity="warning")
 def spot_is_never_reserved(pool: Pool) -> Mistakes:
     if pool.role == "reserved" and isinstance(pool.purchase, Spot):
         todo = "write burst" + (", with nodes.max" if pool.nodes.static is not None else "")
         yield note("role", f"EC2 takes Spot nodes back whatever the role; {todo}")
 
 
-@warning
+@rule(severity="warning")
 def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """Warn where the Cluster Autoscaler, which takes one node for all, may take the wrong one.
 
@@ -258,7 +133,7 @@ def sizes_are_unlike(pool: Pool, pools: Readable[Pool]) -> Mistakes:
         yield note("instance_types", text)
 
 
-@warning
+@rule(severity="warning")
 def kept_at_list_price(pool: Pool) -> Mistakes:
     """Warn where nodes that are paid for by the second stay when no pod needs them."""
     scales = pool.is_node_pool and pool.nodes.static is None
@@ -270,7 +145,7 @@ def kept_at_list_price(pool: Pool) -> Mistakes:
         yield note("role", text)
 
 
-@warning
+@rule(severity="warning")
 def static_in_zones(pool: Pool, network: Network) -> Mistakes:
     """Warn where a fixed count may land in one zone.
 
@@ -283,7 +158,7 @@ def static_in_zones(pool: Pool, network: Network) -> Mistakes:
         yield note("zones", text)
 
 
-@warning
+@rule(severity="warning")
 def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mistakes:
     """Warn where pods of an EFA pool fit on nodes without EFA as well: nothing repels them."""
     for other in pools.placed:
@@ -302,7 +177,7 @@ def jobs_without_efa(pool: Pool, network: Network, pools: Readable[Pool]) -> Mis
             return
 
 
-@warning
+@rule(severity="warning")
 def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
     """Warn where a node group, which starts at its maximum, shares a reservation."""
     groups = {
@@ -329,7 +204,7 @@ def reservation_is_filled_twice(pools: Readable[Pool]) -> Mistakes:
             yield replace(told, at=(*placed.at, *told.at))
 
 
-@warning
+@rule(severity="warning")
 def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
     """Warn where two scalers answer the same pod: neither sees what the other is launching.
 
@@ -346,51 +221,7 @@ def launched_twice(pool: Pool, pools: Readable[Pool]) -> Mistakes:
             return
 
 
-@warning
-def nobody_may_submit(backend: Backend) -> Mistakes:
-    identity = backend.identity
-    if backend.image is None:
-        return
-    if not identity.rights and not identity.admins:
-        text = "missing, so every caller is refused; name groups in rights, and admins"
-        yield note("identity", text)
-    elif not identity.admins:
-        text = (
-            "empty, so nobody can cancel the job of somebody who is away, or see jobs that were "
-            "recorded before they had owners; name a group"
-        )
-        yield note("identity.admins", text)
-
-
-@warning
-def jobs_submit_jobs(
-    backend: Backend, jobs: Readable[Job], governance: TaskGovernance | None
-) -> Mistakes:
-    """Warn of rights that every pod of a namespace of jobs has."""
-    namespaces = namespaces_of_jobs(jobs, governance)
-    for name in backend.identity.rights:
-        if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
-            text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
-            yield note("identity.rights", text)
-
-
-@warning
-def file_system_is_far(file_system: Lustre, pools: Readable[Pool], network: Network) -> Mistakes:
-    if not any(file_system.zone in zones_of(pool, network) for pool in pools):
-        yield note("zone", f"no pool has nodes in {file_system.zone}")
-
-
-@warning
-def file_system_is_of_another_vpc(file_system: Lustre, network: Network) -> Mistakes:
-    if file_system.existing is not None and network.vpc is None:
-        text = (
-            "the VPC of this cluster is made with it, and nothing lies there before its first "
-            "deployment; name the file system's VPC in network.vpc"
-        )
-        yield note("existing.id", text)
-
-
-@warning
+@rule(severity="warning")
 def nobody_hears_of_the_end(
     pool: Pool, identity: Identity, observability: Observability | None
 ) -> Mistakes:
@@ -440,14 +271,3 @@ def _is_autoscaled(pool: Pool) -> bool:
 def _taint(pool: Pool) -> str | None:
     accelerator = catalog.lookup(pool.instance_types[0]).accelerator
     return accelerator and accelerator.kind
-
-
-@warning
-def fleet_is_larger_than_any_placed(scheduling: Scheduling, pools: Readable[Pool]) -> Mistakes:
-    nodes = sum(
-        pool.nodes.highest * pool.shards
-        for pool in pools
-        if pool.nodes.are_counted and all(map(volcano.is_placed, pool.instance_types))
-    )
-    if scheduling.topology_aware and nodes > volcano_placement.MOST_NODES:
-        yield note("topology_aware", f"{volcano_placement.too_large(nodes)}; `plan` refuses it")
