@@ -188,7 +188,7 @@ def test_a_cluster_says_which_keys_its_file_states() -> None:
 
 
 class Plan:
-    """What is known of a file once it is planned."""
+    """A file once it is planned."""
 
 
 class Size(int):
@@ -196,7 +196,7 @@ class Size(int):
 
 
 class TestFacts:
-    """What rules take beside parts of a file, and what they rest on."""
+    """Values that rules take beside parts of a file, and the facts that they rest on."""
 
     def test_a_rule_gives_its_name_and_severity_to_its_mistakes(self) -> None:
         rules = config.Rules()
@@ -283,6 +283,7 @@ class TestFacts:
             yield config.refuse("size", f"{pool.name} {size}")
 
         assert [each.code for each in rules.judge(parts)] == ["each_pool"]
+        assert [*rules.judge(Plan())] == []
         codes = [each.code for each in rules.judge(parts, Plan(), resting_on=Plan)]
         assert codes == ["size_fits"]
 

@@ -224,15 +224,13 @@ class TestRules:
     """One engine judges the file, the plan and jobs: a rule that it never calls would not show."""
 
     def test_each_type_that_a_rule_of_jobs_takes_is_found_by_somebody(self) -> None:
-        given = {JobRequest, WrongKeys, Candidates, Roles}
+        rules: Any = job_rules
+        taken = {kind for rule in rules._rules for kind in rule.takes}
 
-        assert {kind for rule in job_rules._rules for kind in rule.takes} <= {
-            *job_rules._facts,
-            *given,
-        }
+        assert taken - rules._facts.keys() == {JobRequest, WrongKeys, Candidates, Roles}
 
     def test_each_rule_has_a_name_of_its_own(self) -> None:
-        tables = (file_rules, plan_rules, job_rules)
+        tables: list[Any] = [file_rules, plan_rules, job_rules]
         names = Counter(rule.function.__name__ for table in tables for rule in table._rules)
 
         assert [name for name, count in names.items() if count > 1] == []

@@ -78,7 +78,8 @@ class _Call(Frozen, kw_only=False):
     kinds: Kinds | None
     # What finds each argument; the function is skipped where one gives `_MISSING`.
     finders: "tuple[Finder, ...]"
-    takes: frozenset[object]  # Types of the values and facts that it takes
+    # Types of the values and facts that it takes; `Parts` stands for all parts.
+    takes: frozenset[object]
     after: Sequence[RuleFunction] = ()  # Rules that must have found nothing
     severity: Severity = "error"  # Severity of its mistakes
 
@@ -92,7 +93,7 @@ class _Rule(_Call, kw_only=False):
     function: RuleFunction
 
     def mistakes(self, known: "Known") -> Iterator[Mistake]:
-        if any(known.found(other) for other in self.after):
+        if not known.allows(self):
             return
         for judged in self._judged(known):
             arguments = self.arguments(known, judged)
@@ -114,7 +115,7 @@ class _Rule(_Call, kw_only=False):
         except UnreadableKeyError:
             return  # the mistake of form is told
         except CatalogError as error:
-            if self.takes:
+            if self.takes - {Parts}:
                 raise
             # The catalog does not know what the rule has to judge: a refusal, never a guess.
             key = (_TYPES,) if hasattr(judged.item, _TYPES) else ()
@@ -158,6 +159,11 @@ class Known:
         value = self.value(kind)
         return value if isinstance(value, kind) else None
 
+    def allows(self, call: _Call) -> bool:
+        """Return whether a function has its parts, and the rules that it rests on find nothing."""
+        is_there = Parts not in call.takes or Parts in self._values
+        return is_there and not any(self.found(other) for other in call.after)
+
     def found(self, function: RuleFunction) -> tuple[Mistake, ...]:
         """Return the mistakes that a rule finds; none of one that is not among the rules."""
         if function not in self._found:
@@ -185,7 +191,7 @@ class Known:
 
     def _fact(self, kind: object) -> object:
         provider = self._facts.get(kind)
-        if provider is None or any(self.found(other) for other in provider.after):
+        if provider is None or not self.allows(provider):
             return _MISSING
         arguments = provider.arguments(self, _FILE)
         fact = None if arguments is None else provider.function(*arguments)
@@ -308,7 +314,8 @@ class Rules:
             raise _unknown(function, first, hints[first])
         finders: list[Finder] = [_item if kinds else self._finder(function, first, hints[first])]
         finders += [self._finder(function, name, hints[name], kinds or ()) for name in others]
-        return kinds, tuple(finders), frozenset(filter(self._is_value, hints.values()))
+        takes = frozenset(hint if self._is_value(hint) else Parts for hint in hints.values())
+        return kinds, tuple(finders), takes
 
     def _finder(
         self, function: Callable[..., object], name: str, hint: object, within: Kinds = ()

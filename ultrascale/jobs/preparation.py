@@ -25,6 +25,18 @@ from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.pipeline import load_pipeline
 
+
+class _Submission(Frozen):
+    """Demands of whoever sends a job, beside the job itself."""
+
+    account: str | None = None  # Account of the registry
+    tier: str | None = None  # The tier that was chosen
+    now: datetime | None = None  # Time of submission; None where windows are not checked
+    values: bool = False  # Whether the job was translated from values of a chart
+
+
+_rule = config.Rules(given=(_Submission, JobRequest))
+
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
 
@@ -126,8 +138,9 @@ def prepare(
     precompile = options.get("precompile", False)
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     reading = read(into, job, options)
+    sent = _Submission(account=account, tier=tier, now=now, values=reading.translated is not None)
     if reading.job is None:
-        raise reading.refusal((*_account(account), *reading.mistakes))
+        raise reading.refusal((*_rule.judge(sent), *reading.mistakes))
     request = into.request(
         reading.name,
         reading.job,
@@ -137,15 +150,10 @@ def prepare(
         precompile=precompile,
     )
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
-    unchosen = job_tiers.tier_can_be_chosen(tier, request)
     mistakes = (
-        *_account(account),
         *reading.mistakes,
-        *((unchosen,) if unchosen else ()),
+        *_rule.judge(sent, request),
         *judgement.mistakes_of(request, wrong_keys),
-        *(chart_values.mistakes_of(request) if reading.translated else ()),
-        *_closed_windows(request, now),
-        *_uncopied(request),
     )
     if mistakes or not reading.is_sound:
         raise reading.refusal(mistakes)
@@ -212,10 +220,25 @@ def _with_tier(
     return replace(request, tier=choice.tier), (f"It runs on {choice.tier}: {choice.why}.",)
 
 
-def _account(account: str | None) -> Iterator[config.Mistake]:
-    """Yield a mistake for an account that is no account id: nodes could pull no image."""
-    if account and not config.is_account_id(account):
-        yield config.refuse("account", "not an AWS account id", "write its 12 digits", got=account)
+@_rule
+def account_is_an_id(sent: _Submission) -> Iterator[config.Mistake]:
+    """Yield an account that is no account id: nodes could pull no image."""
+    if sent.account and not config.is_account_id(sent.account):
+        todo = "write its 12 digits"
+        yield config.refuse("account", "not an AWS account id", todo, got=sent.account)
+
+
+@_rule
+def tier_can_be_chosen(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
+    """Yield a tier that the job does not have."""
+    yield from job_tiers.tier_mistakes(request, sent.tier)
+
+
+@_rule
+def values_have_their_claims(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
+    """Yield claims of values that are not in the namespace of their job."""
+    if sent.values:
+        yield from chart_values.mistakes_of(request)
 
 
 def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
@@ -226,7 +249,8 @@ def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
     return now >= max(window.usable_until for window in windows)
 
 
-def _uncopied(request: JobRequest) -> Iterator[config.Mistake]:
+@_rule
+def images_are_copied(request: JobRequest) -> Iterator[config.Mistake]:
     """Yield images that nobody has copied into the mirror: their pods would wait for ever.
 
     Only of a job that is sent: a copy is made from a file that is right so far.
@@ -243,10 +267,11 @@ def _uncopied(request: JobRequest) -> Iterator[config.Mistake]:
             yield config.Mistake(at, wrong, todo, repr(name))
 
 
-def _closed_windows(request: JobRequest, now: datetime | None) -> Iterator[config.Mistake]:
+@_rule
+def window_is_open(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
     """Yield a pool whose Capacity Block or training plan has no more time for a job."""
     pools = request.nodes
-    if _is_over(pools, now):
+    if _is_over(pools, sent.now):
         last = max(pool.window.usable_until for pool in pools if pool.window is not None)
         what = _bought_as(pools[0])
         wrong = f"a {what} whose nodes are gone since {last:%Y-%m-%d %H:%M} UTC"

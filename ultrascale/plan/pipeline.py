@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from ultrascale import config
 from ultrascale.catalog import build_environment, codepipeline, regions
 from ultrascale.errors import ConfigError, Diagnostic
+from ultrascale.frozen import Frozen
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.package import plan_builds, released
@@ -26,6 +27,20 @@ from ultrascale.plan.stacks import (
 from ultrascale.release import source_folder
 
 Mistakes = Iterator[config.Mistake]
+
+
+class _StageFiles(Frozen):
+    """The files of a pipeline's stages."""
+
+    path: Path  # The file with the pipeline
+    own: config.Cluster  # Its cluster
+    stages: Sequence[config.Stage]  # The stages
+    # Clusters of other files that could be read, by the number of their stage.
+    clusters: dict[int, config.Cluster]
+
+
+# Only whoever has the files beside this one judges by these rules.
+_rule = config.Rules(given=(config.Parts, _StageFiles, PipelinePlan))
 
 # The build that looks, the check of permissions, and what confirms them.
 _LOOKING = 3
@@ -59,16 +74,17 @@ def load_pipeline(path: Path) -> PipelinePlan | None:
         todo = "name it from the repository's folder, as clusters/prod.yaml"
         wrong = "the pipeline has to find this file as well"
         raise ConfigError([Diagnostic(message=wrong, file=str(path), fix=todo)])
-    if absent := [*_absent(pipeline.stages), *_package_mistakes(pipeline)]:
+    if absent := [*_rule.judge(reading.parts)]:
         raise reading.refusal(absent)
     others = _read_others(pipeline.stages)
     clusters = {number: each.cluster for number, each in others.items() if each.cluster}
-    found = [*_stage_mistakes(path, reading.cluster, pipeline.stages, clusters)]
+    files = _StageFiles(path=path, own=reading.cluster, stages=pipeline.stages, clusters=clusters)
+    found = [*_rule.judge(files)]
     told = [*(reading.refusal(found).diagnostics if found else ()), *_told_of(others)]
     if told:
         raise ConfigError(told)
     plan = _plan(path, reading, pipeline, others)
-    if crowded := [*_room_mistakes(plan)]:
+    if crowded := [*_rule.judge(plan)]:
         raise reading.refusal(crowded)
     return plan
 
@@ -94,7 +110,8 @@ def _actions(stage: StagePlan) -> int:
     return _LOOKING + stage.approval + stacks
 
 
-def _room_mistakes(plan: PipelinePlan) -> Mistakes:
+@_rule
+def pipeline_has_room(plan: PipelinePlan) -> Mistakes:
     """Yield waves, and a pipeline, of more actions than CodePipeline takes.
 
     The CDK would divide such a wave, and a run locks a stage alone: while the second part of the
@@ -132,28 +149,30 @@ def _room_mistakes(plan: PipelinePlan) -> Mistakes:
         yield config.refuse("pipeline.stages", wrong, "move some to another pipeline", got="")
 
 
-def _absent(stages: Sequence[config.Stage]) -> Mistakes:
-    for number, stage in enumerate(stages):
-        if stage.cluster is not None and not Path(stage.cluster).is_file():
-            todo = "run this in the repository's folder, or correct the path"
-            yield config.refuse(f"pipeline.stages.{number}.cluster", "no such file here", todo)
+@_rule
+def stage_has_its_file(stage: config.Stage) -> Mistakes:
+    """Yield the file of a stage that is not here."""
+    if stage.cluster is not None and not Path(stage.cluster).is_file():
+        todo = "run this in the repository's folder, or correct the path"
+        yield config.refuse("cluster", "no such file here", todo)
 
 
-def _package_mistakes(pipeline: config.Pipeline) -> Mistakes:
+@_rule
+def package_is_here(pipeline: config.Pipeline) -> Mistakes:
     """Yield a wheel that is absent or has another digest, and a clone that is none."""
     release = released(pipeline)
     if release.source == "checkout" and source_folder() != Path.cwd():
         todo = f"write {config.PLACES}; only a clone of ultrascale builds itself"
-        yield config.refuse("pipeline.package", "no clone of ultrascale here", todo)
+        yield config.refuse("package", "no clone of ultrascale here", todo)
     if release.source != "wheel":
         return
     wheel = Path(release.place)
     if not wheel.is_file():
         todo = "run this in the repository's folder, and add the wheel to it"
-        yield config.refuse("pipeline.package", "no such file here", todo)
+        yield config.refuse("package", "no such file here", todo)
     elif release.sha256 and (found := _sha256(wheel)) != release.sha256:
         todo = "write that if you trust it, or take the wheel that you meant"
-        yield config.refuse("pipeline.package", f"its digest is {found}", todo)
+        yield config.refuse("package", f"its digest is {found}", todo)
 
 
 def _sha256(path: Path) -> str:
@@ -186,23 +205,20 @@ def _told_of(readings: dict[int, config.Reading]) -> Iterator[Diagnostic]:
             yield from reading.refusal(mistakes).diagnostics
 
 
-def _stage_mistakes(
-    path: Path,
-    own: config.Cluster,
-    stages: Sequence[config.Stage],
-    clusters: dict[int, config.Cluster],
-) -> Mistakes:
+@_rule
+def stages_agree_with_their_files(files: _StageFiles) -> Mistakes:
     """Yield what stages say of their files that these do not, and files that have no stage."""
+    own, stages = files.own, files.stages
     placed: dict[tuple[str, str | None, str], int] = {}
     for number, stage in enumerate(stages):
         at = f"pipeline.stages.{number}"
         if stage.cluster is None:
             cluster = own
-        elif PurePath(stage.cluster) == PurePath(path):
+        elif PurePath(stage.cluster) == PurePath(files.path):
             yield config.refuse(f"{at}.cluster", "this very file", "leave it out")
             continue
-        elif number in clusters:
-            cluster = clusters[number]
+        elif number in files.clusters:
+            cluster = files.clusters[number]
             yield from _differences(at, stage, cluster, own)
         else:
             continue

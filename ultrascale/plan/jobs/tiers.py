@@ -5,7 +5,7 @@ nodes to another, and workers of unlike speed wait for each other. A single pod 
 scheduler, which knows all tiers and their order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from msgspec.structs import replace
@@ -139,17 +139,18 @@ def tiers_to_choose(request: JobRequest) -> tuple[str, ...]:
     return tiers_of_queue(request)
 
 
-def tier_can_be_chosen(tier: str | None, request: JobRequest) -> config.Mistake | None:
-    """Return what is wrong with the ``tier`` that somebody chose for a job."""
+def tier_mistakes(request: JobRequest, tier: str | None) -> Iterator[config.Mistake]:
+    """Yield what is wrong with the ``tier`` that somebody chose for a job."""
     known = tiers_to_choose(request)
     if tier is None or tier in known or lacks_queue(request):
-        return None
+        return
     if not known:
-        return config.refuse("prefer", *_of_no_tiers(request), got=tier)
+        yield config.refuse("prefer", *_of_no_tiers(request), got=tier)
+        return
     wrong = "a tier that it does not prefer"
     if not request.job.prefer:
         wrong = f"a tier that queue {request.kueue_queue} does not have"
-    return config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)
+    yield config.refuse("prefer", wrong, f"use {', '.join(known)}", got=tier)
 
 
 def _of_no_tiers(request: JobRequest) -> tuple[str, str]:
