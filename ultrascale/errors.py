@@ -18,8 +18,9 @@ UltrascaleError
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec.structs import astuple, replace
 
 from ultrascale.frozen import Frozen
 
@@ -43,29 +44,27 @@ class Span(Frozen):
     end_column: int | None = None  # Column of that
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
-    """A mistake in a file, or a warning, with its place.
+class Diagnostic(Frozen, eq=False):
+    """A mistake in a file, or a warning, with its place; equal whatever rules have found it."""
 
-    Attributes:
-        message: What is wrong.
-        file: The file, as the user named it; empty where it is about none.
-        span: Where in the file; None where no place of it is meant.
-        key: Path of the key, as ``pools[p5].efa``; empty where it is about the file as a whole.
-        value: The value as the file spells it; empty where ``message`` names it.
-        fix: What to do; empty where ``message`` says so.
-        code: Name of the rule that was broken, or a word for what no rule finds.
-        severity: ``error`` where the file is refused.
-    """
+    message: str  # What is wrong
+    file: str = ""  # The file, as the user named it; empty where it is about none
+    span: Span | None = None  # Where in the file; None where no place of it is meant
+    key: str = ""  # Path of the key, as ``pools[p5].efa``; empty where it is about the whole file
+    value: str = ""  # The value as the file spells it; empty where ``message`` names it
+    fix: str = ""  # What to do; empty where ``message`` says so
+    code: str = "rule"  # Name of the rule that was broken, or a word for what no rule finds
+    severity: Severity = "error"  # ``error`` where the file is refused
 
-    message: str
-    file: str = ""
-    span: Span | None = None
-    key: str = ""
-    value: str = ""
-    fix: str = ""
-    code: str = field(default="rule", compare=False)
-    severity: Severity = "error"
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Diagnostic) and self._without_code == other._without_code
+
+    def __hash__(self) -> int:
+        return hash(self._without_code)
+
+    @property
+    def _without_code(self) -> tuple[object, ...]:
+        return astuple(replace(self, code=""))
 
     @property
     def text(self) -> str:

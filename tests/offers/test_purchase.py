@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -9,7 +10,6 @@ import pytest
 import yaml
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
-from msgspec.structs import replace
 
 from tests.support.account import fake_account
 from tests.support.fake_aws import ID, PROXY_PAGE, FakeAws, Refusal, Told, denied

@@ -1,10 +1,10 @@
 """Every check against an account that answers nothing: nothing of it may pass."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
-from msgspec.structs import replace
 
 from tests.support.account import AT, fake_account
 from tests.support.fake_aws import THROTTLED, Told, denied

@@ -8,13 +8,12 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Literal, cast
 
 import yaml
-from msgspec.structs import replace
 
 from tests.support.cluster_keys import DOCUMENTS, OTHER_VALUES, changed
 from tests.support.folders import DATA

@@ -5,10 +5,10 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from tests.support.folders import ROOT
 from tests.support.installed import Installed, files_in, make_home, templates_of, uv

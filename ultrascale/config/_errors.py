@@ -2,42 +2,43 @@
 
 import difflib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec.structs import astuple, replace
 
 from ultrascale.config._document import Document, KeyPath
 from ultrascale.errors import Diagnostic, Severity
+from ultrascale.frozen import Frozen
 
 Kind = Literal["wrong", "missing", "undurable", "unsupported"]
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One mistake in a cluster file.
+class Mistake(Frozen, kw_only=False, eq=False):
+    """One mistake in a cluster file; two rules that say the same of a value have found one."""
 
-    Attributes:
-        at: Keys that lead to the wrong value.
-        wrong: What is wrong with it.
-        todo: What to do about it.
-        got: The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
-        kind: ``unsupported`` where the value is right but nothing builds it yet; ``missing`` where
-            a job leaves out what whoever sends it has to add; ``undurable`` where a template may
-            leave open where output lies, and a job that is sent may not.
-        rests_on: Keys that lead to another value which has to change with this one.
-        code: Name of the rule that found it, which the engine sets; ``form`` where pydantic cannot
-            read the value.
-        severity: Severity of that rule; ``error`` where the file is refused.
-    """
-
-    at: KeyPath
-    wrong: str
-    todo: str = ""
+    at: KeyPath  # Keys that lead to the wrong value
+    wrong: str  # What is wrong with it
+    todo: str = ""  # What to do about it
+    # The value; None: as the file spells it at ``at``; empty: ``wrong`` names it.
     got: str | None = None
+    # ``unsupported`` where the value is right but nothing builds it yet; ``missing`` where a job
+    # leaves out what whoever sends it has to add; ``undurable`` where a template may leave open
+    # where output lies, and a job that is sent may not.
     kind: Kind = "wrong"
-    rests_on: KeyPath | None = None
-    # Two rules that say the same of one value have found one mistake.
-    code: str = field(default="rule", compare=False)
-    severity: Severity = "error"
+    rests_on: KeyPath | None = None  # Keys of another value which has to change with this one
+    # Name of the rule, which the engine sets; ``form`` where pydantic cannot read the value.
+    code: str = "rule"
+    severity: Severity = "error"  # Severity of that rule; ``error`` where the file is refused
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mistake) and self._without_code == other._without_code
+
+    def __hash__(self) -> int:
+        return hash(self._without_code)
+
+    @property
+    def _without_code(self) -> tuple[object, ...]:
+        return astuple(replace(self, code=""))
 
     @property
     def text(self) -> str:

@@ -7,8 +7,7 @@ Source: https://kubernetes.io/docs/tasks/access-application-cluster/access-clust
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from ultrascale.catalog import leaderworkerset, vllm
 from ultrascale.cluster_api.kinds import POD
