@@ -1,8 +1,8 @@
 """The stacks of each layer, and the values that they take from earlier ones."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Protocol, TypeVar, assert_never, runtime_checkable
+from typing import Protocol, TypedDict, TypeVar, runtime_checkable
 
 from aws_cdk import App, Stack
 
@@ -103,158 +103,258 @@ class ClusterStacks:
         ]
 
 
-def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Stack:  # noqa: C901 -- one case a layer
-    """Define a stack of ``layer``.
+def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Stack:
+    """Define a stack of ``layer``."""
+    return _BUILDERS[layer](cluster, name)
 
-    Stacks that most clusters lack are imported where they are defined: the CDK's module of a
-    service takes up to 30 ms to load.
-    """
-    app, plan, charts = cluster.app, cluster.plan, cluster.charts
-    match layer:
-        case "network":
-            return NetworkStack(app, name, plan=plan)
-        case "cluster":
-            own = cluster.get(NetworkStack).network if "network" in cluster.stacks else None
-            return ClusterStack(app, name, plan=plan, network=own)
-        case "access":
-            return AccessStack(app, name, plan=plan)
-        case "node-addons":
-            return AddonsStack(
-                app,
-                name,
-                plan=plan,
-                addons=plan.control_plane.node_addons,
-                cleaner=plan.interface_cleaner,
-            )
-        case "nodes":
-            return AutoModeStack(app, name, plan=plan)
-        case "scaling":
-            return ScalingStack(app, name, plan=plan)
-        case "system-node-groups" | "node-groups":
-            return NodeGroupStack(
-                app,
-                name,
-                plan=plan,
-                group=cluster.node_group(name),
-                network=cluster.network,
-                cluster=cluster.context,
-                service_token=cluster.get(ScalingStack).service_token,
-            )
-        case "system-node-pools":
-            return NodePoolsStack(
-                app,
-                name,
-                plan=plan,
-                cluster=cluster.context,
-                pools=[pool for pool in plan.system_pools if pool.is_node_pool],
-                charts=charts.system_node_pools,
-            )
-        case "storage":
-            return StorageStack(
-                app, name, plan=plan, network=cluster.network, cluster=cluster.context
-            )
-        case "addons":
-            return AddonsStack(app, name, plan=plan, addons=plan.control_plane.workload_addons)
-        case "registry":
-            return RegistryStack(app, name, plan=plan)
-        case "images":
-            return ImagesStack(app, name, plan=plan, key=cluster.get(RegistryStack).key)
-        case "image-cache":
-            return ImageCacheStack(app, name, plan=plan, images=charts.published_images)
-        case "backend":
-            from ultrascale_stacks.backend import BackendStack
 
-            return BackendStack(app, name, plan=plan, cluster=cluster.context)
-        case "platform":
-            return PlatformStack(
-                app,
-                name,
-                plan=plan,
-                cluster=cluster.context,
-                charts=charts.platform,
-                placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
-            )
-        case "serving-controllers":
-            from ultrascale_stacks.serving import ServingStack
+def _cluster(cluster: ClusterStacks, name: StackName) -> Stack:
+    own = cluster.get(NetworkStack).network if "network" in cluster.stacks else None
+    return ClusterStack(cluster.app, name, plan=cluster.plan, network=own)
 
-            return ServingStack(app, name, plan=plan, cluster=cluster.context)
-        case "scheduling":
-            from ultrascale_stacks.scheduling import SchedulingStack
 
-            return SchedulingStack(
-                app, name, plan=plan, cluster=cluster.context, charts=charts.scheduling
-            )
-        case "serving-front":
-            from ultrascale_stacks.front import FrontStack
+def _node_addons(cluster: ClusterStacks, name: StackName) -> Stack:
+    plan = cluster.plan
+    return AddonsStack(
+        cluster.app,
+        name,
+        plan=plan,
+        addons=plan.control_plane.node_addons,
+        cleaner=plan.interface_cleaner,
+    )
 
-            return FrontStack(
-                app,
-                name,
-                plan=plan,
-                network=cluster.network,
-                cluster=cluster.context,
-                charts=charts.front,
-            )
-        case "karpenter":
-            return KarpenterStack(app, name, plan=plan, cluster=cluster.context)
-        case "node-pools":
-            return NodePoolsStack(
-                app,
-                name,
-                plan=plan,
-                cluster=cluster.context,
-                pools=[pool for pool in plan.pools if pool.is_node_pool],
-                charts=charts.node_pools,
-            )
-        case "observability":
-            from ultrascale_stacks.observability import ObservabilityStack
 
-            return ObservabilityStack(
-                app,
-                name,
-                plan=plan,
-                cluster=cluster.context,
-                placeholders=cluster.placeholders("storage"),
-            )
-        case "hyperpod-chart":
-            from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
+def _addons(cluster: ClusterStacks, name: StackName) -> Stack:
+    plan = cluster.plan
+    return AddonsStack(cluster.app, name, plan=plan, addons=plan.control_plane.workload_addons)
 
-            return HyperPodChartStack(app, name, plan=plan, cluster=cluster.context)
-        case "hyperpod-groups":
-            from ultrascale_stacks.hyperpod import HyperPodStack
 
-            return HyperPodStack(
-                app,
-                name,
-                plan=plan,
-                network=cluster.network,
-                cluster=cluster.context,
-                placeholders=cluster.placeholders("storage"),
-            )
-        case "governance":
-            from ultrascale_stacks.governance import GovernanceStack
-            from ultrascale_stacks.hyperpod import HyperPodStack
+def _node_group(cluster: ClusterStacks, name: StackName) -> Stack:
+    return NodeGroupStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        group=cluster.node_group(name),
+        network=cluster.network,
+        cluster=cluster.context,
+        service_token=cluster.get(ScalingStack).service_token,
+    )
 
-            hyperpod = cluster.get(HyperPodStack)
-            return GovernanceStack(
-                app, name, plan=plan, hyperpod_cluster_arn=hyperpod.hyperpod_cluster_arn
-            )
-        case "teams":
-            return PlatformStack(
-                app,
-                name,
-                plan=plan,
-                cluster=cluster.context,
-                charts=charts.teams,
-                placeholders=cluster.placeholders("storage", "image-cache"),
-            )
-        case "training-operator":
-            from ultrascale_stacks.training_operator import TrainingOperatorStack
 
-            return TrainingOperatorStack(app, name, plan=plan)
-        case "hyperpod-metrics":
-            from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
+def _system_node_pools(cluster: ClusterStacks, name: StackName) -> Stack:
+    return NodePoolsStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        pools=[pool for pool in cluster.plan.system_pools if pool.is_node_pool],
+        charts=cluster.charts.system_node_pools,
+    )
 
-            return HyperPodObservabilityStack(app, name, plan=plan)
-        case _:
-            assert_never(layer)
+
+def _node_pools(cluster: ClusterStacks, name: StackName) -> Stack:
+    return NodePoolsStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        pools=[pool for pool in cluster.plan.pools if pool.is_node_pool],
+        charts=cluster.charts.node_pools,
+    )
+
+
+def _storage(cluster: ClusterStacks, name: StackName) -> Stack:
+    return StorageStack(
+        cluster.app, name, plan=cluster.plan, network=cluster.network, cluster=cluster.context
+    )
+
+
+def _images(cluster: ClusterStacks, name: StackName) -> Stack:
+    return ImagesStack(cluster.app, name, plan=cluster.plan, key=cluster.get(RegistryStack).key)
+
+
+def _image_cache(cluster: ClusterStacks, name: StackName) -> Stack:
+    images = cluster.charts.published_images
+    return ImageCacheStack(cluster.app, name, plan=cluster.plan, images=images)
+
+
+def _platform(cluster: ClusterStacks, name: StackName) -> Stack:
+    return PlatformStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        charts=cluster.charts.platform,
+        placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
+    )
+
+
+def _teams(cluster: ClusterStacks, name: StackName) -> Stack:
+    return PlatformStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        charts=cluster.charts.teams,
+        placeholders=cluster.placeholders("storage", "image-cache"),
+    )
+
+
+# Stacks that most clusters lack are imported where they are defined: the CDK's module of a
+# service takes up to 30 ms to load.
+
+
+def _backend(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.backend import BackendStack
+
+    return BackendStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
+
+
+def _serving(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.serving import ServingStack
+
+    return ServingStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
+
+
+def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.scheduling import SchedulingStack
+
+    charts = cluster.charts.scheduling
+    return SchedulingStack(
+        cluster.app, name, plan=cluster.plan, cluster=cluster.context, charts=charts
+    )
+
+
+def _front(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.front import FrontStack
+
+    return FrontStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        network=cluster.network,
+        cluster=cluster.context,
+        charts=cluster.charts.front,
+    )
+
+
+def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.observability import ObservabilityStack
+
+    return ObservabilityStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        placeholders=cluster.placeholders("storage"),
+    )
+
+
+def _hyperpod_chart(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
+
+    return HyperPodChartStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
+
+
+def _hyperpod(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.hyperpod import HyperPodStack
+
+    return HyperPodStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        network=cluster.network,
+        cluster=cluster.context,
+        placeholders=cluster.placeholders("storage"),
+    )
+
+
+def _governance(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.governance import GovernanceStack
+    from ultrascale_stacks.hyperpod import HyperPodStack
+
+    arn = cluster.get(HyperPodStack).hyperpod_cluster_arn
+    return GovernanceStack(cluster.app, name, plan=cluster.plan, hyperpod_cluster_arn=arn)
+
+
+def _training_operator(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.training_operator import TrainingOperatorStack
+
+    return TrainingOperatorStack(cluster.app, name, plan=cluster.plan)
+
+
+def _hyperpod_metrics(cluster: ClusterStacks, name: StackName) -> Stack:
+    from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
+
+    return HyperPodObservabilityStack(cluster.app, name, plan=cluster.plan)
+
+
+_Builder = Callable[[ClusterStacks, StackName], Stack]
+
+# The type check holds that each layer has a key here, and each key a builder.
+_Builders = TypedDict(
+    "_Builders",
+    {
+        "network": _Builder,
+        "cluster": _Builder,
+        "access": _Builder,
+        "node-addons": _Builder,
+        "nodes": _Builder,
+        "scaling": _Builder,
+        "system-node-groups": _Builder,
+        "system-node-pools": _Builder,
+        "storage": _Builder,
+        "addons": _Builder,
+        "registry": _Builder,
+        "images": _Builder,
+        "image-cache": _Builder,
+        "backend": _Builder,
+        "platform": _Builder,
+        "serving-controllers": _Builder,
+        "scheduling": _Builder,
+        "serving-front": _Builder,
+        "karpenter": _Builder,
+        "node-pools": _Builder,
+        "observability": _Builder,
+        "hyperpod-chart": _Builder,
+        "hyperpod-groups": _Builder,
+        "node-groups": _Builder,
+        "governance": _Builder,
+        "teams": _Builder,
+        "training-operator": _Builder,
+        "hyperpod-metrics": _Builder,
+    },
+)
+
+_BUILDERS: _Builders = {
+    "network": lambda cluster, name: NetworkStack(cluster.app, name, plan=cluster.plan),
+    "cluster": _cluster,
+    "access": lambda cluster, name: AccessStack(cluster.app, name, plan=cluster.plan),
+    "node-addons": _node_addons,
+    "nodes": lambda cluster, name: AutoModeStack(cluster.app, name, plan=cluster.plan),
+    "scaling": lambda cluster, name: ScalingStack(cluster.app, name, plan=cluster.plan),
+    "system-node-groups": _node_group,
+    "system-node-pools": _system_node_pools,
+    "storage": _storage,
+    "addons": _addons,
+    "registry": lambda cluster, name: RegistryStack(cluster.app, name, plan=cluster.plan),
+    "images": _images,
+    "image-cache": _image_cache,
+    "backend": _backend,
+    "platform": _platform,
+    "serving-controllers": _serving,
+    "scheduling": _scheduling,
+    "serving-front": _front,
+    "karpenter": lambda cluster, name: KarpenterStack(
+        cluster.app, name, plan=cluster.plan, cluster=cluster.context
+    ),
+    "node-pools": _node_pools,
+    "observability": _observability,
+    "hyperpod-chart": _hyperpod_chart,
+    "hyperpod-groups": _hyperpod,
+    "node-groups": _node_group,
+    "governance": _governance,
+    "teams": _teams,
+    "training-operator": _training_operator,
+    "hyperpod-metrics": _hyperpod_metrics,
+}
