@@ -51,38 +51,48 @@ def widened(
     """
     isolating = [_selector(policy) for policy in old if _isolates(policy)]
     for policy in new:
-        if not any(_selects(other, policy) for other in isolating):
+        if not any(_selects(selector, policy) for selector in isolating):
             continue
         same = [other for other in old if other.id == policy.id]
         # Pods that a selector has from now on are told where addresses reach them, as those of a
         # program that leaves the file lose their exception from what their namespace may do.
         of_same_pods = any(_selects(_selector(other), policy) for other in same)
-        were_there = _were_there(policy, isolating, pods)
-        known = [way for other in old if _selects(_selector(other), policy) for way in _ways(other)]
-        # What moves to another port is closed at the one before.
-        ports = [
-            port
-            for other in new
-            if _selects(_selector(policy), other) or _selects(_selector(other), policy)
-            for _, port in _ways(other)
-        ]
-        closed = [peer for peer, port in known if not any(_has(each, port) for each in ports)]
-        gained = [
-            way
-            for way in _ways(policy)
-            if (of_same_pods or (_is_of_addresses(way) and (same or were_there)))
-            and not any(_covers(each, way) for each in (*known, *((peer, "") for peer in closed)))
-        ]
-        if gained and same and not of_same_pods:
-            reached = f"pods that {', '.join(_peers_with_ports(policy))} may reach"
-            after = _selector(policy) or "all of the namespace"
-            yield policy, told_change(reached, _selector(same[0]), after)
-        elif gained:
-            before = [peer for other in same for peer in _peers_with_ports(other)]
-            yield (
-                policy,
-                told_change("who reaches its pods", before or None, [*_peers_with_ports(policy)]),
-            )
+        by_addresses = bool(same) or _were_there(policy, isolating, pods)
+        if any(
+            of_same_pods or (by_addresses and _is_of_addresses(way))
+            for way in _gained_ways(policy, old, new)
+        ):
+            yield policy, _widening(policy, same, of_same_pods=of_same_pods)
+
+
+def _gained_ways(
+    policy: KubernetesObject, old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
+) -> Iterator["_Way"]:
+    """Yield the ways of a policy that none of ``old`` had for its pods."""
+    known = [way for other in old if _selects(_selector(other), policy) for way in _ways(other)]
+    # What moves to another port is closed at the one before.
+    ports = [
+        port
+        for other in new
+        if _selects(_selector(policy), other) or _selects(_selector(other), policy)
+        for _, port in _ways(other)
+    ]
+    closed = [(peer, "") for peer, port in known if not any(_has(other, port) for other in ports)]
+    for way in _ways(policy):
+        if not any(_covers(other, way) for other in (*known, *closed)):
+            yield way
+
+
+def _widening(
+    policy: KubernetesObject, same: Sequence[KubernetesObject], *, of_same_pods: bool
+) -> str:
+    """Return the change by which more peers reach the pods of a policy, ``same`` before."""
+    if same and not of_same_pods:
+        reached = f"pods that {', '.join(_peers_with_ports(policy))} may reach"
+        after = _selector(policy) or "all of the namespace"
+        return told_change(reached, _selector(same[0]), after)
+    before = [peer for other in same for peer in _peers_with_ports(other)]
+    return told_change("who reaches its pods", before or None, [*_peers_with_ports(policy)])
 
 
 def _is_of_addresses(way: "_Way") -> bool:
