@@ -34,22 +34,39 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
     kinds = [kind for manifest in job.objects for kind in pod_kinds(manifest)]
     try:
         nodes_of = [nodes_for(cluster, spec) for spec, _ in kinds]
-        nodes = {name(node): node for found in nodes_of for node in found}
+        nodes = {name(node): node for of_kind in nodes_of for node in of_kind}
         if not 0 < len(nodes) <= MOST_NODES:
             return
-        pods = {each: _pods_on(cluster, node, job.name) for each, node in nodes.items()}
+        pods = {key: _pods_on(cluster, node, job.name) for key, node in nodes.items()}
     except RefusedError as error:
         if error.status != FORBIDDEN:
             raise
         return
-    free = {each: _free(node, pods[each]) for each, node in nodes.items()}
+    free = {key: _free(node, pods[key]) for key, node in nodes.items()}
+    fitting, held = _place_pods(job, kinds, nodes_of, free)
+    holders = sorted({holder for node in held for pod in pods[node] if (holder := _holder(pod))})
+    if holders:
+        yield _waiting_note(job, fitting, len(nodes), holders)
+
+
+def _place_pods(
+    job: JobManifests,
+    kinds: Sequence[tuple[Object, int]],
+    nodes_of: Sequence[Sequence[Object]],
+    free: Mapping[str, dict[str, Decimal]],
+) -> tuple[int, Sequence[str]]:
+    """Take the pods of ``job`` from what is ``free`` of the nodes of each kind.
+
+    Returns:
+        The number of pods that fit, and the full nodes of the kinds that do not fit whole.
+    """
     fitting, held = 0, dict[str, None]()
-    for (spec, count), found in zip(kinds, nodes_of, strict=True):
+    for (spec, count), nodes in zip(kinds, nodes_of, strict=True):
         # Pods of an array start one by one, unless a queue of Kueue admits them together.
         wanted = 1 if job.array is not None and job.local_queue is None else count
         asked, placed = _requests(spec), 0
-        full = [each for each in map(name, found) if not _fits(free[each], asked)]
-        for node in map(name, found):
+        full = [node for node in map(name, nodes) if not _fits(free[node], asked)]
+        for node in map(name, nodes):
             taken = min(_fits(free[node], asked), count - placed)
             placed += taken
             for resource, quantity in asked.items():
@@ -57,14 +74,15 @@ def waits_for_room(cluster: Cluster, job: JobManifests) -> Iterator[str]:
         fitting += placed
         if placed < wanted:
             held |= dict.fromkeys(full)
-    holders = sorted({holder for node in held for pod in pods[node] if (holder := _holder(pod))})
-    if not holders:
-        return
+    return fitting, [*held]
+
+
+def _waiting_note(job: JobManifests, fitting: int, nodes: int, holders: Sequence[str]) -> str:
     known, more = ", ".join(holders[:_MOST_HOLDERS]), len(holders) - _MOST_HOLDERS
     launched = ", or for nodes that are launched for it" if job.launches else ""
     preempted = ", unless its queue has them give way" if job.local_queue is not None else ""
-    yield (
-        f"{fitting} of its {job.pods} pods fit on the {len(nodes)} nodes that it "
+    return (
+        f"{fitting} of its {job.pods} pods fit on the {nodes} nodes that it "
         f"may run on: it waits for {known}{f' and {more} more' if more > 0 else ''}{launched}"
         f"{preempted}"
     )

@@ -1,6 +1,6 @@
 """Notes on a job that its user reads before its nodes are paid for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import training_operator, volcano_placement
@@ -36,7 +36,10 @@ def notes_of(
     yield from queueing.notes_of_init(request)
     if isinstance(request.job, config.TrainingJob):
         yield from _on_hyperpod(request, pools, controller)
-        yield from _of_training(request, request.job, pools, share)
+        yield from _network_notes(request.job, pools, share)
+        yield from _spot_notes(request, request.job, pools)
+        yield from _elastic_notes(request, request.job)
+        yield from _launch_notes(request, request.job, pools)
         yield from _of_placement(request, pools)
         yield from output.notes_of(request)
     if request.role is None:
@@ -156,17 +159,21 @@ def _of_init(request: JobRequest) -> Iterator[str]:
         )
 
 
-def _of_training(
-    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
+def _network_notes(
+    job: config.TrainingJob, pools: Sequence[PoolPlan], share: NodeShare
 ) -> Iterator[str]:
-    where = " and ".join(sorted({pool.pool for pool in pools}))
     if job.nodes > 1 and share.accelerators and not nodes.efa_of(job, share):
         why = next((pool.without_efa for pool in pools if pool.without_efa), "none is asked for")
         yield (
-            f"Pods on {where} have no EFA interface ({why}): what they tell each other goes over "
-            "TCP, many times slower."
+            f"Pods on {_names_of(pools)} have no EFA interface ({why}): what they tell each other "
+            "goes over TCP, many times slower."
         )
-    spot = " and ".join(sorted({pool.pool for pool in pools if pool.capacity_type == "spot"}))
+
+
+def _spot_notes(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Iterator[str]:
+    spot = _names_of(pool for pool in pools if pool.capacity_type == "spot")
     together = job.nodes > 1 or request.role is not None
     if not job.min_nodes and spot and together and not request.restarts_alone:
         can_shrink = request.engine != "none" or request.operated
@@ -174,20 +181,33 @@ def _of_training(
         if request.role is not None:
             elastic = f"; when_lost: restart-role of {request.role} keeps the others running"
         yield f"EC2 takes Spot nodes of {spot} one by one, and the job restarts with each{elastic}."
-    if job.min_nodes is not None and request.engine == "kueue":
+
+
+def _elastic_notes(request: JobRequest, job: config.TrainingJob) -> Iterator[str]:
+    if job.min_nodes is None:
+        return
+    if request.engine == "kueue":
         yield (
             f"Kueue admits it once there is quota for all {job.nodes} nodes, and it keeps that; "
             f"once all have started, it goes on with {job.min_nodes}."
         )
-    meets_at_first = request.backend == "c10d" and not request.operated
-    if job.min_nodes is not None and job.script is not None and meets_at_first:
+    if job.script is not None and request.backend == "c10d" and not request.operated:
         yield (
             "With c10d the nodes meet at the pod of index 0: when its node is lost, the others end "
             "too and wait for a new one; rendezvous: etcd lets them go on."
         )
+
+
+def _launch_notes(
+    request: JobRequest, job: config.TrainingJob, pools: Sequence[PoolPlan]
+) -> Iterator[str]:
     launched = any(pool.sized_by in capacity.SIZED_BY_PODS for pool in pools)
     if job.prefer and job.nodes > 1 and launched and request.engine == "none":
         yield (
-            f"Nodes of {where} are launched one by one, and those that come first are paid for "
-            "while the job waits for the others: nothing starts its pods together there."
+            f"Nodes of {_names_of(pools)} are launched one by one, and those that come first are "
+            "paid for while the job waits for the others: nothing starts its pods together there."
         )
+
+
+def _names_of(pools: Iterable[PoolPlan]) -> str:
+    return " and ".join(sorted({pool.pool for pool in pools}))
