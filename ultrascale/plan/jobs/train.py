@@ -28,13 +28,16 @@ from ultrascale.plan.jobs.roles import job_of, unite
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.model import JobPlan, PoolPlan
 from ultrascale.plan.model.jobs import (
+    CheckpointPlan,
     Controller,
     ElasticPlan,
     LogRulePlan,
     OperatorPlan,
+    OutputPlan,
     PodPlan,
     RolePlan,
 )
+from ultrascale.plan.model.recipes import RecipePlan
 
 
 def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
@@ -48,7 +51,6 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     request = recipes.applied(request, share, pools)
     job = job_of(request)
     controller = controller_of(request)
-    pytorch, operated = controller == "pytorch", controller == "hyperpod"
     division = divide(
         name=request.name, role=job.role, pods=job.nodes, min_available=least_pods(job)
     )
@@ -58,60 +60,34 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
     makes_service = controller in ("jobset", "hyperpod")
     needs_service = job.nodes > 1 and not host_list and not makes_service
     place = output.plan_output(request)
-    saves = checkpoints.plan_checkpoints(
-        request,
-        place,
-        size=recipe.checkpoint_bytes if recipe is not None else 0,
-        copied=checkpoints.copied_bytes(recipe) if recipe is not None else None,
-        processes=job.processes_per_node or share.processes,
-    )
+    saves = _plan_checkpoints(request, job, recipe, place, share)
     job = checkpoints.with_interval(job, recipe, saves)
     request = replace(request, job=job)
     pod = output.with_output(plan_pod(request, pools, share), job, place)
-    if operated:
-        pod = _with_agent(request, job, pod, share)
-    elif job.script is not None:
-        whole = len(division.parts) == 1
-        meeting = _meeting(request, job, controller, host=host, whole=whole)
-        run = _command(request, job, share, meeting)
-        ordered = meeting is not None and meeting.ordered
-        pod = replace(pod, command=run, reads_node=ordered)
-    elif job.nodes > 1:
-        pod = replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
-    ends_at_once = job.script is not None and not pytorch and not operated
-    notes = notes_of(request, pools, share, controller)
+    whole = len(division.parts) == 1
+    pod = _with_program(request, job, pod, share, controller, host=host, whole=whole)
     return JobPlan(
         name=request.name,
         namespace=request.namespace,
         kind=job.kind,
         controller=controller,
-        roles=(
-            RolePlan(
-                name=job.role,
-                pods=job.nodes,
-                container=kubeflow.CONTAINER if pytorch else job.role,
-                pod=replace(pod, fields={**_fields(controller), **output.fields()}),
-                mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
-                restarts_alone=controller == "jobset" and job.min_nodes is not None,
-                restarts_together=request.restarts_together,
-            ),
-        ),
+        roles=(_role(request, job, pod, controller),),
         parts=division.parts if request.gang else (),
         service_port=command.RENDEZVOUS_PORT if needs_service else None,
         queue=request.queue,
         local_queue=queueing.local_queue_of(request),
-        resumed=pytorch and governance.is_resumed(request),
+        resumed=controller == "pytorch" and governance.is_resumed(request),
         restarts=restarts_of(request, job, pools),
         elastic=job.min_nodes is not None,
         # torchrun's agents end together, with the last step: a pod that found no node is not
         # waited for. Those of another program may each have work left.
         min_success=job.min_nodes if job.script is not None else None,
         topology=topology_of(request, pools),
-        operator=_operator(request, job, share, pools) if operated else None,
+        operator=_operator(request, job, share, pools) if controller == "hyperpod" else None,
         ttl_seconds_after_finished=job.ttl_seconds_after_finished,
         notes=(
             *(division.notes if request.gang else ()),
-            *notes,
+            *notes_of(request, pools, share, controller),
             *recipes.notes_of(recipe),
             *checkpoints.notes_of(
                 saves, job, place, existing_buckets=request.cluster.storage.existing_buckets
@@ -120,6 +96,69 @@ def plan_train(request: JobRequest, job: config.TrainingJob) -> JobPlan:
         recipe=recipe,
         output=place,
         checkpoints=saves,
+    )
+
+
+def _plan_checkpoints(
+    request: JobRequest,
+    job: config.TrainingJob,
+    recipe: RecipePlan | None,
+    place: OutputPlan | None,
+    share: NodeShare,
+) -> CheckpointPlan | None:
+    return checkpoints.plan_checkpoints(
+        request,
+        place,
+        size=recipe.checkpoint_bytes if recipe is not None else 0,
+        copied=checkpoints.copied_bytes(recipe) if recipe is not None else None,
+        processes=job.processes_per_node or share.processes,
+    )
+
+
+def _with_program(
+    request: JobRequest,
+    job: config.TrainingJob,
+    pod: PodPlan,
+    share: NodeShare,
+    controller: Controller,
+    *,
+    host: str,
+    whole: bool,
+) -> PodPlan:
+    """Return the pods of a job with the command that starts its program.
+
+    Args:
+        request: The job.
+        job: Its keys.
+        pod: Its pods.
+        share: What each pod may have of a node.
+        controller: What makes its pods.
+        host: Host name of the pod of index 0.
+        whole: Whether it is one part.
+    """
+    if controller == "hyperpod":
+        return _with_agent(request, job, pod, share)
+    if job.script is not None:
+        meeting = _meeting(request, job, controller, host=host, whole=whole)
+        run = _command(request, job, share, meeting)
+        return replace(pod, command=run, reads_node=meeting is not None and meeting.ordered)
+    if job.nodes > 1:
+        return replace(pod, env={command.RANK_ZERO_HOST: host, **pod.env})
+    return pod
+
+
+def _role(
+    request: JobRequest, job: config.TrainingJob, pod: PodPlan, controller: Controller
+) -> RolePlan:
+    ends_at_once = job.script is not None and controller not in ("pytorch", "hyperpod")
+    return RolePlan(
+        name=job.role,
+        pods=job.nodes,
+        container=kubeflow.CONTAINER if controller == "pytorch" else job.role,
+        pod=replace(pod, fields={**_fields(controller), **output.fields()}),
+        mistake_exit_code=command.MISTAKE_EXIT_CODE if ends_at_once else None,
+        restarts_alone=controller == "jobset" and job.min_nodes is not None,
+        restarts_together=request.restarts_together,
     )
 
 
