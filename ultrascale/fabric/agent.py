@@ -204,7 +204,7 @@ def lead(chosen: Settings) -> dict[str, object]:
     threading.Thread(target=work, args=(chosen, "127.0.0.1"), daemon=True).start()
     peers = {peer.node: peer for peer in _gathered(server, chosen)}
     search = Search(nodes=in_order(chosen.groups, peers))
-    tests: dict[str, Measured] = {}
+    tests: Mapping[str, Measured] = {}
     best = 0.0
     last_begin = time.monotonic() + chosen.seconds - chosen.test_seconds
     while (pairs := search.next_round()) and time.monotonic() <= last_begin:
@@ -212,38 +212,57 @@ def lead(chosen: Settings) -> dict[str, object]:
             answers = [*pool.map(partial(_measure, peers), pairs)]
         gone = [node for pair in pairs for node in pair if peers[node].is_gone]
         # Without one of its pods, a measurement says nothing of a node.
-        found = [each for each in answers if each and not set(gone) & set(each.pair)]
-        best = max([best, *(each.busbw or 0 for each in found)])
-        measured = [_compared(each, best, chosen.share) for each in found]
-        for each in measured:
-            told = "passed" if not each.why else f"failed: {each.why}"
-            print(
-                f"fabric round={search.rounds + 1} nodes={','.join(each.pair)} "
-                f"busbw={each.busbw} transport={each.transport} {told}",
-                flush=True,
-            )
-            for node in each.pair:
-                if each.why or node not in tests:
-                    tests[node] = each
-        for node in gone:
-            print(f"fabric round={search.rounds + 1} nodes={node} gone", flush=True)
+        counted = [answer for answer in answers if answer and not set(gone) & set(answer.pair)]
+        best = max([best, *(measured.busbw or 0 for measured in counted)])
+        round_tests = [_compared(measured, best, chosen.share) for measured in counted]
+        _print_round(search.rounds + 1, round_tests, gone)
+        tests = _decisive(tests, round_tests)
         search.lose(gone)
-        search.record({each.pair: not each.why for each in measured})
-    undecided = {
-        node: tests[node].why if node in tests else "not measured" for node in search.suspects
-    }
-    lost = sorted(search.lost - search.good)
-    undecided |= dict.fromkeys(lost, "its pod ended, or gave no answer")
+        search.record({measured.pair: not measured.why for measured in round_tests})
     return {
         "nodes": len(peers),
         "pods": chosen.pods,
         "rounds": search.rounds,
         "seconds": round(time.monotonic() - started),
-        "bad": {node: tests[node].why for node in sorted(search.bad)},
-        "undecided": undecided,
+        **_judged_nodes(search, tests),
         "paths": search.paths,
-        "slowest": min((each.busbw for each in tests.values() if each.busbw), default=None),
+        "slowest": min((test.busbw for test in tests.values() if test.busbw), default=None),
     }
+
+
+def _print_round(number: int, tests: Sequence[Measured], gone: Sequence[str]) -> None:
+    for test in tests:
+        result = "passed" if not test.why else f"failed: {test.why}"
+        print(
+            f"fabric round={number} nodes={','.join(test.pair)} "
+            f"busbw={test.busbw} transport={test.transport} {result}",
+            flush=True,
+        )
+    for node in gone:
+        print(f"fabric round={number} nodes={node} gone", flush=True)
+
+
+def _decisive(
+    tests: Mapping[str, Measured], round_tests: Sequence[Measured]
+) -> Mapping[str, Measured]:
+    """Return the test of each node that counts: its last failure, or else its first success."""
+    decisive = dict(tests)
+    for test in round_tests:
+        for node in test.pair:
+            if test.why or node not in decisive:
+                decisive[node] = test
+    return decisive
+
+
+def _judged_nodes(search: Search, tests: Mapping[str, Measured]) -> Mapping[str, object]:
+    """Return the bad nodes and those that nothing was decided on, each with the reason."""
+    undecided = {
+        node: tests[node].why if node in tests else "not measured" for node in search.suspects
+    }
+    lost = sorted(search.lost - search.good)
+    undecided |= dict.fromkeys(lost, "its pod ended, or gave no answer")
+    bad = {node: tests[node].why for node in sorted(search.bad)}
+    return {"bad": bad, "undecided": undecided}
 
 
 def _hold_connections(pods: int) -> None:
