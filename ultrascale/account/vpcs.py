@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SubnetTypeDef,
         TagTypeDef,
         VpcEndpointTypeDef,
+        VpcTypeDef,
     )
 
 Route = Literal["nat-gateway", "transit-gateway", "internet-gateway", "none", "other"]
@@ -141,9 +142,7 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     answer = found[0]
     owner = answer["OwnerId"]
     support = account.ask(ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsSupport")
-    hostnames = account.ask(
-        ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsHostnames"
-    )
+    names = account.ask(ec2.describe_vpc_attribute, VpcId=vpc_id, Attribute="enableDnsHostnames")
     subnets = account.ask_all(ec2.describe_subnets, lambda page: page["Subnets"], Filters=[of_vpc])
     interfaces = account.ask_all(
         ec2.describe_network_interfaces, lambda page: page["NetworkInterfaces"], Filters=[of_vpc]
@@ -151,16 +150,8 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
     tables = account.ask_all(
         ec2.describe_route_tables, lambda page: page["RouteTables"], Filters=[of_vpc]
     )
-    endpoints = account.ask_all(
-        ec2.describe_vpc_endpoints, lambda page: page["VpcEndpoints"], Filters=[of_vpc]
-    )
-    # Those of VPC Lattice's resources have no service.
-    endpoint_records = [
-        _endpoint(each, each["ServiceName"], account.region, cluster)
-        for each in endpoints
-        if "ServiceName" in each
-    ]
-    own = {id for each in endpoint_records if each.ours for id in each.interfaces}
+    endpoints = _endpoints(account, of_vpc, cluster)
+    own = {id for endpoint in endpoints if endpoint.ours for id in endpoint.interfaces}
     by_subnet: dict[str, list[NetworkInterfaceTypeDef]] = defaultdict(list)
     for interface in interfaces:
         by_subnet[interface["SubnetId"]].append(interface)
@@ -178,16 +169,36 @@ def read_vpc(account: Account, vpc_id: str, *, cluster: str | None = None) -> Vp
         id=vpc_id,
         owner=owner,
         shared=owner != account.id,
-        cidrs=tuple(
-            IPv4Network(association["CidrBlock"])
-            for association in answer["CidrBlockAssociationSet"]
-            if association["CidrBlockState"]["State"] in ("associating", "associated")
-        ),
+        cidrs=_ranges(answer),
         dns_support=support["EnableDnsSupport"].get("Value", False),
-        dns_hostnames=hostnames["EnableDnsHostnames"].get("Value", False),
+        dns_hostnames=names["EnableDnsHostnames"].get("Value", False),
         dhcp_options=answer["DhcpOptionsId"],
-        subnets=tuple(sorted(records, key=lambda each: (each.zone, each.cidr))),
-        endpoints=tuple(sorted(endpoint_records, key=lambda each: (each.service, each.id))),
+        subnets=tuple(sorted(records, key=lambda record: (record.zone, record.cidr))),
+        endpoints=tuple(sorted(endpoints, key=lambda record: (record.service, record.id))),
+    )
+
+
+def _endpoints(
+    account: Account, of_vpc: "FilterTypeDef", cluster: str | None
+) -> Sequence[EndpointRecord]:
+    answers = account.ask_all(
+        account.client("ec2").describe_vpc_endpoints,
+        lambda page: page["VpcEndpoints"],
+        Filters=[of_vpc],
+    )
+    # Those of VPC Lattice's resources have no service.
+    return [
+        _endpoint(answer, answer["ServiceName"], account.region, cluster)
+        for answer in answers
+        if "ServiceName" in answer
+    ]
+
+
+def _ranges(answer: "VpcTypeDef") -> tuple[IPv4Network, ...]:
+    return tuple(
+        IPv4Network(association["CidrBlock"])
+        for association in answer["CidrBlockAssociationSet"]
+        if association["CidrBlockState"]["State"] in ("associating", "associated")
     )
 
 

@@ -132,6 +132,11 @@ def read_findings(
     # EKS ends the nodes of Auto Mode with its cluster.
     if cluster is None and not (plan.control_plane.auto_mode and status):
         found = replace(found, nodes=nodes_of_pools(account, plan.name))
+    return _with_interfaces(account, plan, found)
+
+
+def _with_interfaces(account: Account, plan: ClusterPlan, found: Findings) -> Findings:
+    """Return ``found`` with what Kubernetes and others left in the VPC."""
     existing = plan.network.existing
     if not found.vpc and existing is not None:
         left = orphans(account, plan.name, existing.vpc_id, found.own, vpc_is_ours=False)
