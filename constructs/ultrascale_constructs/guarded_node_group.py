@@ -63,19 +63,29 @@ def define_node_group(
     for part in group.guarded:
         part.node.add_dependency(before)
     if pool.window is not None:
-        # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
-        from ultrascale_constructs.block_calendar import NodeGroupCalendar
-
-        NodeGroupCalendar(
-            scope,
-            "Calendar",
-            plan=pool,
-            cluster_name=cluster.name,
-            group_name=group.group_name,
-            group_arn=group.group_arn,
-            log_retention_days=log_retention_days,
-        )
+        _add_calendar(scope, pool, group, cluster.name, log_retention_days)
     return group
+
+
+def _add_calendar(
+    scope: Construct,
+    pool: PoolPlan,
+    group: NodeGroup | SelfManagedGroup,
+    cluster_name: str,
+    log_retention_days: int,
+) -> None:
+    # Of all pools those of Capacity Blocks alone take the CDK's scheduler and alarms.
+    from ultrascale_constructs.block_calendar import NodeGroupCalendar
+
+    NodeGroupCalendar(
+        scope,
+        "Calendar",
+        plan=pool,
+        cluster_name=cluster_name,
+        group_name=group.group_name,
+        group_arn=group.group_arn,
+        log_retention_days=log_retention_days,
+    )
 
 
 def _group_id(pool: PoolPlan) -> str:

@@ -65,41 +65,16 @@ class HyperPodCluster(Construct):
         groups = [cluster.security_group_id, efa.security_group_id]
 
         def instance_group(group: InstanceGroupPlan) -> _Group:
-            several = len(group.instance_types) > 1
-            return _Group(
-                instance_group_name=group.name,
-                instance_type=None if several else group.instance_types[0],
-                instance_requirements=sagemaker.CfnCluster.InstanceRequirementsProperty(
-                    instance_types=list(group.instance_types)
-                )
-                if several
-                else None,
-                instance_count=group.nodes,
-                execution_role=role.role.role_arn,
-                life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
-                    source_s3_uri=lifecycle.uri, on_create=ON_CREATE
-                ),
-                training_plan_arn=group.training_plan,
-                on_start_deep_health_checks=list(group.deep_health_checks) or None,
-                kubernetes_config=_kubernetes(group),
-                instance_storage_configs=_storage(group, file_systems),
-                override_vpc_config=sagemaker.CfnCluster.VpcConfigProperty(
-                    security_group_ids=groups,
-                    subnets=list(subnet_ids[group.name]),
-                ),
+            vpc = sagemaker.CfnCluster.VpcConfigProperty(
+                security_group_ids=groups, subnets=list(subnet_ids[group.name])
             )
+            return _instance_group(group, role, lifecycle, vpc, file_systems)
 
         resource = sagemaker.CfnCluster(
             self,
             "Resource",
             cluster_name=plan.name,
-            orchestrator=sagemaker.CfnCluster.OrchestratorProperty(
-                eks=sagemaker.CfnCluster.ClusterOrchestratorEksConfigProperty(
-                    cluster_arn=Stack.of(self).format_arn(
-                        service="eks", resource="cluster", resource_name=cluster.name
-                    )
-                )
-            ),
+            orchestrator=self._orchestrator(cluster.name),
             node_recovery=plan.node_recovery,
             # Capacity that comes in parts is used as it comes, and a missing part fails no deploy.
             node_provisioning_mode="Continuous",
@@ -114,6 +89,43 @@ class HyperPodCluster(Construct):
         )
         resource.node.add_dependency(role, lifecycle, efa)
         self.arn = resource.attr_cluster_arn
+
+    def _orchestrator(self, cluster_name: str) -> sagemaker.CfnCluster.OrchestratorProperty:
+        arn = Stack.of(self).format_arn(
+            service="eks", resource="cluster", resource_name=cluster_name
+        )
+        return sagemaker.CfnCluster.OrchestratorProperty(
+            eks=sagemaker.CfnCluster.ClusterOrchestratorEksConfigProperty(cluster_arn=arn)
+        )
+
+
+def _instance_group(
+    group: InstanceGroupPlan,
+    role: HyperPodRole,
+    lifecycle: HyperPodLifecycleBucket,
+    vpc: sagemaker.CfnCluster.VpcConfigProperty,
+    file_systems: FileSystems,
+) -> _Group:
+    several = len(group.instance_types) > 1
+    return _Group(
+        instance_group_name=group.name,
+        instance_type=None if several else group.instance_types[0],
+        instance_requirements=sagemaker.CfnCluster.InstanceRequirementsProperty(
+            instance_types=list(group.instance_types)
+        )
+        if several
+        else None,
+        instance_count=group.nodes,
+        execution_role=role.role.role_arn,
+        life_cycle_config=sagemaker.CfnCluster.ClusterLifeCycleConfigProperty(
+            source_s3_uri=lifecycle.uri, on_create=ON_CREATE
+        ),
+        training_plan_arn=group.training_plan,
+        on_start_deep_health_checks=list(group.deep_health_checks) or None,
+        kubernetes_config=_kubernetes(group),
+        instance_storage_configs=_storage(group, file_systems),
+        override_vpc_config=vpc,
+    )
 
 
 def _kubernetes(plan: InstanceGroupPlan) -> sagemaker.CfnCluster.ClusterKubernetesConfigProperty:

@@ -71,6 +71,28 @@ class FrontLoadBalancer(Construct):
                 )
             },
         )
+        self.target_group_arn = self._targets(front, plan, cluster)
+        elbv2.CfnListener(
+            self,
+            "Listener",
+            load_balancer_arn=balancer.ref,
+            port=plan.port,
+            protocol="HTTP" if plan.certificate is None else "HTTPS",
+            ssl_policy=None if plan.certificate is None else _TLS_POLICY,
+            certificates=None
+            if plan.certificate is None
+            else [elbv2.CfnListener.CertificateProperty(certificate_arn=plan.certificate)],
+            default_actions=[
+                elbv2.CfnListener.ActionProperty(
+                    type="forward", target_group_arn=self.target_group_arn
+                )
+            ],
+        )
+        scheme = "http" if plan.certificate is None else "https"
+        self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
+
+    def _targets(self, front: FrontPlan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
+        """Return the ARN of the target group of the proxies."""
         targets = elbv2.CfnTargetGroup(
             self,
             # A target group belongs to one load balancer, and another scheme is another one:
@@ -94,25 +116,7 @@ class FrontLoadBalancer(Construct):
             ],
             tags=[CfnTag(key=_CLUSTER_TAG, value=cluster.name)],
         )
-        self.target_group_arn = targets.attr_target_group_arn
-        elbv2.CfnListener(
-            self,
-            "Listener",
-            load_balancer_arn=balancer.ref,
-            port=plan.port,
-            protocol="HTTP" if plan.certificate is None else "HTTPS",
-            ssl_policy=None if plan.certificate is None else _TLS_POLICY,
-            certificates=None
-            if plan.certificate is None
-            else [elbv2.CfnListener.CertificateProperty(certificate_arn=plan.certificate)],
-            default_actions=[
-                elbv2.CfnListener.ActionProperty(
-                    type="forward", target_group_arn=self.target_group_arn
-                )
-            ],
-        )
-        scheme = "http" if plan.certificate is None else "https"
-        self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
+        return targets.attr_target_group_arn
 
     def _group(self, front: FrontPlan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
         group = ec2.CfnSecurityGroup(

@@ -84,7 +84,35 @@ class NodeGroup(Construct):
             placement_group_name=placement,
             reservation_group_arn=reservation,
         )
-        group = eks.CfnNodegroup(
+        group = self._group(plan, cluster, role_arn, subnet_ids, template)
+        self.group_name = group.attr_nodegroup_name
+        self.group_arn = group.attr_arn
+        if pool.sized_by != "file":
+            group.scaling_config = _scaling(pool, desired_size=self._size(group, pool))
+        self.guarded = (template.template, group)
+        self.rolled_for: Mapping[str, object] = {
+            "KubernetesVersion": pool.kubernetes_version,
+            "Release": pool.ami_release,
+            "LaunchTemplateData": digest(self, template.data),
+            "CreateOnly": digest(self, _create_only(group)),
+            # Each by its id, which is another one once it is replaced.
+            "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
+        }
+        if plan.autoscaler_tags:
+            self._tag(group, plan.autoscaler_tags)
+        if plan.kept_in_zones:
+            keep_in_zones(self, service_token=service_token, properties=_name(group))
+
+    def _group(
+        self,
+        plan: NodeGroupPlan,
+        cluster: ClusterContext,
+        role_arn: str,
+        subnet_ids: Sequence[str],
+        template: NodeLaunchTemplate,
+    ) -> eks.CfnNodegroup:
+        pool = plan.pool
+        return eks.CfnNodegroup(
             self,
             "Resource",
             cluster_name=cluster.name,
@@ -103,23 +131,6 @@ class NodeGroup(Construct):
             labels=dict(pool.labels),
             taints=_taints(pool) or None,
         )
-        self.group_name = group.attr_nodegroup_name
-        self.group_arn = group.attr_arn
-        if pool.sized_by != "file":
-            group.scaling_config = _scaling(pool, desired_size=self._size(group, pool))
-        self.guarded = (template.template, group)
-        self.rolled_for: Mapping[str, object] = {
-            "KubernetesVersion": pool.kubernetes_version,
-            "Release": pool.ami_release,
-            "LaunchTemplateData": digest(self, template.data),
-            "CreateOnly": digest(self, _create_only(group)),
-            # Each by its id, which is another one once it is replaced.
-            "Parts": [part for part in (*groups, placement, reservation, role_arn) if part],
-        }
-        if plan.autoscaler_tags:
-            self._tag(group, plan.autoscaler_tags)
-        if plan.kept_in_zones:
-            keep_in_zones(self, service_token=service_token, properties=_name(group))
 
     def _size(self, group: eks.CfnNodegroup, plan: PoolPlan) -> float:
         """Return the size of the group at a deployment, or its first size.

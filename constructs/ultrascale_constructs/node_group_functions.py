@@ -135,23 +135,26 @@ class NodeGroupFunctions(Construct):
             ),
         ):
             role.add_to_policy(statement)
-        account = shown_account(stack)
-        where = f"{stack.region}:{account}"
-        shown_groups = f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"
-        shown_scaling_groups = (
-            f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
-        )
-        shown_stacks = f"arn:{stack.partition}:cloudformation:{where}:stack/{pool_stack}/*"
-        acknowledge_wildcards(
-            role,
-            {
-                "*": "Auto Scaling groups can be described all or none",
-                shown_groups: "names of node groups are CloudFormation's; the cluster is named",
-                shown_scaling_groups: (
-                    "names of Auto Scaling groups are AWS's; the condition names the cluster"
-                ),
-                shown_stacks: (
-                    "the end of a stack's id is CloudFormation's; its state alone is read"
-                ),
-            },
-        )
+        _acknowledge(role, stack, cluster_name, pool_stack)
+
+
+def _acknowledge(role: iam.Role, stack: Stack, cluster_name: str, pool_stack: str) -> None:
+    """Say for cdk-nag why rights have wildcards."""
+    account = shown_account(stack)
+    where = f"{stack.region}:{account}"
+    shown_groups = f"arn:{stack.partition}:eks:{where}:nodegroup/{cluster_name}/*/*"
+    shown_scaling_groups = (
+        f"arn:{stack.partition}:autoscaling:{where}:autoScalingGroup:*:autoScalingGroupName/*"
+    )
+    shown_stacks = f"arn:{stack.partition}:cloudformation:{where}:stack/{pool_stack}/*"
+    acknowledge_wildcards(
+        role,
+        {
+            "*": "Auto Scaling groups can be described all or none",
+            shown_groups: "names of node groups are CloudFormation's; the cluster is named",
+            shown_scaling_groups: (
+                "names of Auto Scaling groups are AWS's; the condition names the cluster"
+            ),
+            shown_stacks: ("the end of a stack's id is CloudFormation's; its state alone is read"),
+        },
+    )

@@ -12,7 +12,7 @@ from hashlib import sha256
 
 from ultrascale import yaml_writer
 from ultrascale.plan import names
-from ultrascale.plan.model import KueuePlan
+from ultrascale.plan.model import KueuePlan, ReadinessPlan
 from ultrascale_constructs.chart_values import (
     PRIORITY,
     SYSTEM_NODES,
@@ -68,7 +68,6 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
 
     All of it: the chart puts it in the place of its own, and adds nothing to it.
     """
-    readiness = plan.readiness
     sharing: Mapping[str, object] = {
         "fairSharing": {
             "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
@@ -98,19 +97,7 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
             "webhookServiceName": _WEBHOOK_SERVICE,
             "webhookSecretName": _WEBHOOK_SECRET,
         },
-        "waitForPodsReady": {
-            "timeout": f"{readiness.timeout_seconds}s",
-            # Off. A JobSet that starts again while the time ran kept the quota of a job that was
-            # evicted: https://github.com/kubernetes-sigs/kueue/issues/14811
-            "recoveryTimeout": "0s",
-            "blockAdmission": False,
-            "requeuingStrategy": {
-                "timestamp": "Eviction",
-                "backoffBaseSeconds": readiness.backoff_base_seconds,
-                "backoffMaxSeconds": readiness.backoff_max_seconds,
-                "backoffLimitCount": readiness.backoff_limit,
-            },
-        },
+        "waitForPodsReady": _readiness(plan.readiness),
         # Jobs of ours that prepare file systems name no queue, and others that name none and ask
         # for accelerators are told so as they are made.
         "manageJobsWithoutQueueName": False,
@@ -127,6 +114,22 @@ def manager_configuration(plan: KueuePlan) -> dict[str, object]:
         # A queue counts accelerators, and each pod asks for memory, CPU and EFA interfaces too.
         "resources": {"quotaCheckStrategy": "IgnoreUndeclared"},
         **(sharing if plan.fair_sharing else {}),
+    }
+
+
+def _readiness(plan: ReadinessPlan) -> Mapping[str, object]:
+    return {
+        "timeout": f"{plan.timeout_seconds}s",
+        # Off. A JobSet that starts again while the time ran kept the quota of a job that was
+        # evicted: https://github.com/kubernetes-sigs/kueue/issues/14811
+        "recoveryTimeout": "0s",
+        "blockAdmission": False,
+        "requeuingStrategy": {
+            "timestamp": "Eviction",
+            "backoffBaseSeconds": plan.backoff_base_seconds,
+            "backoffMaxSeconds": plan.backoff_max_seconds,
+            "backoffLimitCount": plan.backoff_limit,
+        },
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from aws_cdk import aws_autoscaling as autoscaling
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -63,25 +64,8 @@ class SelfManagedGroup(Construct):
         pool = plan.pool
         role = node_role(self, carries_cni_rights=plan.carries_cni_rights)
         profile = iam.InstanceProfile(self, "InstanceProfile", role=as_role(role))
-        access = eks.CfnAccessEntry(
-            self,
-            "Access",
-            cluster_name=cluster.name,
-            principal_arn=role.role_arn,
-            type="EC2_LINUX",
-        )
-        template = NodeLaunchTemplate(
-            self,
-            "LaunchTemplate",
-            plan=pool,
-            cluster_name=cluster.name,
-            security_group_ids=security_group_ids(self, plan=pool, cluster=cluster),
-            placement_group_name=placement_group_name(self, pool),
-            reservation_group_arn=reservation_group_arn(self, plan=pool, cluster_name=cluster.name),
-            self_managed=SelfManaged(
-                cluster=cluster, instance_profile_arn=profile.instance_profile_arn
-            ),
-        ).template
+        access = self._access(cluster.name, role)
+        template = self._template(plan, cluster, profile)
         launched_from = _Group.LaunchTemplateSpecificationProperty(
             launch_template_id=template.ref, version=template.attr_latest_version_number
         )
@@ -105,17 +89,7 @@ class SelfManagedGroup(Construct):
         )
         # A node that comes before its entry is turned away.
         group.add_resource_dependency(access)
-        acknowledge(
-            group,
-            {
-                "AwsSolutions::AwsSolutions-AS3": (
-                    "who runs the cluster sees nodes come and go in Kubernetes"
-                ),
-                "AwsSolutions::AwsSolutions-EC26": (
-                    "volumes are the launch template's, and encrypted; the rule cannot look there"
-                ),
-            },
-        )
+        _acknowledge_findings(group)
         if plan.kept_in_zones:
             keep_in_zones(
                 self, service_token=service_token, properties={"AutoScalingGroupName": group.ref}
@@ -123,6 +97,46 @@ class SelfManagedGroup(Construct):
         self.guarded = (template, group)
         self.group_name = group.ref
         self.group_arn = group.attr_auto_scaling_group_arn
+
+    def _access(self, cluster_name: str, role: iam.Role) -> eks.CfnAccessEntry:
+        return eks.CfnAccessEntry(
+            self,
+            "Access",
+            cluster_name=cluster_name,
+            principal_arn=role.role_arn,
+            type="EC2_LINUX",
+        )
+
+    def _template(
+        self, plan: NodeGroupPlan, cluster: ClusterContext, profile: iam.InstanceProfile
+    ) -> ec2.CfnLaunchTemplate:
+        pool = plan.pool
+        return NodeLaunchTemplate(
+            self,
+            "LaunchTemplate",
+            plan=pool,
+            cluster_name=cluster.name,
+            security_group_ids=security_group_ids(self, plan=pool, cluster=cluster),
+            placement_group_name=placement_group_name(self, pool),
+            reservation_group_arn=reservation_group_arn(self, plan=pool, cluster_name=cluster.name),
+            self_managed=SelfManaged(
+                cluster=cluster, instance_profile_arn=profile.instance_profile_arn
+            ),
+        ).template
+
+
+def _acknowledge_findings(group: autoscaling.CfnAutoScalingGroup) -> None:
+    acknowledge(
+        group,
+        {
+            "AwsSolutions::AwsSolutions-AS3": (
+                "who runs the cluster sees nodes come and go in Kubernetes"
+            ),
+            "AwsSolutions::AwsSolutions-EC26": (
+                "volumes are the launch template's, and encrypted; the rule cannot look there"
+            ),
+        },
+    )
 
 
 def _mixed_instances(

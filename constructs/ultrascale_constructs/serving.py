@@ -21,6 +21,11 @@ from ultrascale_constructs.chart_values import (
 
 # Its programs, as each part of the values calls them.
 _OPERATOR, _METRICS, _WEBHOOKS = "operator", "metricServer", "webhooks"
+_SPREAD = {
+    _OPERATOR: names.KEDA_OPERATOR,
+    "metricsServer": names.KEDA_METRICS_SERVER,
+    _WEBHOOKS: names.KEDA_WEBHOOKS,
+}
 
 
 def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
@@ -64,14 +69,7 @@ def keda_values(plan: KedaPlan, *, cluster_name: str) -> dict[str, object]:
             }
             for part in (_OPERATOR, "metricsApiServer", _WEBHOOKS)
         },
-        "topologySpreadConstraints": {
-            part: _spread(app)
-            for part, app in (
-                (_OPERATOR, names.KEDA_OPERATOR),
-                ("metricsServer", names.KEDA_METRICS_SERVER),
-                (_WEBHOOKS, names.KEDA_WEBHOOKS),
-            )
-        },
+        "topologySpreadConstraints": {part: _spread(app) for part, app in _SPREAD.items()},
         "priorityClassName": PRIORITY,
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,

@@ -106,7 +106,6 @@ def _served(plan: FrontPlan) -> JsonObject:
 
 
 def _proxy(plan: FrontPlan) -> JsonObject:
-    selector: dict[str, Json] = {"matchLabels": dict(plan.proxy_labels)}
     return {
         "apiVersion": _POLICIES,
         "kind": "EnvoyProxy",
@@ -115,42 +114,7 @@ def _proxy(plan: FrontPlan) -> JsonObject:
             "provider": {
                 "type": "Kubernetes",
                 "kubernetes": {
-                    "envoyDeployment": {
-                        "name": FRONT_GATEWAY,
-                        "replicas": plan.proxies,
-                        "strategy": {
-                            "type": "RollingUpdate",
-                            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
-                        },
-                        "pod": {
-                            "priorityClassName": SYSTEM_CLUSTER_CRITICAL,
-                            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
-                            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
-                            "topologySpreadConstraints": [
-                                {
-                                    "maxSkew": 1,
-                                    "topologyKey": key,
-                                    "whenUnsatisfiable": otherwise,
-                                    "labelSelector": selector,
-                                }
-                                for key, otherwise in (
-                                    (names.HOSTNAME_LABEL, "DoNotSchedule"),
-                                    (names.ZONE_LABEL, "ScheduleAnyway"),
-                                )
-                            ],
-                        },
-                        "container": {
-                            "image": plan.proxy_image,
-                            "resources": {
-                                "requests": {"cpu": "500m", "memory": "1Gi"},
-                                "limits": {"memory": "2Gi"},
-                            },
-                        },
-                        "patch": {
-                            "type": "StrategicMerge",
-                            "value": {"spec": {"minReadySeconds": _READY_SECONDS}},
-                        },
-                    },
+                    "envoyDeployment": _deployment(plan),
                     "envoyPDB": {
                         "maxUnavailable": 1,
                         # A proxy that does not serve keeps no node from being drained.
@@ -167,6 +131,46 @@ def _proxy(plan: FrontPlan) -> JsonObject:
                 "drainTimeout": f"{plan.drain_seconds}s",
                 "minDrainDuration": _LEAST_DRAIN,
             },
+        },
+    }
+
+
+def _deployment(plan: FrontPlan) -> JsonObject:
+    selector: dict[str, Json] = {"matchLabels": dict(plan.proxy_labels)}
+    return {
+        "name": FRONT_GATEWAY,
+        "replicas": plan.proxies,
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+        },
+        "pod": {
+            "priorityClassName": SYSTEM_CLUSTER_CRITICAL,
+            "nodeSelector": {names.ROLE_LABEL: names.SYSTEM_ROLE},
+            "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": key,
+                    "whenUnsatisfiable": otherwise,
+                    "labelSelector": selector,
+                }
+                for key, otherwise in (
+                    (names.HOSTNAME_LABEL, "DoNotSchedule"),
+                    (names.ZONE_LABEL, "ScheduleAnyway"),
+                )
+            ],
+        },
+        "container": {
+            "image": plan.proxy_image,
+            "resources": {
+                "requests": {"cpu": "500m", "memory": "1Gi"},
+                "limits": {"memory": "2Gi"},
+            },
+        },
+        "patch": {
+            "type": "StrategicMerge",
+            "value": {"spec": {"minReadySeconds": _READY_SECONDS}},
         },
     }
 
