@@ -13,7 +13,7 @@ from rich.box import SIMPLE
 
 from ultrascale.catalog import eks, matrix
 from ultrascale.catalog.provisioners import PROVISIONERS
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.screen import Table, screen
@@ -39,78 +39,93 @@ _LISTS = ("type", "zone")
 _LEGEND = "H: a filter, P: a place in the order of preference; docs/advise.md explains both."
 
 
+_Types = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        autocompletion=complete.instance_types,
+        help=f"{REQUIRED['type']}; repeatable.",
+    ),
+]
+_Region = Annotated[
+    str | None, typer.Option(autocompletion=complete.regions, help=REQUIRED["region"] + ".")
+]
+_HorizonDays = Annotated[
+    float | None, typer.Option(help="Expected length of steady work, in days.")
+]
+_Tolerance = Annotated[
+    str | None,
+    typer.Option(help=f"Of interruptions: {', '.join(TOLERANCES)}; by default the work's."),
+]
+_Coupled = Annotated[
+    bool | None,
+    typer.Option("--coupled/--not-coupled", help="Whether the nodes exchange data over EFA."),
+]
+_Utilisation = Annotated[
+    float, typer.Option(metavar="PERCENT", help="Share of the time with work.")
+]
+_Commitment = Annotated[
+    str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
+]
+_Provisioner = Annotated[str | None, typer.Option(help=f"Preferred: {', '.join(PROVISIONERS)}.")]
+_Hyperpod = Annotated[
+    bool, typer.Option("--hyperpod/--no-hyperpod", help="Whether HyperPod may be used.")
+]
+_PlacementGroup = Annotated[
+    bool, typer.Option("--placement-group", help="Use a cluster placement group.")
+]
+_CustomKubelet = Annotated[
+    bool, typer.Option("--custom-kubelet", help="Use kubelet settings of your own.")
+]
+_EfaLustre = Annotated[bool, typer.Option("--efa-lustre", help="Use FSx for Lustre over EFA.")]
+_Held = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE,...", help=f"Paid for already: {FORM}; repeatable."),
+]
+_Budget = Annotated[
+    float | None,
+    typer.Option(metavar="USD", help="Budget in all; for steady work, for a month."),
+]
+_At = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
+]
+_AsClusterFile = Annotated[
+    bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
+]
+_Explain = Annotated[
+    bool, typer.Option("--explain", help="Print every candidate with its reasons.")
+]
+
+
 def advise_command(
     *,
     workload: Annotated[str | None, typer.Option(help=REQUIRED["workload"] + ".")] = None,
-    instance_type: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            autocompletion=complete.instance_types,
-            help=f"{REQUIRED['type']}; repeatable.",
-        ),
-    ] = None,
+    instance_type: _Types = None,
     nodes: Annotated[int | None, typer.Option(help=REQUIRED["nodes"] + ".")] = None,
-    region: Annotated[
-        str | None, typer.Option(autocompletion=complete.regions, help=REQUIRED["region"] + ".")
-    ] = None,
+    region: _Region = None,
     zone: Annotated[list[str] | None, typer.Option(help=f"{REQUIRED['zone']}; repeatable.")] = None,
     days: Annotated[str | None, typer.Option(help=REQUIRED["days"] + ".")] = None,
     starts: Annotated[str | None, typer.Option(help="Earliest start; by default now.")] = None,
     until: Annotated[str | None, typer.Option(help="Latest start; by default any.")] = None,
-    horizon_days: Annotated[
-        float | None, typer.Option(help="Expected length of steady work, in days.")
-    ] = None,
-    tolerance: Annotated[
-        str | None,
-        typer.Option(help=f"Of interruptions: {', '.join(TOLERANCES)}; by default the work's."),
-    ] = None,
-    coupled: Annotated[
-        bool | None,
-        typer.Option("--coupled/--not-coupled", help="Whether the nodes exchange data over EFA."),
-    ] = None,
-    utilisation: Annotated[
-        float, typer.Option(metavar="PERCENT", help="Share of the time with work.")
-    ] = 100,
-    commitment: Annotated[
-        str, typer.Option(help=f"Term that you would sign: {', '.join(COMMITMENTS)}.")
-    ] = "none",
-    provisioner: Annotated[
-        str | None, typer.Option(help=f"Preferred: {', '.join(PROVISIONERS)}.")
-    ] = None,
-    hyperpod: Annotated[
-        bool, typer.Option("--hyperpod/--no-hyperpod", help="Whether HyperPod may be used.")
-    ] = True,
+    horizon_days: _HorizonDays = None,
+    tolerance: _Tolerance = None,
+    coupled: _Coupled = None,
+    utilisation: _Utilisation = 100,
+    commitment: _Commitment = "none",
+    provisioner: _Provisioner = None,
+    hyperpod: _Hyperpod = True,
     kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = eks.DEFAULT_VERSION,
-    placement_group: Annotated[
-        bool, typer.Option("--placement-group", help="Use a cluster placement group.")
-    ] = False,
+    placement_group: _PlacementGroup = False,
     image: Annotated[str, typer.Option(help=f"Of the nodes: {', '.join(IMAGES)}.")] = "any",
-    custom_kubelet: Annotated[
-        bool, typer.Option("--custom-kubelet", help="Use kubelet settings of your own.")
-    ] = False,
-    efa_lustre: Annotated[
-        bool, typer.Option("--efa-lustre", help="Use FSx for Lustre over EFA.")
-    ] = False,
-    held: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE,...", help=f"Paid for already: {FORM}; repeatable."),
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="Budget in all; for steady work, for a month."),
-    ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time of the advice; by default now.")
-    ] = None,
+    custom_kubelet: _CustomKubelet = False,
+    efa_lustre: _EfaLustre = False,
+    held: _Held = None,
+    budget: _Budget = None,
+    at: _At = None,
     prices: PriceFileOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
-    cluster_file: Annotated[
-        bool, typer.Option("--cluster-file", help="Print the smallest cluster file with the pools.")
-    ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print every candidate with its reasons.")
-    ] = False,
+    as_json: options.AllAsJson = False,
+    cluster_file: _AsClusterFile = False,
+    explain: _Explain = False,
 ) -> None:
     """Recommend a way to buy capacity, with its pools for a cluster file. Needs no account.
 

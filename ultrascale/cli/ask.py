@@ -4,7 +4,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate import Clock
     from ultrascale.plan import ClusterPlan
-
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
-]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
-Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
 
 
 def clock() -> "Clock":

@@ -10,6 +10,7 @@ import typer
 
 from ultrascale import config, plan
 from ultrascale.catalog.codepipeline import CDK_CLI_VERSION
+from ultrascale.cli import options
 from ultrascale.documents import Template, as_template, mapping, text
 from ultrascale.errors import QuestionError
 from ultrascale.plan.delivery.execution_policy import (
@@ -26,7 +27,7 @@ _STACK = "aws:cloudformation:stack"
 
 
 def bootstrap_policy(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     assembly: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder that `ultrascale synth` wrote.")
     ] = Path("cdk.out"),

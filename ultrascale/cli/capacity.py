@@ -11,7 +11,7 @@ import typer
 from msgspec.structs import replace
 from typer.core import TyperGroup
 
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.errors import ConfigError
@@ -70,7 +70,6 @@ Count = Annotated[int | None, typer.Option(help="Nodes.")]
 Days = Annotated[int | None, typer.Option(help="Length in days: 1 to 14, or whole weeks to 182.")]
 Starts = Annotated[str | None, typer.Option(metavar="ISO", help="Earliest start; by default now.")]
 Until = Annotated[str | None, typer.Option(metavar="ISO", help="Latest start.")]
-Profile = Annotated[str | None, typer.Option(help="Profile of the AWS CLI's configuration.")]
 
 
 def now() -> datetime:
@@ -78,16 +77,27 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+_WantedFile = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE", help="A cluster file, whose pools say what to find."),
+]
+_WantedPool = Annotated[
+    str | None,
+    typer.Argument(metavar="POOL", autocompletion=complete.pools, help="One pool of the file."),
+]
+_Zones = Annotated[
+    list[str] | None, typer.Option(help="Name or id of a possible zone; repeatable.")
+]
+_Options = Annotated[
+    list[str] | None,
+    typer.Option(help="Find only capacity-block, training-plan or spot; repeatable."),
+]
+
+
 @app.command(_FIND)
 def find_command(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="A cluster file, whose pools say what to find."),
-    ] = None,
-    pool: Annotated[
-        str | None,
-        typer.Argument(metavar="POOL", autocompletion=complete.pools, help="One pool of the file."),
-    ] = None,
+    file: _WantedFile = None,
+    pool: _WantedPool = None,
     *,
     region: Regions = None,
     type_: Types = None,
@@ -95,33 +105,25 @@ def find_command(
     days: Days = None,
     starts: Starts = None,
     until: Until = None,
-    zone: Annotated[
-        list[str] | None, typer.Option(help="Name or id of a possible zone; repeatable.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Find only capacity-block, training-plan or spot; repeatable."),
-    ] = None,
+    zone: _Zones = None,
+    option: _Options = None,
     sort: Annotated[str, typer.Option(help="Order: price or start.")] = "price",
-    profile: Profile = None,
+    profile: options.Profile = None,
     prices: PriceFileOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: options.AsJson = False,
 ) -> None:
     """Show the capacity that AWS sells now. The word `find` may be left out.
 
     Ends with status 3 where AWS offers nothing that a cluster can use.
     """
-    from ultrascale import config, plan
     from ultrascale.cli.offer_views import as_json, print_offers
     from ultrascale.offers.model import repriced
     from ultrascale.offers.rank import ORDERS, ranked
-    from ultrascale.offers.request import Wish, request_of, requests_of
+    from ultrascale.offers.request import Wish
     from ultrascale.offers.scope import warnings
 
     at = now()
     known = price_list(prices)
-    order = ORDERS.get(sort)
-    wrong = [f"--sort: unknown {sort!r}; write {' or '.join(ORDERS)}"] if order is None else []
     wish = Wish(
         # Whatever is named twice is asked for once.
         regions=tuple(dict.fromkeys(region or ())),
@@ -133,12 +135,10 @@ def find_command(
         zones=tuple(zone or ()),
         options=tuple(option or ()),
     )
+    order = ORDERS.get(sort)
+    wrong = [f"--sort: unknown {sort!r}; write {' or '.join(ORDERS)}"] if order is None else []
     try:
-        if file is None:
-            requests, reading = [request_of(wish, at)], None
-        else:
-            requests = requests_of(plan.load(file), pool, wish, at)
-            reading = config.read(file)
+        requests, reading = _requests(file, pool, wish, at)
     except ConfigError as error:
         raise ConfigError([*wrong, *error.diagnostics]) from None
     if order is None:
@@ -157,42 +157,63 @@ def find_command(
         raise typer.Exit(NOTHING_FOUND)
 
 
+def _requests(
+    file: Path | None, pool: str | None, wish: "Wish", at: datetime
+) -> "tuple[Sequence[Request], Reading | None]":
+    """Return what is asked of AWS, and the cluster file that it is for, None without one.
+
+    Raises:
+        ConfigError: The file or an option is wrong.
+    """
+    from ultrascale import config, plan
+    from ultrascale.offers.request import request_of, requests_of
+
+    if file is None:
+        return [request_of(wish, at)], None
+    return requests_of(plan.load(file), pool, wish, at), config.read(file)
+
+
+_Confirmation = Annotated[
+    str | None,
+    typer.Option(metavar="OFFERING-ID", help="The same id again; without it, nothing is bought."),
+]
+_Fee = Annotated[
+    str | None, typer.Option(help="Refuse if the fee differs from this, such as 1234.56.")
+]
+_PurchaseName = Annotated[
+    str | None, typer.Option(help="Name of the purchase; by default it follows from the id.")
+]
+_Reserved = Annotated[
+    list[str] | None, typer.Option(help="capacity-block or training-plan; by default either.")
+]
+_Type = Annotated[
+    str | None, typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type.")
+]
+_File = Annotated[
+    Path | None, typer.Option(help="Cluster file that it is for; refuse what it cannot use.")
+]
+_Pool = Annotated[
+    str | None, typer.Option(autocompletion=complete.pools, help="Pool of that file.")
+]
+
+
 @app.command("buy")
 def buy_command_(
     offering: Annotated[str, typer.Argument(metavar="OFFERING-ID", help="Id that `find` printed.")],
     *,
-    confirm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OFFERING-ID", help="The same id again; without it, nothing is bought."
-        ),
-    ] = None,
-    fee: Annotated[
-        str | None, typer.Option(help="Refuse if the fee differs from this, such as 1234.56.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the purchase; by default it follows from the id.")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="capacity-block or training-plan; by default either.")
-    ] = None,
-    region: Annotated[
-        str | None, typer.Option(autocompletion=complete.regions, help="AWS Region.")
-    ] = None,
-    type_: Annotated[
-        str | None, typer.Option("--type", autocompletion=complete.instance_types, help="EC2 type.")
-    ] = None,
+    confirm: _Confirmation = None,
+    fee: _Fee = None,
+    name: _PurchaseName = None,
+    option: _Reserved = None,
+    region: options.Region = None,
+    type_: _Type = None,
     count: Count = None,
     days: Days = None,
     starts: Starts = None,
     until: Until = None,
-    file: Annotated[
-        Path | None, typer.Option(help="Cluster file that it is for; refuse what it cannot use.")
-    ] = None,
-    pool: Annotated[
-        str | None, typer.Option(autocompletion=complete.pools, help="Pool of that file.")
-    ] = None,
-    profile: Profile = None,
+    file: _File = None,
+    pool: _Pool = None,
+    profile: options.Profile = None,
 ) -> None:
     """Buy an offering, which is paid up front and final. Asks AWS for the offering again first.
 
@@ -201,15 +222,8 @@ def buy_command_(
     it.
     """
     from ultrascale.cli.offer_views import buy_command
+    from ultrascale.offers import purchase
     from ultrascale.offers.model import RESERVED
-    from ultrascale.offers.purchase import (
-        default_name,
-        offered,
-        quota_of,
-        refuse_other_fee,
-        refuse_unusable,
-        terms,
-    )
     from ultrascale.offers.request import Wish
 
     at = now()
@@ -225,18 +239,17 @@ def buy_command_(
     )
     request, seen = _judged(offering, confirm, fee, name, wish, at)
     found, account = _find([request], at, profile)
-    offer = offered(found, offering)
+    offer = purchase.offered(found, offering)
     if seen is not None:
-        refuse_other_fee(offer, seen)
-    refuse_unusable(offer, at=at, place=place)
-    name = name or default_name(offer)
-    for line in terms(offer, account, quota_of(offer, account), name):
+        purchase.refuse_other_fee(offer, seen)
+    purchase.refuse_unusable(offer, at=at, place=place)
+    name = name or purchase.default_name(offer)
+    for line in purchase.terms(offer, account, purchase.quota_of(offer, account), name):
         say(line, err=True)
     if confirm is None:
-        named = f" --name {name}" if name != default_name(offer) else ""
         again = buy_command(replace(offer, request=replace(request, pool=pool)), profile, file)
-        command = f"{again}{named} --confirm {offer.id}"
-        say(f"nothing was bought; to buy it: {command}", err=True)
+        named = f" --name {name}" if name != purchase.default_name(offer) else ""
+        say(f"nothing was bought; to buy it: {again}{named} --confirm {offer.id}", err=True)
         raise typer.Exit(1)
     _buy(offer, account, name)
 

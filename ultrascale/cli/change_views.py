@@ -27,6 +27,17 @@ _TITLES: Mapping[Action, str] = {
 
 def text_lines(changes: Changes) -> Iterator[str]:
     """Yield the lines about changes, the worst first."""
+    yield from _refused_lines(changes)
+    yield from _stuck_lines(changes.resources)
+    yield from _permitted_lines(changes)
+    yield from _nodes([pool for pool in changes.pools if not pool.lost])
+    yield from _rest(changes)
+    if changes.verdicts:
+        yield f"Verdict: {', '.join(sorted(changes.verdicts))}"
+    yield _verdict(changes)
+
+
+def _refused_lines(changes: Changes) -> Iterator[str]:
     refused = [change for change in _sorted(changes.resources) if change.protected]
     pools = [pool for pool in changes.pools if pool.protected]
     losing = [change for change in refused if change.lost]
@@ -39,22 +50,24 @@ def text_lines(changes: Changes) -> Iterator[str]:
     if opening:
         yield "Opening something, and refused:"
     yield from _groups(opening)
-    stuck = [change for change in changes.resources if change.fails and not change.protected]
-    if any(not change.named for change in stuck):
+
+
+def _stuck_lines(changes: Iterable[Change]) -> Iterator[str]:
+    stuck = [
+        change for change in changes if change.fails and not change.protected and not change.named
+    ]
+    if stuck:
         yield "CloudFormation could not do this, and would roll back:"
     for change in stuck:
-        if not change.named:
-            yield from _resource(change)
+        yield from _resource(change)
+
+
+def _permitted_lines(changes: Changes) -> Iterator[str]:
     permitted = [change for change in (*changes.resources, *changes.pools) if change.named]
     if permitted:
         yield "Permitted by --replace:"
     for change in permitted:
         yield from _resource(change) if isinstance(change, Change) else _pool(change)
-    yield from _nodes([pool for pool in changes.pools if not pool.lost])
-    yield from _rest(changes)
-    if changes.verdicts:
-        yield f"Verdict: {', '.join(sorted(changes.verdicts))}"
-    yield _verdict(changes)
 
 
 def as_document(changes: Changes) -> Mapping[str, object]:

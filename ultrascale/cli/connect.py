@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ultrascale.cli import ask
+from ultrascale.cli import ask, options
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.errors import ClusterError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def connect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    file: options.DeployedFile,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="-- COMMAND", help="Command to run; the connection ends with it."),
@@ -29,7 +29,7 @@ def connect(
         Path | None,
         typer.Option(help="File to write; by default one in ~/.kube/ultrascale."),
     ] = None,
-    profile: ask.Profile = None,
+    profile: options.Profile = None,
 ) -> None:
     """Open a connection to the cluster's private endpoint through a system node, until Ctrl-C.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import (
     BEYOND,
@@ -33,47 +34,51 @@ _STATUSES: "Mapping[Ending, int]" = {
 }
 
 
+_Profile = Annotated[
+    str | None, typer.Option(help="Profile of the AWS CLI's configuration to deploy with.")
+]
+_Permitted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--replace",
+        metavar="NAME",
+        help="A protected thing that may be lost or opened; repeatable.",
+    ),
+]
+_Concurrency = Annotated[int, typer.Option(min=1, max=16, help="Stacks deployed at the same time.")]
+_Assembly = Annotated[
+    Path | None, typer.Option(help="Folder that `cdk synth` wrote for this file.")
+]
+_ImportExisting = Annotated[
+    bool,
+    typer.Option(
+        "--import-existing-resources", help="Take over resources that an earlier one left."
+    ),
+]
+_SkipPreflight = Annotated[
+    bool,
+    typer.Option("--skip-preflight", help="Leave the checks of `ultrascale preflight` out."),
+]
+_Cdk = Annotated[
+    Path | None,
+    typer.Option("--cdk", metavar="PATH", help="An installed CDK CLI to use."),
+]
+
+
 def deploy_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     *,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration to deploy with.")
-    ] = None,
-    permitted: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--replace",
-            metavar="NAME",
-            help="A protected thing that may be lost or opened; repeatable.",
-        ),
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option(min=1, max=16, help="Stacks deployed at the same time.")
-    ] = 4,
-    assembly: Annotated[
-        Path | None, typer.Option(help="Folder that `cdk synth` wrote for this file.")
-    ] = None,
-    import_existing: Annotated[
-        bool,
-        typer.Option(
-            "--import-existing-resources", help="Take over resources that an earlier one left."
-        ),
-    ] = False,
-    allow_unknown: Annotated[
-        bool,
-        typer.Option("--allow-unknown", help="Count a check that could not ask AWS as passed."),
-    ] = False,
-    skip_preflight: Annotated[
-        bool,
-        typer.Option("--skip-preflight", help="Leave the checks of `ultrascale preflight` out."),
-    ] = False,
+    profile: _Profile = None,
+    permitted: _Permitted = None,
+    concurrency: _Concurrency = 4,
+    assembly: _Assembly = None,
+    import_existing: _ImportExisting = False,
+    allow_unknown: options.AllowUnknown = False,
+    skip_preflight: _SkipPreflight = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print each `cdk deploy` instead of running it.")
     ] = False,
-    cdk: Annotated[
-        Path | None,
-        typer.Option("--cdk", metavar="PATH", help="An installed CDK CLI to use."),
-    ] = None,
+    cdk: _Cdk = None,
     prices: PriceFileOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Deploy without asking.")] = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import INTERRUPTED
 from ultrascale.errors import QuestionError
@@ -36,42 +36,48 @@ class SystemClock:
         time.sleep(seconds)
 
 
+_Confirmation = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The cluster's name: delete without asking for it."),
+]
+_Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=complete.storage,
+        help="A file system, bucket or repository of the file that goes with all its data.",
+    ),
+]
+_Journal = Annotated[
+    Path | None,
+    typer.Option(help="Where to write what was done; without it destroy-NAME-REGION.jsonl."),
+]
+_SkipKubernetes = Annotated[
+    bool,
+    typer.Option(
+        "--skip-kubernetes",
+        help="Skip Kubernetes cleanup; refused while a node of a NodePool runs.",
+    ),
+]
+
+
 def destroy_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would go and what stays; delete nothing.")
     ] = False,
-    confirm: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The cluster's name: delete without asking for it."),
-    ] = None,
-    delete_storage: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=complete.storage,
-            help="A file system, bucket or repository of the file that goes with all its data.",
-        ),
-    ] = None,
+    confirm: _Confirmation = None,
+    delete_storage: _Storage = None,
     delete_logs: Annotated[bool, typer.Option("--delete-logs", help="Log groups go, too.")] = False,
-    journal: Annotated[
-        Path | None,
-        typer.Option(help="Where to write what was done; without it destroy-NAME-REGION.jsonl."),
-    ] = None,
+    journal: _Journal = None,
     profile: Annotated[
         str | None, typer.Option(help="Profile of the AWS CLI's configuration to use.")
     ] = None,
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Kubeconfig that names the cluster by its ARN.")
     ] = None,
-    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig.")] = None,
-    skip_kubernetes: Annotated[
-        bool,
-        typer.Option(
-            "--skip-kubernetes",
-            help="Skip Kubernetes cleanup; refused while a node of a NodePool runs.",
-        ),
-    ] = False,
+    context: options.Context = None,
+    skip_kubernetes: _SkipKubernetes = False,
 ) -> None:
     """Take a cluster down: jobs first, the VPC last; storage stays unless it is named.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import ask, complete
+from ultrascale.cli import ask, complete, options
 from ultrascale.cli.job_options import changes_of
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import INTERRUPTED
@@ -15,60 +15,60 @@ from ultrascale.progress import progress
 
 if TYPE_CHECKING:
     from ultrascale import operate
+    from ultrascale.cluster_api.server import Cluster
     from ultrascale.jobs.submitted import SubmittedJob
     from ultrascale.operate.dev_pod import DevPod
 
 
+_Pod = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        autocompletion=complete.people_pods,
+        help="A job of the file, of kind dev.",
+    ),
+]
+_Command = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="-- COMMAND", help="Command to run in the pod, in place of a shell."),
+]
+_Shell = Annotated[
+    bool, typer.Option("--shell", help="Open a shell in the pod; its notebook goes on.")
+]
+_Port = Annotated[
+    int | None,
+    typer.Option(min=1, max=65_535, help="Local port; by default the pod's, or a free one."),
+]
+_Detach = Annotated[bool, typer.Option("--detach", help="Start the pod, and return once it runs.")]
+_Name = Annotated[str | None, typer.Option(help="Name of the pod; by default NAME and your own.")]
+_Connect = Annotated[
+    bool,
+    typer.Option("--connect", help="Reach a private endpoint through a system node first."),
+]
+
+
 def dev(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            autocompletion=complete.people_pods,
-            help="A job of the file, of kind dev.",
-        ),
-    ],
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="-- COMMAND", help="Command to run in the pod, in place of a shell."
-        ),
-    ] = None,
+    file: options.ClusterFile,
+    job: _Pod,
+    command: _Command = None,
     *,
-    shell: Annotated[
-        bool, typer.Option("--shell", help="Open a shell in the pod; its notebook goes on.")
-    ] = False,
-    port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65_535, help="Local port; by default the pod's, or a free one."),
-    ] = None,
+    shell: _Shell = False,
+    port: _Port = None,
     stop: Annotated[bool, typer.Option("--stop", help="Delete the pod; its volumes stay.")] = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Start the pod, and return once it runs.")
-    ] = False,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the pod; by default NAME and your own.")
-    ] = None,
-    image: Annotated[str | None, typer.Option(help="Image.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Set any key of the job; repeatable."),
-    ] = None,
-    connect: Annotated[
-        bool,
-        typer.Option("--connect", help="Reach a private endpoint through a system node first."),
-    ] = False,
-    kubeconfig: ask.Kubeconfig = None,
-    context: ask.Context = None,
-    profile: ask.Profile = None,
+    detach: _Detach = False,
+    name: _Name = None,
+    image: options.Image = None,
+    set_: options.Settings = None,
+    connect: _Connect = False,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
+    profile: options.Profile = None,
 ) -> None:
     """Start a pod of your own, and open its notebook at a port of this machine until Ctrl-C.
 
     The pod stays, and ends after its idle_hours without use. Called again, the command leads back
     to it.
     """
-    from ultrascale.cluster_api.identity import same_cluster
     from ultrascale.cluster_api.server import Cluster
     from ultrascale.operate import dev_pod
 
@@ -79,19 +79,12 @@ def dev(
     status = 0
     with ExitStack() as stack:
         if connect:
-            if kubeconfig is not None or context is not None:
-                wrong = (
-                    "--connect: writes a kubeconfig of its own; leave --kubeconfig and --context"
-                )
-                raise UsageError([f"{wrong} out"])
+            _refuse_kubeconfig(kubeconfig, context)
             kubeconfig = stack.enter_context(_connection(file, profile)).kubeconfig
         cluster = Cluster.connected(kubeconfig, context)
         own = name or dev_pod.own_name(job)
         if stop:
-            if context is None:
-                same_cluster(file, cluster)
-            dev_pod.stop(cluster, dev_pod.namespace_of(file, job), own)
-            say(f"{own}: deleted; its pod stops within its grace period")
+            _stop(file, job, own, cluster, checks_file=context is None)
             return
         with progress(f"starting {own}"):
             submitted = dev_pod.start(
@@ -117,6 +110,23 @@ def dev(
             _tell(f"\n{own} stays; run the same command to return, or with --stop to delete it")
             raise typer.Exit(INTERRUPTED if shell or command else 0) from None
     raise typer.Exit(status)
+
+
+def _refuse_kubeconfig(kubeconfig: Path | None, context: str | None) -> None:
+    if kubeconfig is not None or context is not None:
+        raise UsageError(
+            ["--connect: writes a kubeconfig of its own; leave --kubeconfig and --context out"]
+        )
+
+
+def _stop(file: Path, job: str, own: str, cluster: "Cluster", *, checks_file: bool) -> None:
+    from ultrascale.cluster_api.identity import same_cluster
+    from ultrascale.operate import dev_pod
+
+    if checks_file:
+        same_cluster(file, cluster)
+    dev_pod.stop(cluster, dev_pod.namespace_of(file, job), own)
+    say(f"{own}: deleted; its pod stops within its grace period")
 
 
 def _connection(file: Path, profile: str | None) -> "AbstractContextManager[operate.Connection]":

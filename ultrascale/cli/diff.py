@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.cli.output import say
 from ultrascale.cli.statuses import PROTECTED
 from ultrascale.errors import QuestionError
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def diff(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     against: Annotated[
         str | None,
         typer.Option(
@@ -47,10 +48,8 @@ def diff(
             help="Permit one loss or opening: a name, a logical id, or STACK/ID; repeatable.",
         ),
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration to ask with.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    profile: options.AskingProfile = None,
+    as_json: options.AllAsJson = False,
 ) -> None:
     """Show what a deployment would replace, delete or roll. Changes nothing.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from ultrascale.cli import complete
+from ultrascale.cli import options
 from ultrascale.cli.output import say
 from ultrascale.errors import UltrascaleError, UsageError
 
@@ -28,48 +28,51 @@ def _complete(incomplete: str) -> list[str]:
     return [name for name in STARTS if name.startswith(incomplete)]
 
 
+_ClusterName = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="Name of the cluster; NAME.yaml is made.")
+]
+_From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="START",
+        help="minimal, trainium, hopper, hybrid, mixed, teams, auto-mode or ultra; asks nothing.",
+        autocompletion=_complete,
+    ),
+]
+_AllowFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--allow-from",
+        metavar="CIDR,...",
+        help="Networks that reach the API server over the internet, or none.",
+    ),
+]
+_Place = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="Where its CI gets ultrascale: WHEEL, s3://…, https://… or git+https://…@COMMIT.",
+    ),
+]
+
+
 def init(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Name of the cluster; NAME.yaml is made.")
-    ] = None,
+    name: _ClusterName = None,
     *,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="START",
-            help="minimal, trainium, hopper, hybrid, mixed, teams, auto-mode or ultra; asks "
-            "nothing.",
-            autocompletion=_complete,
-        ),
-    ] = None,
-    region: Annotated[
-        str | None, typer.Option(autocompletion=complete.regions, help="AWS Region.")
-    ] = None,
+    start: _From = None,
+    region: options.Region = None,
     zones: Annotated[
         str | None, typer.Option(metavar="ZONE,...", help="Availability Zones.")
     ] = None,
     admin: Annotated[
         str | None, typer.Option(metavar="ARN", help="IAM role that administers the cluster.")
     ] = None,
-    networks: Annotated[
-        str | None,
-        typer.Option(
-            "--allow-from",
-            metavar="CIDR,...",
-            help="Networks that reach the API server over the internet, or none.",
-        ),
-    ] = None,
+    networks: _AllowFrom = None,
     to: Annotated[
         Path, typer.Option(metavar="FOLDER", help="An empty or new folder; the current one.")
     ] = Path(),
-    source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Where its CI gets ultrascale: WHEEL, s3://…, https://… or git+https://…@COMMIT.",
-        ),
-    ] = None,
+    source: _Place = None,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; take the defaults.")] = False,
 ) -> None:
     """Write a cluster file, its jobs and a repository around them into an empty folder.

@@ -1,14 +1,14 @@
 """`ultrascale submit|status|logs|cancel|queue`: run jobs in a cluster."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.job_options import changes_of, file_and_job
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.statuses import INTERRUPTED
@@ -26,77 +26,81 @@ if TYPE_CHECKING:
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace; by default that of training.")
 ]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(help="Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the pod's account."),
+
+
+_JobOrFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        autocompletion=complete.jobs,
+        help="A job of the file, or the file of a job.",
+    ),
 ]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")
+]
+_Values = Annotated[
+    Path | None,
+    typer.Option(help="Values of the chart training-job; JOB names one of their jobTemplates."),
+]
+_Pool = Annotated[str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")]
+_Tier = Annotated[
+    str | None,
+    typer.Option(help="Node type to run on: of the job's prefer, or of its Kueue queue."),
+]
+_Queue = Annotated[
+    str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")
+]
+_Variables = Annotated[
+    list[str] | None, typer.Option(metavar="K=V", help="Environment variable; repeatable.")
+]
+_Precompile = Annotated[
+    bool, typer.Option("--precompile", help="Only compile the job's graphs for Neuron.")
+]
+_Account = Annotated[
+    str | None, typer.Option(help="AWS account of the registry, where nothing else names it.")
+]
+_DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
+]
+_Wait = Annotated[
+    bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
+]
+_Follow = Annotated[
+    bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
+]
+_Timeout = Annotated[
+    float | None, typer.Option(metavar="MINUTES", min=0, help="Longest wait for its pods.")
+]
 
 
 def submit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB",
-            autocompletion=complete.jobs,
-            help="A job of the file, or the file of a job.",
-        ),
-    ],
-    args: Annotated[
-        list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")
-    ] = None,
+    file: options.ClusterFile,
+    job: _JobOrFile,
+    args: _Arguments = None,
     *,
-    values: Annotated[
-        Path | None,
-        typer.Option(help="Values of the chart training-job; JOB names one of their jobTemplates."),
-    ] = None,
+    values: _Values = None,
     name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Number of nodes.")] = None,
-    image: Annotated[str | None, typer.Option(help="Image.")] = None,
-    pool: Annotated[
-        str | None, typer.Option(autocompletion=complete.pools, help="Pool to run on.")
-    ] = None,
-    tier: Annotated[
-        str | None,
-        typer.Option(help="Node type to run on: of the job's prefer, or of its Kueue queue."),
-    ] = None,
-    queue: Annotated[
-        str | None, typer.Option(autocompletion=complete.queues, help="Queue of Volcano or Kueue.")
-    ] = None,
+    image: options.Image = None,
+    pool: _Pool = None,
+    tier: _Tier = None,
+    queue: _Queue = None,
     priority: Annotated[str | None, typer.Option(help="Priority class.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Environment variable; repeatable.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY.PATH=VALUE", help="Set any key of the job; repeatable."),
-    ] = None,
-    precompile: Annotated[
-        bool, typer.Option("--precompile", help="Only compile the job's graphs for Neuron.")
-    ] = False,
-    account: Annotated[
-        str | None, typer.Option(help="AWS account of the registry, where nothing else names it.")
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print the objects; send nothing, and need no cluster."),
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait/--detach", help="Wait until its pods run, or return at once.")
-    ] = True,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Print its log until it ends; exit 1 if it fails.")
-    ] = False,
-    timeout: Annotated[
-        float | None, typer.Option(metavar="MINUTES", min=0, help="Longest wait for its pods.")
-    ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    env: _Variables = None,
+    set_: options.Settings = None,
+    precompile: _Precompile = False,
+    account: _Account = None,
+    dry_run: _DryRun = False,
+    wait: _Wait = True,
+    follow: _Follow = False,
+    timeout: _Timeout = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Send a job to the cluster, and wait until its pods run."""
-    options: JobOptions = {
+    keys: JobOptions = {
         "values": values,
         "nodes": nodes,
         "image": image,
@@ -110,12 +114,37 @@ def submit(
         "precompile": precompile,
         "account": account,
     }
+    submitted = _send(file, job, keys, dry_run=dry_run, kubeconfig=kubeconfig, context=context)
+    if dry_run:
+        from ultrascale.jobs.manifests import as_yaml
+
+        checks = [
+            manifest for check in submitted.manifests.checks for manifest in check.job.objects
+        ]
+        typer.echo(as_yaml([*checks, *submitted.manifests.objects]), nl=False)
+        return
+    sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
+    say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
+    if wait or follow:
+        _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
+
+
+def _send(
+    file: Path,
+    job: str,
+    keys: "JobOptions",
+    *,
+    dry_run: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> "SubmittedJob":
+    """Send a job, or only make it, and print each of its notes once."""
     from ultrascale.jobs.submitted import submit as send
 
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def report(line: str) -> None:
-        told.add(line)
+        printed.add(line)
         say(line, err=True)
 
     with progress(f"sending {job}"):
@@ -126,79 +155,51 @@ def submit(
             kubeconfig=kubeconfig,
             context=context,
             report=report,
-            **options,
+            **keys,
         )
     for note in submitted.notes:
-        if note not in told:
+        if note not in printed:
             say(f"# {note}" if dry_run else f"{submitted.name}: {note}", err=True)
-    if dry_run:
-        from ultrascale.jobs.manifests import as_yaml
+    return submitted
 
-        checks = [each for check in submitted.manifests.checks for each in check.job.objects]
-        typer.echo(as_yaml([*checks, *submitted.manifests.objects]), nl=False)
-        return
-    sent = ", ".join(f"{manifest['kind']} {_name(manifest)}" for manifest in submitted.objects)
-    say(f"{submitted.name}: sent to namespace {submitted.namespace}: {sent}")
-    if wait or follow:
-        _attend(submitted, log=follow, timeout=None if timeout is None else timeout * 60)
+
+_FileOrJob = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE|JOB", autocompletion=complete.jobs, help="Cluster file, job, or both."
+    ),
+]
+_NamespaceOfFile = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Namespace; by default the file's.")
+]
+_Pools = Annotated[
+    bool, typer.Option("--pools", help="Show the nodes of each pool of FILE instead.")
+]
 
 
 def status(
-    named: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE|JOB", autocompletion=complete.jobs, help="Cluster file, job, or both."
-        ),
-    ] = None,
+    named: _FileOrJob = None,
     *,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace; by default the file's.")
-    ] = None,
-    pools: Annotated[
-        bool, typer.Option("--pools", help="Show the nodes of each pool of FILE instead.")
-    ] = False,
-    as_json: AsJson = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    namespace: _NamespaceOfFile = None,
+    pools: _Pools = False,
+    as_json: options.AsJson = False,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Show the state of the jobs, or of one job and each of its pods."""
-    from ultrascale import config
     from ultrascale.cli import job_views
-    from ultrascale.jobs.front_report import front_report_of
-    from ultrascale.jobs.scaling_report import scaling_report_of
-    from ultrascale.jobs.serving_report import serving_report_of
-    from ultrascale.jobs.status import find_job, job_status, jobs_in
-    from ultrascale.jobs.training_report import report_of
+    from ultrascale.jobs.status import jobs_in
 
     file, job = file_and_job(named or [])
     if pools:
-        from ultrascale.cli.job_views import show_pools
-
-        show_pools(file, job, lambda: _connect(kubeconfig, context, file), as_json=as_json)
+        job_views.show_pools(
+            file, job, lambda: _connect(kubeconfig, context, file), as_json=as_json
+        )
         return
     cluster = _connect(kubeconfig, context, file)
     namespaces = (namespace,) if namespace else _namespaces(file)
     if job is not None:
-        state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
-        # Where there is none, the error names the first.
-        state = state or job_status(cluster, namespaces[0], job)
-        report = report_of(cluster, state, None if file is None else config.load(file))
-        with progress("reading the metrics of its pods"):
-            serving = serving_report_of(cluster, state, _service_needs(file, job))
-        scaling = scaling_report_of(cluster, state)
-        front = front_report_of(cluster, state)
-        if as_json:
-            document = job_views.job_document(state, report, serving, scaling, front)
-            typer.echo(job_views.as_json(document))
-        else:
-            job_views.print_job(state)
-            job_views.print_report(report)
-            if serving is not None:
-                job_views.print_serving(serving)
-            if scaling is not None:
-                job_views.print_scaling(scaling)
-            if front is not None:
-                job_views.print_front(front)
+        _show_job(cluster, file, job, namespaces, as_json=as_json)
         return
     with progress("reading the jobs"):
         jobs = tuple(state for space in namespaces for state in jobs_in(cluster, space))
@@ -210,32 +211,71 @@ def status(
         say(f"no jobs in namespace {', '.join(namespaces)}")
 
 
+def _show_job(
+    cluster: "Cluster", file: Path | None, job: str, namespaces: Sequence[str], *, as_json: bool
+) -> None:
+    from ultrascale import config
+    from ultrascale.cli import job_views
+    from ultrascale.jobs.front_report import front_report_of
+    from ultrascale.jobs.scaling_report import scaling_report_of
+    from ultrascale.jobs.serving_report import serving_report_of
+    from ultrascale.jobs.status import find_job, job_status
+    from ultrascale.jobs.training_report import report_of
+
+    state = next(filter(None, (find_job(cluster, space, job) for space in namespaces)), None)
+    # Where there is none, the error names the first.
+    state = state or job_status(cluster, namespaces[0], job)
+    report = report_of(cluster, state, None if file is None else config.load(file))
+    with progress("reading the metrics of its pods"):
+        serving = serving_report_of(cluster, state, _service_needs(file, job))
+    scaling = scaling_report_of(cluster, state)
+    front = front_report_of(cluster, state)
+    if as_json:
+        document = job_views.job_document(state, report, serving, scaling, front)
+        typer.echo(job_views.as_json(document))
+        return
+    job_views.print_job(state)
+    job_views.print_report(report)
+    if serving is not None:
+        job_views.print_serving(serving)
+    if scaling is not None:
+        job_views.print_scaling(scaling)
+    if front is not None:
+        job_views.print_front(front)
+
+
+_FollowLogs = Annotated[
+    bool, typer.Option("--follow", "-f", help="Follow until the job ends, through restarts.")
+]
+_Ranks = Annotated[
+    list[int] | None, typer.Option(min=0, help="Rank of a node in the job; repeatable.")
+]
+_Indexes = Annotated[
+    list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
+]
+_Previous = Annotated[
+    bool, typer.Option("--previous", help="Print the log before the last restart.")
+]
+_Init = Annotated[
+    bool, typer.Option("--init", help="Print the log of the command before the program.")
+]
+_Tail = Annotated[int | None, typer.Option(min=0, help="Print only the last lines of each log.")]
+
+
 def logs(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
+    job: options.JobName,
     *,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Follow until the job ends, through restarts.")
-    ] = False,
-    rank: Annotated[
-        list[int] | None, typer.Option(min=0, help="Rank of a node in the job; repeatable.")
-    ] = None,
-    index: Annotated[
-        list[int] | None, typer.Option(min=0, help="Index of a pod in the job; repeatable.")
-    ] = None,
+    follow: _FollowLogs = False,
+    rank: _Ranks = None,
+    index: _Indexes = None,
     pod: Annotated[list[str] | None, typer.Option(help="Name of a pod; repeatable.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Print the logs of all pods.")] = False,
-    previous: Annotated[
-        bool, typer.Option("--previous", help="Print the log before the last restart.")
-    ] = False,
-    init: Annotated[
-        bool, typer.Option("--init", help="Print the log of the command before the program.")
-    ] = False,
-    tail: Annotated[
-        int | None, typer.Option(min=0, help="Print only the last lines of each log.")
-    ] = None,
+    previous: _Previous = False,
+    init: _Init = False,
+    tail: _Tail = None,
     namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Print the logs of a job's pods: of the pod with index 0, unless others are named."""
     from ultrascale.jobs import logs as reading
@@ -270,12 +310,12 @@ def logs(
 
 
 def cancel(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The job.")],
+    job: options.JobName,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: options.NoQuestion = False,
     namespace: Namespace = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Delete a job. Its pods get their grace period, and its volumes stay."""
     from ultrascale.jobs import cancellation
@@ -301,9 +341,9 @@ def queue(
             "--namespace", "-n", help="Namespace to count, where the others may not be read."
         ),
     ] = None,
-    as_json: AsJson = False,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    as_json: options.AsJson = False,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Show the queues of Volcano or Kueue, their use, and the waiting jobs in their order."""
     from ultrascale.cli import job_views

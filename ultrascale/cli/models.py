@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE
 
+from ultrascale.cli import options
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
@@ -39,7 +39,7 @@ class _Row(Frozen):
 
 
 def models_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     place: Annotated[
         str | None,
         typer.Argument(
@@ -52,10 +52,8 @@ def models_command(
         int | None,
         typer.Option(min=1, help="Most tokens of a sequence, at most the model's own."),
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    profile: options.Profile = None,
+    as_json: options.AllAsJson = False,
 ) -> None:
     """List the models in a bucket with their sizes, and the pools that each fits.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import clock, complete
+from ultrascale.cli import clock, complete, options
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import BEYOND
@@ -23,23 +23,21 @@ if TYPE_CHECKING:
 _KEYS = "keys"
 
 
+_Tables = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE",
+        autocompletion=complete.tables,
+        help=f"Tables to print: {', '.join(TABLES)}.",
+    ),
+]
+
+
 def plan_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TABLE",
-            autocompletion=complete.tables,
-            help=f"Tables to print: {', '.join(TABLES)}.",
-        ),
-    ] = None,
+    file: options.ClusterFile,
+    tables: _Tables = None,
     every_table: Annotated[bool, typer.Option("--all", help="Print every table.")] = False,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="TIME", help="Time to check windows against, as 2026-12-15T00:00Z."
-        ),
-    ] = None,
+    at: options.At = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all of it as JSON, or the table keys.")
     ] = False,

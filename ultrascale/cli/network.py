@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import print_lines, say
 from ultrascale.errors import UsageError
 from ultrascale.frozen import to_document
@@ -52,7 +52,7 @@ def network(context: typer.Context) -> None:
 
 @app.command("needs")
 def needs_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown page.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print it for programs.")] = False,
 ) -> None:
@@ -139,9 +139,7 @@ def record_command(
         str | None,
         typer.Option("--region", autocompletion=complete.regions, help="AWS Region, without FILE."),
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
-    ] = None,
+    profile: options.Profile = None,
 ) -> None:
     """Record subnets, free addresses, routes and endpoints of a VPC as keys of the cluster file.
 

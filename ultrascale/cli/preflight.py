@@ -3,11 +3,11 @@
 import json
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.cli.statuses import BEYOND, FAILED
 from ultrascale.errors import UsageError
 
@@ -19,15 +19,13 @@ STATUSES = {"passed": 0, "failed": FAILED, "beyond": BEYOND}
 
 
 def preflight(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     at: Annotated[
         str | None,
         typer.Option("--at", metavar="TIME", help="Time to check for; by default now."),
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    profile: options.Profile = None,
+    as_json: options.AllAsJson = False,
     as_policy: Annotated[
         bool,
         typer.Option("--policy", help="Print the IAM policy that this command needs, and stop."),
@@ -37,10 +35,7 @@ def preflight(
         typer.Option("--request-quotas", help="Show the quota increases, ask, and request them."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Request them without asking.")] = False,
-    allow_unknown: Annotated[
-        bool,
-        typer.Option("--allow-unknown", help="Count a check that could not ask AWS as passed."),
-    ] = False,
+    allow_unknown: options.AllowUnknown = False,
 ) -> None:
     """Check an AWS account against a cluster file. Changes nothing by itself.
 

@@ -1,14 +1,17 @@
 """`ultrascale prices`: write the prices of a Region, asked of AWS's Price List API."""
 
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ultrascale import plan
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.errors import UltrascaleError, UnansweredError
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.pricing.fetch import ACTION, ENDPOINT, fetch_prices, refuse_region
 from ultrascale.pricing.table import as_csv, write_csv
 from ultrascale.progress import progress
@@ -29,9 +32,7 @@ def prices_command(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="CSV", help="File to write.")
     ] = None,
-    profile: Annotated[
-        str | None, typer.Option(help="Profile of the AWS CLI's configuration to ask with.")
-    ] = None,
+    profile: options.AskingProfile = None,
 ) -> None:
     """Write the prices of a Region as CSV, for `--prices` of `plan`, `advise` and others.
 
@@ -40,7 +41,7 @@ def prices_command(
     """
     refuse_region(region, profile)
     plans = [plan.load(file) for file in files or ()]
-    pools = [pool for each in plans for pool in each.all_pools]
+    pools = [pool for cluster in plans for pool in cluster.all_pools]
     types = {name for pool in pools for name in pool.instance_types}
     hyperpod = sorted({name for pool in pools if pool.is_hyperpod for name in pool.node_types})
     # boto3 is slow to import.
@@ -49,19 +50,12 @@ def prices_command(
     account = connect(ENDPOINT, profile)
     try:
         with progress(f"asking AWS for the prices of {region}"):
-            found = fetch_prices(account, region, hyperpod)
+            prices = fetch_prices(account, region, hyperpod)
     except UnansweredError as error:
         if not error.denied:
             raise
         raise UltrascaleError(f"{error}; allow {ACTION} on * in a policy") from None
-    backends = [each.backend for each in plans if each.backend is not None]
-    databases = [each.database for each in backends if each.database is not None]
-    named = types | {each.capacity.instance_class for each in databases}
-    kept = [
-        price
-        for price in found
-        if not types or price.item in named or not (price.service == "ec2" or _is_class(price))
-    ]
+    kept = _prices_in_use(prices, types, plans)
     if not kept:
         raise UltrascaleError(f"{ACTION}: AWS lists no price of {region} that is of use here")
     text = as_csv(kept)
@@ -73,6 +67,20 @@ def prices_command(
     say(f"{output}: {len(kept):,} prices of {region}")
     if missing:
         say(f"no On-Demand price of {', '.join(missing)} in {region}: AWS's price list has none")
+
+
+def _prices_in_use(
+    prices: Iterable["Price"], types: AbstractSet[str], plans: Iterable[ClusterPlan]
+) -> Sequence["Price"]:
+    """Return the prices of ``types`` and of what else clusters use; all where there is no type."""
+    backends = [cluster.backend for cluster in plans if cluster.backend is not None]
+    databases = [backend.database for backend in backends if backend.database is not None]
+    named = types | {database.capacity.instance_class for database in databases}
+    return [
+        price
+        for price in prices
+        if not types or price.item in named or not (price.service == "ec2" or _is_class(price))
+    ]
 
 
 def _is_class(price: "Price") -> bool:

@@ -1,7 +1,7 @@
 """`ultrascale recipes`: list the recipes of training jobs."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -9,7 +9,7 @@ from rich.box import SIMPLE
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
 from ultrascale.catalog.recipes import DEVICES, NEURON_ENGINE, RECIPES, Recipe, Schedule
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import CatalogError, UsageError
@@ -43,7 +43,7 @@ def recipes_command(
             help=f"Instance type of the nodes: by default {_DEFAULT}, or with NAME every type.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: options.AllAsJson = False,
 ) -> None:
     """List the recipes of training jobs: nodes, tokens a step, memory, checkpoints."""
     if name is not None:
@@ -105,35 +105,52 @@ def _accelerators(names: Iterable[str]) -> str:
 
 
 def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
-    specs = INSTANCE_TYPES.values() if instance_type is None else [_spec(instance_type)]
-    found = {spec.instance_type: on_type(recipe, spec) for spec in specs}
-    plans = {name: each for name, each in found.items() if each is not None}
-    if instance_type is None:
-        plans = {name: each for name, each in plans.items() if each.memory.fits}
-    if not plans:
-        known = _accelerators(recipe.layouts)
-        raise UsageError([f"--type: {recipe.name} is not for {instance_type}; use {known}"])
+    plans = _plans_by_type(recipe, instance_type)
     if as_json:
-        document = {name: _document(each) for name, each in plans.items()}
+        document = {name: _document(planned) for name, planned in plans.items()}
         schedule = None if recipe.schedule is None else to_document(recipe.schedule)
         shown = {"recipe": recipe.name, "schedule": schedule, "types": document}
         typer.echo(json.dumps(shown, indent=2))
         return
+    for line in _lines_of(recipe, [*plans.values()]):
+        say(line)
+    screen().print(_table_of_types(plans))
+    say(_ESTIMATES)
+
+
+def _plans_by_type(recipe: Recipe, instance_type: str | None) -> Mapping[str, RecipePlan]:
+    """Return the plan of a recipe on a type, or on each type on which it fits."""
+    specs = INSTANCE_TYPES.values() if instance_type is None else [_spec(instance_type)]
+    planned = {spec.instance_type: on_type(recipe, spec) for spec in specs}
+    plans = {name: plan for name, plan in planned.items() if plan is not None}
+    if instance_type is None:
+        plans = {name: plan for name, plan in plans.items() if plan.memory.fits}
+    if not plans:
+        known = _accelerators(recipe.layouts)
+        raise UsageError([f"--type: {recipe.name} is not for {instance_type}; use {known}"])
+    return plans
+
+
+def _lines_of(recipe: Recipe, plans: Sequence[RecipePlan]) -> Iterator[str]:
+    """Yield what a recipe has in common on all types."""
     model = recipe.model
-    (size,) = {each.checkpoint_bytes for each in plans.values()}
-    say(f"{recipe.name}: {recipe.purpose} of {model.name}, {model.parameters / 1e9:,.1f} billion")
-    say(f"  {recipe.global_batch} sequences of {recipe.sequence:,} tokens a step:")
-    say(f"  {recipe.tokens_per_step:,} tokens, {recipe.steps:,} steps")
+    (size,) = {plan.checkpoint_bytes for plan in plans}
+    yield f"{recipe.name}: {recipe.purpose} of {model.name}, {model.parameters / 1e9:,.1f} billion"
+    yield f"  {recipe.global_batch} sequences of {recipe.sequence:,} tokens a step:"
+    yield f"  {recipe.tokens_per_step:,} tokens, {recipe.steps:,} steps"
     nodes = "1 node" if recipe.nodes == 1 else f"{recipe.nodes} nodes"
-    say(f"  {nodes} where the job states none")
-    say(f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints")
-    say(f"  follows {recipe.source}")
+    yield f"  {nodes} where the job states none"
+    yield f"  checkpoints of {size / _GB:,.0f} GB" if size else "  no checkpoints"
+    yield f"  follows {recipe.source}"
     if recipe.schedule is not None:
-        say(f"  on GPUs {_rate(recipe.schedule)}")
+        yield f"  on GPUs {_rate(recipe.schedule)}"
         if recipe.schedule.source:
-            say(f"  which follows {recipe.schedule.source}")
-    for source in sorted({each.follows for each in plans.values()} - {""}):
-        say(f"  published run: {source}")
+            yield f"  which follows {recipe.schedule.source}"
+    for source in sorted({plan.follows for plan in plans} - {""}):
+        yield f"  published run: {source}"
+
+
+def _table_of_types(plans: Mapping[str, RecipePlan]) -> Table:
     table = Table(
         "type",
         "devices",
@@ -146,22 +163,21 @@ def _show(recipe: Recipe, instance_type: str | None, *, as_json: bool) -> None:
         "published run",
         box=SIMPLE,
     )
-    for type_name, each in plans.items():
-        seconds = interval_in_bucket(each)
-        experts = f", experts by {each.expert}" if each.expert > 1 else ""
+    for type_name, plan in plans.items():
+        seconds = interval_in_bucket(plan)
+        experts = f", experts by {plan.expert}" if plan.expert > 1 else ""
         table.add_row(
             type_name,
-            f"{each.devices:,}",
-            f"{each.degrees}{experts}",
-            f"{each.local_batch:,}",
-            each.recomputation,
-            _gib(each),
-            f"{each.step_seconds:,.1f}",
+            f"{plan.devices:,}",
+            f"{plan.degrees}{experts}",
+            f"{plan.local_batch:,}",
+            plan.recomputation,
+            _gib(plan),
+            f"{plan.step_seconds:,.1f}",
             span(seconds) if seconds else "",
-            "yes" if each.follows else "none",
+            "yes" if plan.follows else "none",
         )
-    screen().print(table)
-    say(_ESTIMATES)
+    return table
 
 
 def _rate(schedule: Schedule) -> str:

@@ -1,23 +1,22 @@
 """`ultrascale repair`: keep Karpenter's repair off a node, or allow it again."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ultrascale.cli import ask
+from ultrascale.cli import ask, options
 from ultrascale.cli.output import say
 
 
 def repair(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    file: options.DeployedFile,
     node: Annotated[str, typer.Argument(metavar="NODE", help="Name of the node.")],
     *,
     hold: Annotated[
         bool, typer.Option("--hold/--allow", help="Keep repair off the node, or allow it again.")
     ],
-    kubeconfig: ask.Kubeconfig = None,
-    context: ask.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Keep Karpenter's repair off a node of this cluster, or allow it again."""
     from ultrascale import operate, plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import clock
+from ultrascale.cli import clock, options
 from ultrascale.cli.output import say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.errors import QuestionError, UltrascaleError, UsageError
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
 _STDOUT = Path("-")
 
 
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="File to write, or - for standard output; by default report.html or report.md.",
+    ),
+]
+_Against = Annotated[
+    Path | None,
+    typer.Option(
+        "--against",
+        metavar="DIR",
+        help="Show what a deployment would change of this earlier output of `cdk synth`.",
+    ),
+]
+_Assembly = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="With --against: use this output of `cdk synth` for FILE; do not synthesize.",
+    ),
+]
+
+
 def report(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="OUT",
-            help="File to write, or - for standard output; by default report.html or report.md.",
-        ),
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against",
-            metavar="DIR",
-            help="Show what a deployment would change of this earlier output of `cdk synth`.",
-        ),
-    ] = None,
-    assembly: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="With --against: use this output of `cdk synth` for FILE; do not synthesize.",
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="TIME", help="Time to check windows against, as 2026-12-15T00:00Z."
-        ),
-    ] = None,
+    file: options.ClusterFile,
+    output: _Output = None,
+    against: _Against = None,
+    assembly: _Assembly = None,
+    at: options.At = None,
     prices: PriceFileOption = None,
     as_markdown: Annotated[
         bool, typer.Option("--markdown", help="Write Markdown for a pull request.")

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import ask, complete
+from ultrascale.cli import ask, options
 from ultrascale.cli.output import say
 from ultrascale.errors import ClusterError, QuestionError, UltrascaleError
 
@@ -20,37 +19,39 @@ UNFINISHED = 3
 _SHOWN = 20
 
 
+_Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Begin no batch later, as 2026-12-15T00:00Z."),
+]
+_EvictJobs = Annotated[
+    bool,
+    typer.Option("--evict-jobs", help="Stop training jobs; by default wait for their end."),
+]
+_DrainMinutes = Annotated[
+    float, typer.Option(min=0, help="Longest wait for the pods of a batch to leave.")
+]
+_JoinMinutes = Annotated[
+    float, typer.Option(min=0, help="Longest wait for nodes to end, and for new ones to join.")
+]
+_Broken = Annotated[
+    int, typer.Option(min=0, help="Number of other nodes that may be missing or take no work.")
+]
+
+
 def roll(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
-    pool: Annotated[
-        str,
-        typer.Argument(
-            metavar="POOL", autocompletion=complete.pools, help="A pool, or a shard of one."
-        ),
-    ],
+    file: options.DeployedFile,
+    pool: options.PoolOrShard,
     *,
     batch: Annotated[int, typer.Option(min=1, help="Nodes at a time.")] = 1,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Begin no batch later, as 2026-12-15T00:00Z."),
-    ] = None,
-    evict_jobs: Annotated[
-        bool,
-        typer.Option("--evict-jobs", help="Stop training jobs; by default wait for their end."),
-    ] = False,
-    drain_minutes: Annotated[
-        float, typer.Option(min=0, help="Longest wait for the pods of a batch to leave.")
-    ] = 60,
-    join_minutes: Annotated[
-        float, typer.Option(min=0, help="Longest wait for nodes to end, and for new ones to join.")
-    ] = 30,
-    broken: Annotated[
-        int, typer.Option(min=0, help="Number of other nodes that may be missing or take no work.")
-    ] = 0,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    profile: ask.Profile = None,
-    kubeconfig: ask.Kubeconfig = None,
-    context: ask.Context = None,
+    until: _Until = None,
+    evict_jobs: _EvictJobs = False,
+    drain_minutes: _DrainMinutes = 60,
+    join_minutes: _JoinMinutes = 30,
+    broken: _Broken = 0,
+    yes: options.NoQuestion = False,
+    profile: options.Profile = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Renew the nodes of a reserved NodePool or a self-managed group, batch by batch.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.errors import QuestionError
 
 if TYPE_CHECKING:
@@ -25,14 +26,12 @@ class Format(StrEnum):
 
 
 def sbom(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     output: Annotated[
         Format, typer.Option("--format", help="CycloneDX 1.6 as JSON, or a table.")
     ] = Format.CYCLONEDX,
-    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
-        "cdk.out"
-    ),
-    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+    assembly: options.Assembly = Path("cdk.out"),
+    manifests: options.Manifests = Path("dist"),
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="List the file's pipeline with all of its stages.")
     ] = False,

@@ -1,11 +1,10 @@
 """`ultrascale scale`: set the size of a pool."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ultrascale.cli import ask, complete
+from ultrascale.cli import ask, options
 from ultrascale.cli.output import say
 
 if TYPE_CHECKING:
@@ -13,25 +12,20 @@ if TYPE_CHECKING:
 
 
 def scale(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
-    pool: Annotated[
-        str,
-        typer.Argument(
-            metavar="POOL", autocompletion=complete.pools, help="A pool, or a shard of one."
-        ),
-    ],
+    file: options.DeployedFile,
+    pool: options.PoolOrShard,
     nodes: Annotated[int, typer.Argument(metavar="N", min=0, help="Number of nodes.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: options.NoQuestion = False,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait until the nodes run, or have ended.")
     ] = True,
     timeout: Annotated[
         float, typer.Option(metavar="MINUTES", min=0, help="Longest wait for the nodes.")
     ] = 30,
-    profile: ask.Profile = None,
-    kubeconfig: ask.Kubeconfig = None,
-    context: ask.Context = None,
+    profile: options.Profile = None,
+    kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Set the size of a pool that can be resized, and wait for its nodes."""
     from ultrascale import operate, plan

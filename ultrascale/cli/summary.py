@@ -1,17 +1,14 @@
 """`ultrascale summary`: show stacks, pools, images and findings of a synthesized cluster file."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from ultrascale.cli import options
 
 
 def summary(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
-    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
-        "cdk.out"
-    ),
-    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+    file: options.ClusterFile,
+    assembly: options.Assembly = Path("cdk.out"),
+    manifests: options.Manifests = Path("dist"),
 ) -> None:
     """Show what a synthesized cluster file would create."""
     from ultrascale.assembly import read_stacks_of

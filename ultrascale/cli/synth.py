@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.synthesis import ASSEMBLY, MANIFESTS, Target, refuse_stdin, synthesize
 
 
 def synth(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file.")],
+    file: options.ClusterFile,
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder for the CloudFormation templates.")
     ] = ASSEMBLY,

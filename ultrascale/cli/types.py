@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog import INSTANCE_TYPES, InstanceType, lookup
-from ultrascale.cli import complete
+from ultrascale.cli import complete, options
 from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError
 
@@ -28,7 +28,7 @@ def types(
     accelerated: Annotated[
         bool, typer.Option("--accelerated", help="Those with GPUs or Neuron devices alone.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: options.AllAsJson = False,
 ) -> None:
     """List the instance types that a cluster file may name. `unknown` is what no source states."""
     rows = [

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ultrascale.cli import options
 from ultrascale.frozen import to_document
 
 BLOCKED = 3
@@ -13,19 +14,17 @@ BLOCKED = 3
 
 
 def upgrade_plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The cluster file, as deployed.")],
+    file: options.DeployedFile,
     to: Annotated[
         str, typer.Option(metavar="VERSION", help="New minor version of Kubernetes, such as 1.36.")
     ],
-    assembly: Annotated[Path, typer.Option(help="Folder that `cdk synth` wrote.")] = Path(
-        "cdk.out"
-    ),
-    manifests: Annotated[Path, typer.Option(help="Folder of the manifests.")] = Path("dist"),
+    assembly: options.Assembly = Path("cdk.out"),
+    manifests: options.Manifests = Path("dist"),
     also: Annotated[
         list[Path] | None,
         typer.Option(help="Manifests of your own, a file or a folder; repeatable."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: options.AllAsJson = False,
 ) -> None:
     """Plan an upgrade of Kubernetes: blockers, versions, and the nodes that are replaced.
 
