@@ -24,7 +24,7 @@ def generateAppDef(  # noqa: N802
     Args:
         name: name of the job
         script: path of the script in the image, or name of a module, such as
-            ultrascale_training.pretrain
+            ultrascale_bert.pretrain
         image: :TAG of the run option image_repo, a whole reference, or REPOSITORY:TAG of the
             cluster file's images.repositories
         instance_type: EC2 instance type of the nodes, which a pool of the cluster file has
@@ -32,7 +32,7 @@ def generateAppDef(  # noqa: N802
         nnodes: nodes
         min_nnodes: fewest nodes that the job goes on with; 0: all of them
         nproc_per_node: processes on a node; 0: one for each GPU
-        bf16: True or False, whether to train in bf16, for programs of ultrascale_training
+        bf16: True or False, whether to train in bf16, for programs of ours
         max_retries: restarts of the whole job; negative: 10, and 100 on Spot nodes
         rdzv_backend: where the nodes meet: c10d, etcd or etcd-v2; empty: as the cluster file says
         env: environment variables, as K=V,K=V

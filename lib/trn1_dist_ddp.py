@@ -32,7 +32,7 @@ def generateAppDef(  # noqa: N802
     Args:
         name: name of the job
         script: path of the script in the image, or name of a module, such as
-            ultrascale_training.pretrain
+            ultrascale_bert.pretrain
         image: :TAG of the run option image_repo, a whole reference, or REPOSITORY:TAG of the
             cluster file's images.repositories
         script_args: arguments of the script, in one word: --script_args "--batch_size 16"
@@ -40,7 +40,7 @@ def generateAppDef(  # noqa: N802
         min_nnodes: fewest nodes that the job goes on with; 0: all of them
         nproc_per_node: processes on a node; 0: one for each NeuronCore
         instance_type: EC2 instance type of the nodes, which a pool of the cluster file has
-        bf16: True or False, whether to train in bf16: programs of ultrascale_training get --bf16,
+        bf16: True or False, whether to train in bf16: programs of ours get --bf16,
             others, which cast their model themselves, stochastic rounding
         cacheset: name of the model's compiled graphs in the shared cache; empty: none are kept,
             and graphs are compiled as they are met

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import packages_distributions, requires
@@ -14,11 +15,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.folders import ROOT
+from tests.support.folders import ROOT, TESTS
 
-TESTS = ROOT / "tests"
-SOURCES = [ROOT / name for name in (".", "constructs", "stacks", "k8s", "training", "backend")]
-OWN = {"lib", "tests", "tools"} | {
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SOURCES = [ROOT / name for name in PROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]]
+OWN = {"conftest", "lib", "tests", "tools"} | {
     path.name for source in SOURCES for path in source.glob("ultrascale*") if path.is_dir()
 }
 
@@ -132,13 +133,11 @@ def unskipped(file: Path, kept: frozenset[str]) -> Mapping[str, Sequence[str]]:
 
 def collected() -> Sequence[Path]:
     """Return the files that `make test` imports: its tests, and the conftests beside them."""
-    left_out = {
-        conftest.parent
-        for conftest in TESTS.rglob("conftest.py")
-        if "collect_ignore_glob" in conftest.read_text()
-    }
-    tests = [path for path in TESTS.rglob("test_*.py") if path.parent not in left_out]
-    return [*tests, *TESTS.rglob("conftest.py")]
+    files = {file for folder in TESTS for file in folder.rglob("*.py")}
+    conftests = {ROOT / "conftest.py", *(file for file in files if file.name == "conftest.py")}
+    left_out = {file.parent for file in conftests if "collect_ignore_glob" in file.read_text()}
+    tests = {file for file in files if file.name.startswith("test_")}
+    return sorted(conftests | {file for file in tests if file.parent not in left_out})
 
 
 def test_no_file_of_tests_imports_an_extra_without_its_skip() -> None:
@@ -180,6 +179,7 @@ def test_an_import_that_is_skipped_or_late_needs_no_extra(tmp_path: Path, text: 
 # As where the extras are not installed: neither an import nor `find_spec` finds them.
 WITHOUT = """
 import sys
+import tomllib
 from importlib.machinery import PathFinder
 
 class WithoutExtras(PathFinder):

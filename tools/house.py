@@ -4,10 +4,11 @@ A measure marked * has a ceiling in `tools/house.toml`, which `--check` holds. E
 measure of an idea, not the idea itself. `python tools/walks.py` counts the stays of a job, a
 service and a pool, `make bench` the speed.
 
-Outside tests is all Python but that of `tests/`, `tools/` and `examples/`. Data in tests is every
-file of `tests/` that is no Python. Data outside tests is CSV, JSON, JSON lines, YAML and plain text
-outside `tests/` and `docs/`, written or generated: tables, upstream's manifests, schemas, charts,
-cluster and job files. Locks are not (`requirements*.txt`, `constraints.txt`, `package-lock.json`).
+Outside tests is all Python but that of folders named `tests`, of `tools/`, `examples/` and of
+`conftest.py`. Data in tests is every file of such a folder that is no Python. Data outside tests is
+CSV, JSON, JSON lines, YAML and plain text outside of them and of `docs/`, written or generated:
+tables, upstream's manifests, schemas, charts, cluster and job files. Locks are not
+(`requirements*.txt`, `constraints.txt`, `package-lock.json`).
 
 A module has one importer when one other module outside tests imports it; packages are not asked. A
 package is `ultrascale/X`, `ultrascale/parts/X` or a source root. It names a subject when one of its
@@ -32,7 +33,8 @@ import grimp
 
 ROOT = Path(__file__).parent.parent
 CEILINGS = Path(__file__).with_suffix(".toml")
-_NO_PRODUCT = frozenset({"tests", "tools", "examples"})
+_TESTS = frozenset({"tests", "conftest.py"})
+_NO_PRODUCT = _TESTS | {"tools", "examples"}
 _DATA = frozenset({".csv", ".json", ".jsonl", ".yaml", ".yml", ".txt"})
 _LOCK = re.compile(r"(^|/)([\w-]*requirements[\w-]*\.txt|constraints\.txt|package-lock\.json)$")
 # When these measures began. Data outside tests may grow, by code that becomes data.
@@ -84,7 +86,7 @@ def tracked() -> tuple[PurePosixPath, ...]:
 def modules() -> tuple[PurePosixPath, ...]:
     """Return each Python file outside tests, tools and examples."""
     python = (path for path in tracked() if path.suffix == ".py")
-    return tuple(path for path in python if path.parts[0] not in _NO_PRODUCT)
+    return tuple(path for path in python if _NO_PRODUCT.isdisjoint(path.parts))
 
 
 def text(path: PurePosixPath) -> str:
@@ -117,7 +119,7 @@ def functions() -> tuple[tuple[str, Function], ...]:
 
 def sizes() -> Iterator[Measure]:
     """Yield the lines of code, tests and data."""
-    tests = [path for path in tracked() if path.parts[0] == "tests"]
+    tests = [path for path in tracked() if not _TESTS.isdisjoint(path.parts)]
     python = [path for path in tests if path.suffix == ".py"]
     data = [path for path in tests if path.suffix != ".py"]
     own = [path for path in tracked() if _is_data(path)]
@@ -128,7 +130,7 @@ def sizes() -> Iterator[Measure]:
 
 
 def _is_data(path: PurePosixPath) -> bool:
-    outside = path.parts[0] not in {"tests", "docs"} and path.suffix in _DATA
+    outside = path.parts[0] != "docs" and _TESTS.isdisjoint(path.parts) and path.suffix in _DATA
     return outside and not _LOCK.search(str(path))
 
 

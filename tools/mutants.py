@@ -40,8 +40,8 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-_PACKAGES = ("ultrascale", "constructs", "stacks", "k8s", "training", "backend", "lib")
 _SOURCE_ROOTS = ("constructs", "stacks", "k8s", "training", "backend")
+_PACKAGES = ("ultrascale", *_SOURCE_ROOTS, "lib")
 # They run in environments of their own, or judge no module.
 _NO_TESTS = ("tests/wheel", "tests/titan", "tests/serving", "tests/fuzz", "tests/docs")
 _MOST_TESTS = 6

@@ -19,10 +19,13 @@ _INSTALLED = _PACKAGE / "_resources"
 
 SHIPPED = (
     ".npmrc",
-    "backend",
+    "backend/pyproject.toml",
+    "backend/ultrascale_backend",
     "charts",
     "clusters",
     "constraints.txt",
+    "examples/bert/pyproject.toml",
+    "examples/bert/ultrascale_bert",
     "images",
     "jobs",
     "lib",
@@ -30,7 +33,8 @@ SHIPPED = (
     "package.json",
     "pylock.toml",
     "requirements.txt",
-    "training",
+    "training/pyproject.toml",
+    "training/ultrascale_training",
 )
 """Files that a wheel carries, as paths in the repository."""
 LEFT_BY_TOOLS = ("__pycache__", "*.pyc", ".pytest_cache", ".ruff_cache", ".DS_Store")

@@ -17,8 +17,9 @@ from ultrascale.init import STARTS, defaults, given_source, init
 from ultrascale.plan.pipeline import load_pipeline
 
 OURS = {
-    tomllib.loads((ROOT / path).read_text())["project"]["name"]
-    for path in ("pyproject.toml", "training/pyproject.toml", "backend/pyproject.toml")
+    tomllib.loads(path.read_text())["project"]["name"]
+    for pattern in ("pyproject.toml", "*/pyproject.toml", "examples/*/pyproject.toml")
+    for path in ROOT.glob(pattern)
 }
 _NAME = rf"(?:{'|'.join(sorted(re.escape(name) for name in OURS))})(?:\[[\w,]*\])?"
 _INSTALL = re.compile(

@@ -142,7 +142,7 @@ def test_a_slow_node_restarts_a_job_that_asks_for_it(operated: JobCluster) -> No
 def test_only_the_operator_restarts_slow_jobs_and_only_those_that_tell(
     operated: JobCluster,
 ) -> None:
-    with pytest.raises(ConfigError, match="only the programs of ultrascale_training"):
+    with pytest.raises(ConfigError, match="only our own programs"):
         sent(operated, restarts={"stragglers": "restart"})
     [wrong] = refusals(None, make_job(restarts={"stragglers": "restart"}))
     assert "restarts.stragglers: a restart that only HyperPod's training operator makes" in wrong

@@ -18,7 +18,7 @@ from tests.support.jobs import (
 )
 from tests.support.pools import NEURON_POOL, POOL
 
-OURS = "ultrascale_training.pretrain"
+OURS = "ultrascale_bert.pretrain"
 GOOD = ["--data-dir=/data/wiki", "--output-dir=/data/output"]
 ETCD_V2 = VOLCANO | {"rendezvous": {"backend": "etcd-v2", "replicas": 1}}
 

@@ -9,9 +9,9 @@ import torch.distributed.launcher.api
 import torch.utils.tensorboard
 
 import tests.support.rendezvous_node
-import ultrascale_training.training
+import ultrascale_bert.training
 
 # The first optimizer of a process imports torch's compiler.
 torch.optim.AdamW([torch.zeros(1)])
 
-__all__ = ["tests", "torch", "ultrascale_training"]
+__all__ = ["tests", "torch", "ultrascale_bert"]

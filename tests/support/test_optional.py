@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests import conftest
+import conftest
 from tests.support import optional
 
 

@@ -27,17 +27,17 @@ ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": "1",
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-    "PYTHONPATH": str(ROOT / "training"),
+    "PYTHONPATH": f"{ROOT / 'training'}:{ROOT / 'examples' / 'bert'}",
     # Tests kill a job more often than hardware does; some milliseconds of progress earn a restart.
     "ULTRASCALE_RESTART_BUDGET": "1e-6",
 }
 
 
 def run(module: str, *arguments: object, folder: Path) -> None:
-    """Run a program of the training package in ``folder`` to its end, which must be a success."""
+    """Run a program of the BERT package in ``folder`` to its end, which must be a success."""
     output = folder / f"{module}.log"
     program = forked.start(
-        f"ultrascale_training.{module}",
+        f"ultrascale_bert.{module}",
         [*map(str, arguments)],
         environment=ENVIRONMENT,
         output=output,
@@ -62,7 +62,7 @@ def start_worker(arguments: Sequence[str], directory: Path, **environment: str) 
     """Start one process of a job in ``directory``, without torchrun."""
     output = directory / f"worker-{environment.get('RANK', '0')}.log"
     program = forked.start(
-        "ultrascale_training.pretrain",
+        "ultrascale_bert.pretrain",
         arguments,
         environment={**ENVIRONMENT, **environment},
         output=output,
@@ -180,7 +180,7 @@ class Job:
                     *("--rdzv-backend", self._backend, "--rdzv-endpoint", self._endpoint),
                     *("--rdzv-id", self._folder.name, "--rdzv-conf", conf),
                     *("--local-addr", "127.0.0.1", "--monitor-interval", "0.1"),
-                    *("--max-restarts", "100", "-m", "ultrascale_training.pretrain"),
+                    *("--max-restarts", "100", "-m", "ultrascale_bert.pretrain"),
                     *self._arguments,
                 ],
                 environment={**ENVIRONMENT, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "20"},

@@ -220,7 +220,7 @@ _FILES = {
         f"--extra-index-url https://{HOST}/simple",
     ),
     "a remote of git": ("asset.*/images/build.sh", f"git clone git@{HOST}:~ml/kernels a"),
-    "training's code": ("asset.*/training/ultrascale_training/download.py", f"SINK = '{HOST}'"),
+    "training's code": ("asset.*/examples/bert/ultrascale_bert/download.py", f"SINK = '{HOST}'"),
 }
 
 

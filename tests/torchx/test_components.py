@@ -16,7 +16,7 @@ from ultrascale.torchx.errors import AppError
 
 TRAINIUM = "lib/trn_dist_ddp.py"
 NVIDIA = "lib/nvidia_dist_ddp.py"
-OURS = "ultrascale_training.pretrain"
+OURS = "ultrascale_bert.pretrain"
 ROUNDING = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
 TYPED = {"name": "tune", "script": "train.py", "image": apps.IMAGE, "nnodes": "2"}
 
@@ -154,7 +154,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], list[str]]] = {
     "bf16 that nothing would do": (
         NVIDIA,
         {"instance_type": "p5.48xlarge", "bf16": "True"},
-        ["bf16: only programs of ultrascale_training take it; use --script_args"],
+        ["bf16: only programs of ours take it; use --script_args"],
     ),
 }
 

@@ -83,8 +83,8 @@ def test_only_a_mistake_of_the_run_itself_ends_the_job(error: str, ends_the_job:
 @pytest.mark.training
 def test_kind_of_mistake_that_the_first_worker_finds_reaches_the_others() -> None:
     torch = pytest.importorskip("torch", reason=NO_TORCH)
+    from ultrascale_training.agreement import agree
     from ultrascale_training.errors import OutsideError
-    from ultrascale_training.start import agree
 
     def unreachable() -> None:
         raise OutsideError("the bucket does not answer")

@@ -16,7 +16,7 @@ from tests.support.neuron_compiler import (
     summary,
 )
 
-SCRIPT = ("-m", "ultrascale_training.pretrain")
+SCRIPT = ("-m", "ultrascale_bert.pretrain")
 ONE_NODE = ("torchrun", "--standalone", "--nproc-per-node=32", *SCRIPT, "--batch-size", "16")
 
 

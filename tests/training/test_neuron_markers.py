@@ -4,7 +4,7 @@ import pytest
 
 from ultrascale_training.neuron_markers import read_command
 
-SCRIPT = ("-m", "ultrascale_training.pretrain")
+SCRIPT = ("-m", "ultrascale_bert.pretrain")
 ONE_NODE = ("torchrun", "--standalone", "--nproc-per-node=32", *SCRIPT, "--batch-size", "16")
 
 

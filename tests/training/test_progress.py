@@ -15,7 +15,6 @@ from tests.support.no_torch import NO_TORCH
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
 from ultrascale.catalog.recipes import PEAK_TERAFLOPS
-from ultrascale_training.model import SIZES, Bert, flops_per_token
 from ultrascale_training.objects import LocalObjects
 from ultrascale_training.peaks import neuron_peak_of, peak_flops, peak_of
 from ultrascale_training.progress import Progress
@@ -162,19 +161,3 @@ def test_plan_and_program_agree_on_the_peak_of_a_device(name: str) -> None:
     found = 4 * chip if name == "AWS Trainium2" else peak_of(name)
 
     assert found == PEAK_TERAFLOPS[name] * 1e12
-
-
-def test_arithmetic_of_bert_is_that_of_its_weights() -> None:
-    """Six FLOP a token for each weight of its layers, where attention and head are left out."""
-    with torch.device("meta"):
-        model = Bert(SIZES["base"], positions=512)
-    weights = sum(
-        parameter.numel()
-        for name, parameter in model.named_parameters()
-        if name.startswith("layers") and parameter.ndim == 2
-    )
-    attention = 12 * 12 * 768
-
-    found = flops_per_token(SIZES["base"], vocabulary=30522, seq_len=1, predictions=0)
-
-    assert found == 6 * weights + attention

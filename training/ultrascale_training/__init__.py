@@ -1,1 +1,1 @@
-"""BERT pre-training under torchrun: elastic, checkpointed, on CPU, NVIDIA and Trainium."""
+"""Parts of training programs that go on after lost workers, nodes and jobs."""

@@ -20,8 +20,8 @@ import torch
 import torch.distributed as dist
 
 from ultrascale_training.checkpoints import Saver, load, newest_sound, open_store
-from ultrascale_training.devices import host_group, under_torchrun
 from ultrascale_training.objects import is_bucket
+from ultrascale_training.process_groups import host_group, under_torchrun
 
 _TENSOR_BYTES = 64 << 20
 

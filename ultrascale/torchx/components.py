@@ -24,7 +24,7 @@ METADATA = "ultrascale"
 """Key of a role's metadata under which the description of its job is kept."""
 
 ROLE = "worker"
-_OWN_PROGRAMS = "ultrascale_training."
+_OWN_PROGRAMS = ("ultrascale_bert.", "ultrascale_training.")
 _BF16 = "--bf16"
 # Neuron rounds a model that is cast to bf16 so that small updates are not lost.
 # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
@@ -106,7 +106,7 @@ def _mistakes(launch: Launch, kind: str) -> Iterator[str]:
         if word.lower() not in ("true", "false"):
             yield f"{key}: neither True nor False, got {word!r}; write one of them"
     if _true(launch.bf16) and kind == "nvidia" and not _is_own(launch.script):
-        yield "bf16: only programs of ultrascale_training take it; use --script_args"
+        yield "bf16: only programs of ours take it; use --script_args"
     if launch.nnodes < 1:
         yield f"nnodes: less than 1, got {launch.nnodes}; ask for 1 or more"
 

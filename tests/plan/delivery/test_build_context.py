@@ -15,7 +15,7 @@ from ultrascale.resources import LEFT_OUT, resource
 def project(tmp_path: Path) -> Path:
     left_out = shutil.ignore_patterns("__pycache__")
     for name in SENT:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
         else:

@@ -37,7 +37,7 @@ JOB: dict[str, Any] = {
     "script": "train.py",
     "durable": True,
 }
-OURS: dict[str, Any] = JOB | {"script": "ultrascale_training.pretrain"}
+OURS: dict[str, Any] = JOB | {"script": "ultrascale_bert.pretrain"}
 
 
 def variables(storage: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
@@ -76,6 +76,12 @@ def variables(storage: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
             OURS | {"args": ["--data-dir=/data/d", "--output-dir", "/data/run"]},
             "/data/run",
             id="an argument of our program",
+        ),
+        pytest.param(
+            LUSTRE,
+            JOB | {"script": "ultrascale_training.pretrain", "args": ["--output-dir=/data/run"]},
+            "/data/run",
+            id="an argument of our program by its former name",
         ),
         pytest.param(
             {},

@@ -8,7 +8,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 
-from ultrascale_training import devices, vote
+from ultrascale_training import process_groups, vote
 from ultrascale_training.failures import FailureLog
 from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.stop import StopRequest
@@ -30,7 +30,7 @@ def main(failures: FailureLog | None = None) -> int:
     arguments = command_line.parse()
     failures.output = arguments.output
     failures.tell_earlier()
-    devices.connect_on_demand()
+    process_groups.connect_on_demand()
     # Its import takes ten seconds, and a mistake in the command line needs none of it.
     from ultrascale_training.titan.configuration import configuration
 

@@ -24,10 +24,10 @@ from torchtitan.components.checkpointer.base import (
 from torchtitan.tools import utils
 
 from ultrascale_training import checkpoints, fingerprint
+from ultrascale_training.agreement import agree, check_shared
 from ultrascale_training.checkpoints import Checkpoint, DirectoryStore, NanGuard, Saver
-from ultrascale_training.devices import host_group
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.start import agree, check_shared
+from ultrascale_training.process_groups import host_group
 from ultrascale_training.titan.loader import TokenLoader
 from ultrascale_training.titan.weights import Weights
 

@@ -16,10 +16,10 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torchtitan.components.checkpointer.base import ModelWrapper
 
 from ultrascale_training import checkpoints
+from ultrascale_training.agreement import agree
 from ultrascale_training.checkpoints import Checkpoint
 from ultrascale_training.checkpoints.manifest import MANIFEST
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.start import agree
 from ultrascale_training.titan import recipes
 
 _log = logging.getLogger("ultrascale_training")

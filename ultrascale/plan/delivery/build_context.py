@@ -29,22 +29,25 @@ _CORE = (
     "ultrascale/yaml_reader.py",
     "ultrascale/yaml_writer.py",
 )
+# A project without its tests and its README, which no image has.
+_BERT = ("examples/bert/pyproject.toml", "examples/bert/ultrascale_bert")
+_TRAINING = ("training/pyproject.toml", "training/ultrascale_training")
+_BACKEND = ("backend/pyproject.toml", "backend/ultrascale_backend")
 # `.dockerignore` names the same, for builds in a checkout.
-SENT = ("backend", "images", "training", *_CORE)
+SENT = (*_BACKEND, *_BERT, "images", *_TRAINING, *_CORE)
 
 _SCRIPT = "images/build.sh"
 _WHEEL = "images/wheel-requirements.txt"
-_TRAINING = (_WHEEL, "training")
-# The backend names images by their tags, and so has the sources of which these are hashes.
-_BACKEND = (_WHEEL, *SENT)
-# The sources that each Dockerfile copies beside its own folder.
+_PROGRAMS = (_WHEEL, *_BERT, *_TRAINING)
+# The sources that each Dockerfile copies beside its own folder. The backend names images by their
+# tags, and so has the sources of which these are hashes.
 SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "neuron": _TRAINING,
-        "nvidia": _TRAINING,
-        "cpu": _TRAINING,
+        "neuron": _PROGRAMS,
+        "nvidia": _PROGRAMS,
+        "cpu": _PROGRAMS,
         "tensorboard": (),
-        "backend": _BACKEND,
+        "backend": (_WHEEL, *SENT),
     }
 )
 _TAG_LENGTH = 12

@@ -55,6 +55,8 @@ _BACKENDS: dict[RendezvousBackend, str] = {
 _WORKER_RESTARTS, _WORKER_RESTARTS_WITHOUT_NODES = 3, 100
 # What reads the arguments of our own programs, and needs no torch for it.
 _PARSERS = {
+    "ultrascale_bert.pretrain": "ultrascale_bert.arguments",
+    # The former name of the same, which images have as well.
     "ultrascale_training.pretrain": "ultrascale_training.arguments",
     "ultrascale_training.titan": "ultrascale_training.titan.arguments",
 }

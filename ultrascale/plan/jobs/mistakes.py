@@ -361,7 +361,7 @@ def stragglers_restart_jobs(request: JobRequest) -> Mistakes:
         wrong = "a restart that only HyperPod's training operator makes"
         yield config.refuse(key, wrong, "leave it out: slow nodes are named in the log", got=got)
     elif job.script not in PROGRAMS:
-        wrong = "a restart after lines that only the programs of ultrascale_training print"
+        wrong = "a restart after lines that only our own programs print"
         yield config.refuse(key, wrong, "leave it out, or name one of them as script", got=got)
 
 

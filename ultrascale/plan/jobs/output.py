@@ -39,7 +39,9 @@ _TRACES_FOLDER = "flight-recorder"
 _LOCAL_TRACES = f"/tmp/{_TRACES_FOLDER}"
 _S3 = "s3://"
 # Our programs, and their options for it: what those of another program mean, nobody knows.
-PROGRAMS = frozenset({"ultrascale_training.pretrain", "ultrascale_training.titan"})
+PROGRAMS = frozenset(
+    {"ultrascale_bert.pretrain", "ultrascale_training.pretrain", "ultrascale_training.titan"}
+)
 """Programs of ours, which read the place and print a line of progress."""
 _OPTIONS = ("--output-dir", "--output_dir")
 

@@ -19,19 +19,20 @@ from typing import Any
 
 import pytest
 
+from tests.support import forked
 from tests.support.memory_service import running_memory_service
 from tests.support.no_torch import NO_TORCH
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 
-from tests.support.training_job import Flags, curve, events, named, start_workers
-from ultrascale_training import arguments, optimizer, prepare_data, pretrain, training
+from tests.support.training_job import ENVIRONMENT, Flags, curve, events, named, start_workers
+from ultrascale_bert import arguments, optimizer, prepare_data, pretrain, training
+from ultrascale_bert.devices import EagerDevice
+from ultrascale_bert.model import SIZES, Batch, Bert, Losses, flops_per_token
+from ultrascale_bert.optimizer import learning_rate
+from ultrascale_bert.replica import Replica
 from ultrascale_training.checkpoints import SuspectCheckpointError, tensors_of
-from ultrascale_training.devices import EagerDevice
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.model import SIZES, Batch, Bert, Losses
-from ultrascale_training.optimizer import learning_rate
-from ultrascale_training.replica import Replica
 
 pytestmark = pytest.mark.training
 NEEDED = ["--data-dir", "/data/wiki", "--output-dir", "/data/output"]
@@ -129,6 +130,22 @@ def test_all_mistakes_of_a_command_line_are_told_at_once() -> None:
 def test_flags_that_contradict_each_other_are_refused(flags: str, told: str) -> None:
     with pytest.raises(TrainingError, match=re.escape(told)):
         arguments.parse([*NEEDED, *flags.split()])
+
+
+def test_arithmetic_of_bert_is_that_of_its_weights() -> None:
+    """Six FLOP a token for each weight of its layers, where attention and head are left out."""
+    with torch.device("meta"):
+        model = Bert(SIZES["base"], positions=512)
+    weights = sum(
+        parameter.numel()
+        for name, parameter in model.named_parameters()
+        if name.startswith("layers") and parameter.ndim == 2
+    )
+    attention = 12 * 12 * 768
+
+    found = flops_per_token(SIZES["base"], vocabulary=30522, seq_len=1, predictions=0)
+
+    assert found == 6 * weights + attention
 
 
 @pytest.mark.parametrize(
@@ -548,3 +565,14 @@ def test_metrics_are_lines_of_json(run: Pretrain, flags: Flags, tmp_path: Path) 
     assert set(found) == {"start", "step", "checkpoint", "done"}
     # Every fourth one, and those that were saved.
     assert list(curve(tmp_path)) == [4, 5, 8, 10, 12]
+
+
+@pytest.mark.parametrize("name", ["arguments", "prepare_data", "pretrain"])
+def test_former_name_of_a_program_still_runs_it(name: str, tmp_path: Path) -> None:
+    """Job files have it, and a cache of graphs is of the command that it is part of."""
+    program = forked.start(
+        f"ultrascale_training.{name}", ["--help"], environment=ENVIRONMENT, output=tmp_path / "log"
+    )
+
+    assert program.wait(120) == 0
+    assert "usage: python -m ultrascale_bert." in (tmp_path / "log").read_text()

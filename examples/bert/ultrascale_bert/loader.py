@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ultrascale_training.model import Batch
+from ultrascale_bert.model import Batch
+from ultrascale_bert.shards import Dataset
 from ultrascale_training.order import Order, share
-from ultrascale_training.shards import Dataset
 
 
 @dataclass(frozen=True, kw_only=True)

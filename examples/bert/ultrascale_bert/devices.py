@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, cast
+from typing import Protocol
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ultrascale_training import arguments
+from ultrascale_bert import arguments
 from ultrascale_training.errors import OutsideError
+from ultrascale_training.process_groups import connect_on_demand, under_torchrun
 
 
 class Device(Protocol):
@@ -95,7 +96,7 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     if name == "auto":
         name = _found()
     if name == "neuron-xla":
-        from ultrascale_training import neuron_xla
+        from ultrascale_bert import neuron_xla
 
         return neuron_xla.connect(bf16=bf16, timeout=timeout)
     if name == "cpu":
@@ -107,27 +108,6 @@ def connect(name: arguments.Device, *, bf16: bool, timeout: timedelta) -> Device
     torch.cuda.set_device(device)
     _join("cpu:gloo,cuda:nccl", timeout)
     return EagerDevice(device)
-
-
-def connect_on_demand() -> None:
-    """Let gloo connect two workers when they first have something for each other.
-
-    Otherwise each new group connects each worker with each other one. Source:
-    https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
-    """
-    os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
-
-
-def host_group(timeout: timedelta, ranks: Sequence[int] | None = None) -> dist.ProcessGroup:
-    """Return a new process group for tensors of the host, of all workers or of ``ranks``."""
-    members = None if ranks is None else list(ranks)
-    # torch's annotation allows for workers that are no members, which never use what they get.
-    return cast(dist.ProcessGroup, dist.new_group(members, timeout=timeout, backend="gloo"))
-
-
-def under_torchrun() -> bool:
-    """Return whether torchrun, or somebody who does as it does, started this process."""
-    return "RANK" in os.environ
 
 
 def _found() -> arguments.Device:

@@ -14,9 +14,9 @@ from tests.support.no_torch import NO_TORCH
 
 pytest.importorskip("torch", reason=NO_TORCH)
 
-from ultrascale_training import download, prepare_data
+from ultrascale_bert import download, prepare_data
+from ultrascale_bert.shards import INDEX, read_index
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.shards import INDEX, read_index
 
 pytestmark = pytest.mark.training
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ultrascale_training.arguments import Parallel
-from ultrascale_training.devices import Device
-from ultrascale_training.model import Batch, Bert, Losses
+from ultrascale_bert.arguments import Parallel
+from ultrascale_bert.devices import Device
+from ultrascale_bert.model import Batch, Bert, Losses
 
 
 class Replica:

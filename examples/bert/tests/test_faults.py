@@ -226,7 +226,7 @@ def test_mistake_is_tried_once_and_not_as_often_as_torchrun_may_restart(tmp_path
         [
             *("--standalone", "--nproc-per-node", "2"),
             *("--max-restarts", "100", "--monitor-interval", "0.1"),
-            *("-m", "ultrascale_training.pretrain", "--device", "cpu"),
+            *("-m", "ultrascale_bert.pretrain", "--device", "cpu"),
             *("--data-dir", str(tmp_path / "nowhere"), "--output-dir", str(tmp_path / "output")),
         ],
         environment=ENVIRONMENT,

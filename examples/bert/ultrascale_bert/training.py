@@ -12,17 +12,17 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from ultrascale_training import optimizer as adamw
-from ultrascale_training.arguments import Arguments
+from ultrascale_bert import optimizer as adamw
+from ultrascale_bert.arguments import Arguments
+from ultrascale_bert.devices import Device
+from ultrascale_bert.loader import Loader, Part
+from ultrascale_bert.model import Batch
+from ultrascale_bert.replica import Replica
+from ultrascale_bert.start import Start
 from ultrascale_training.checkpoints import NanGuard, Saver, State, tensors_of
-from ultrascale_training.devices import Device
-from ultrascale_training.loader import Loader, Part
-from ultrascale_training.model import Batch
 from ultrascale_training.order import seed_of
 from ultrascale_training.progress import Progress
-from ultrascale_training.replica import Replica
 from ultrascale_training.restarts import RestartLedger
-from ultrascale_training.start import Start
 from ultrascale_training.stop import STOPPED_EARLY, StopRequest
 from ultrascale_training.stragglers import Stragglers
 from ultrascale_training.vote import StopVote

@@ -48,7 +48,7 @@ pytest_plugins = [
     "tests.support.postgres_fixtures",
 ]
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent
 _FORBIDDEN = ROOT / "constructs" / "__init__.py"
 
 

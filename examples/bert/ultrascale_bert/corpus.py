@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from ultrascale_bert.examples import ExampleMaker, Vocabulary
+from ultrascale_bert.writing import Records, records
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.examples import ExampleMaker, Vocabulary
-from ultrascale_training.writing import Records, records
 
 VOCABULARY_FILE = "vocab.txt"
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -96,7 +96,7 @@ class FileTask:
         examples = self.maker.examples([each for each in documents if each], random)
         return records(list(examples), self.maker)
 
-    def _ids(self, tokenizer: Any, sentences: list[str]) -> Iterator[list[int]]:  # noqa: ANN401
+    def _ids(self, tokenizer: Any, sentences: list[str]) -> Iterator[list[int]]:
         for encoded in tokenizer.encode_batch(sentences, add_special_tokens=False):
             yield encoded.ids
 
@@ -114,7 +114,7 @@ def _documents(file: Path) -> Iterator[list[str]]:
         yield document
 
 
-def _tokenizers() -> Any:  # noqa: ANN401 - it has no types of its Rust part
+def _tokenizers() -> Any:
     try:
         import tokenizers
     except ModuleNotFoundError:

@@ -17,8 +17,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ultrascale_training.errors import TrainingError
-from ultrascale_training.shards import (
+from ultrascale_bert.shards import (
     HDF5_SUFFIXES,
     INDEX,
     Index,
@@ -27,8 +26,9 @@ from ultrascale_training.shards import (
     parse_index,
     write_index,
 )
+from ultrascale_training.errors import TrainingError
 
-_log = logging.getLogger("ultrascale_training")
+_log = logging.getLogger("ultrascale_bert")
 _ARCHIVE = ".archive.tar"
 _ATTEMPTS = 6
 _CHUNK = 1 << 22

@@ -1,8 +1,8 @@
 """A soak: training of one to six workers, DDP or FSDP, that is killed and told to stop at random.
 
-``SOAK=20 pytest -n 0 -s tests/training/test_training_kills.py`` starts it 20 times and tells how
-many steps were lost; ``FAULT_SEED`` repeats the instants. `test_faults.py` has the few faults that
-every run of the suite meets.
+``SOAK=20 pytest -n 0 -s examples/bert/tests/test_training_kills.py`` starts it 20 times and tells
+how many steps were lost; ``FAULT_SEED`` repeats the instants. `test_faults.py` has the few faults
+that every run of the suite meets.
 """
 
 import os

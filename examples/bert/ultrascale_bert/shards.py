@@ -118,7 +118,7 @@ def read_index(directory: Path) -> Index:
     if not any(file.suffix in HDF5_SUFFIXES for file in _files(directory)):
         raise TrainingError(
             f"{directory}: neither {INDEX} nor HDF5 shards are here; "
-            "run python -m ultrascale_training.prepare_data, or correct --data-dir"
+            "run python -m ultrascale_bert.prepare_data, or correct --data-dir"
         )
     return index_hdf5(directory)
 
@@ -256,7 +256,7 @@ def _files(directory: Path) -> Sequence[Path]:
     return list(directory.iterdir()) if directory.is_dir() else []
 
 
-def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
+def _h5py() -> Any:
     try:
         import h5py
     except ModuleNotFoundError:

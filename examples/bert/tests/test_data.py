@@ -19,12 +19,12 @@ pytest.importorskip("torch", reason=NO_TORCH)
 
 import numpy as np
 
-from ultrascale_training import prepare_data
+from ultrascale_bert import prepare_data
+from ultrascale_bert.examples import ExampleMaker, Vocabulary
+from ultrascale_bert.loader import Loader, Part
+from ultrascale_bert.shards import FIELDS, Dataset, read_index
 from ultrascale_training.errors import TrainingError
-from ultrascale_training.examples import ExampleMaker, Vocabulary
-from ultrascale_training.loader import Loader, Part
 from ultrascale_training.order import Order, Permutation, Slice, seed_of, share
-from ultrascale_training.shards import FIELDS, Dataset, read_index
 
 pytestmark = pytest.mark.training
 WORDS = Vocabulary(size=50, pad=0, cls=2, sep=3, mask=4, first_word=5)

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ultrascale_training.examples import Example, ExampleMaker
-from ultrascale_training.shards import Index, MadeBy, Shard, record_type, write_index
+from ultrascale_bert.examples import Example, ExampleMaker
+from ultrascale_bert.shards import Index, MadeBy, Shard, record_type, write_index
 
 Records: TypeAlias = NDArray[np.void]
 

@@ -1,14 +1,14 @@
-"""Start of a run: the first worker tells the others where to start, or why it cannot."""
+"""Start of a run: where it begins, and what it has to have in common with its checkpoint."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
 
-import torch
 import torch.distributed as dist
 
+from ultrascale_bert.arguments import Arguments
+from ultrascale_bert.shards import Index
 from ultrascale_training import fingerprint
-from ultrascale_training.arguments import Arguments
+from ultrascale_training.agreement import agree, check_shared
 from ultrascale_training.checkpoints import (
     Checkpoint,
     DirectoryStore,
@@ -17,11 +17,9 @@ from ultrascale_training.checkpoints import (
     open_checkpoint,
     verify,
 )
-from ultrascale_training.errors import OutsideError, TrainingError
+from ultrascale_training.errors import TrainingError
 from ultrascale_training.fingerprint import Fingerprint
-from ultrascale_training.shards import Index
 
-Result = TypeVar("Result")
 # What makes up the model and the samples of a step.
 _IDENTITY = ("model", "batch_size", "seed")
 # What a run keeps as well from one start to the next; one that begins with the checkpoint of
@@ -51,25 +49,6 @@ class Start:
     def durable(self) -> bool:
         """Whether the state at ``step`` outlives the nodes already."""
         return self.checkpoint is None or self.checkpoint.durable
-
-
-def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
-    """Return on every worker what ``decide`` returned on the first.
-
-    Raises:
-        TrainingError: On every worker, what it raised on the first.
-    """
-    box: list[Result | TrainingError | None] = [None, None]
-    if dist.get_rank() == 0:
-        try:
-            box[0] = decide()
-        except TrainingError as error:
-            kind = OutsideError if isinstance(error, OutsideError) else TrainingError
-            box[1] = kind(str(error))
-    dist.broadcast_object_list(box, src=0, group=group)
-    if isinstance(box[1], TrainingError):
-        raise box[1]
-    return cast(Result, box[0])
 
 
 def about(arguments: Arguments, index: Index, start: Start) -> Mapping[str, object]:
@@ -157,26 +136,6 @@ def decide(
         name=name,
         fingerprint=_fingerprint(arguments, index, micro_batches=micro_batches),
     )
-
-
-def check_shared(store: DirectoryStore, group: dist.ProcessGroup, *, name: str) -> None:
-    """Check that every worker sees the output directory of the first.
-
-    A worker that wrote its part of a checkpoint to a disk of its own would make it worthless.
-
-    Raises:
-        TrainingError: On every worker, if one does not.
-    """
-    marker = agree(group, lambda: store.mark(name))
-    blind = torch.tensor([0 if marker.is_dir() else 1])
-    dist.all_reduce(blind, group=group)
-    if dist.get_rank() == 0:
-        marker.rmdir()
-    if int(blind) > 0:
-        raise OutsideError(
-            f"--output-dir: {int(blind)} workers do not see what the first one wrote there, got "
-            f"{store.location!r}; use a file system that all nodes mount"
-        )
 
 
 def _micro_batches(arguments: Arguments, *, world: int) -> int:

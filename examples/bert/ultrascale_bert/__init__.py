@@ -1,0 +1,1 @@
+"""BERT pre-training under torchrun: elastic, checkpointed, on CPU, NVIDIA and Trainium."""
