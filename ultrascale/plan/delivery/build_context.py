@@ -20,6 +20,7 @@ _CORE = (
     "ultrascale/documents.py",
     "ultrascale/errors.py",
     "ultrascale/fabric",
+    "ultrascale/frozen.py",
     "ultrascale/jobs",
     "ultrascale/mirror_lock.py",
     "ultrascale/own_images.py",
