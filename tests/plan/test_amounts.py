@@ -9,14 +9,13 @@ from tests.support.cases import for_each
 from tests.support.folders import ROOT
 from ultrascale.catalog import prices
 from ultrascale.catalog.eks import TIER_LIMITS
-from ultrascale.cli.cells import cell
 from ultrascale.plan import load
-from ultrascale.plan.amounts import amount
+from ultrascale.plan.amounts import amount, cell
 from ultrascale.plan.model import Figure
 from ultrascale.plan.needs.pools import total
 from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.needs.tables import Datum, daily_total, figure_at, plain
 from ultrascale.report.calendar import calendar_drawing
-from ultrascale.report.figures import Datum, daily_total, figure_at, plain
 
 PARTS = st.dictionaries(
     st.sampled_from(["system", "train", "burst", "EKS cluster"]),

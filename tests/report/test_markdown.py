@@ -90,6 +90,7 @@ def test_a_text_notifies_nobody_links_nowhere_and_is_no_markup() -> None:
         found.quotas[0],
         state="agreed",
         agreed=AgreedLimit(code="L-1", value=7, reference=evil),
+        advice=None,
     )
 
     text = render(replace(found, quotas=(quota, *found.quotas[1:])))

@@ -20,10 +20,10 @@ from ultrascale.documents import Json
 from ultrascale.frozen import to_document
 from ultrascale.plan.model import AgreedLimit, ClusterNeeds
 from ultrascale.plan.needs.report import plan_needs
+from ultrascale.plan.needs.tables import plain
 from ultrascale.report import render_page
 from ultrascale.report.calendar import calendar_drawing
 from ultrascale.report.drawing import Drawing
-from ultrascale.report.figures import plain
 from ultrascale.report.topology import topology_drawing
 
 CLUSTERS = sorted(file.stem for file in (ROOT / "clusters").glob("*.yaml"))

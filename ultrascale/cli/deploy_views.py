@@ -10,7 +10,6 @@ import typer
 from rich.box import SIMPLE
 
 from ultrascale.catalog.deploy_failures import CDK_FAILURES, GOES_ON, what_to_do
-from ultrascale.cli.cells import cell
 from ultrascale.cli.change_views import text_lines
 from ultrascale.cli.needs_remarks import unpriced
 from ultrascale.cli.output import reader_is_gone, say
@@ -19,7 +18,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.deploy.cause import Cause, Left
 from ultrascale.deploy.run import Outcome, State
 from ultrascale.guard import Changes
-from ultrascale.plan.amounts import SPOT
+from ultrascale.plan.amounts import SPOT, cell
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.report import MONEY
 from ultrascale.preflight import Context, Verdict

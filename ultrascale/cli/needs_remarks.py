@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.cli.cells import cell, number
+from ultrascale.plan.amounts import cell, number
 from ultrascale.plan.model import ClusterNeeds, Figures, IdentityPlan, KeyPolicyPlan
 from ultrascale.plan.needs.report import MONEY, all_figures
 

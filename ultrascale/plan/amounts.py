@@ -1,10 +1,15 @@
-"""Words of sums of money, of which a part may have no known price."""
+"""Words of numbers and of sums of money, of which a part may have no known price."""
 
 from collections.abc import Sized
+
+from ultrascale.plan.model import Figure
 
 UNKNOWN = "unknown"
 SPOT = "Spot as On-Demand"
 """Label of sums in which Spot, which may cost less, counts at the On-Demand price."""
+
+_THOUSAND = 1_000
+_TWENTIETH = 20
 
 
 def amount(value: float | None, text: str, *, without: Sized) -> str:
@@ -18,3 +23,43 @@ def amount(value: float | None, text: str, *, without: Sized) -> str:
     if value is None or (without and not value):
         return UNKNOWN
     return f"at least {text}" if without else text
+
+
+def number(value: float, *, places: int) -> str:
+    """Return a number as a reader wants it: no places where there is nothing in them."""
+    rounded = round(value, places)
+    if rounded == int(rounded):
+        return f"{int(rounded):,}"
+    return f"{rounded:,.{places}f}"
+
+
+def telling_number(value: float, *, places: int) -> str:
+    """Return a number of which at least two digits are shown, so that none looks like another."""
+    if abs(value - round(value, places)) > abs(value) / _TWENTIETH:
+        return f"{value:.2g}" if abs(value) >= 1 / _THOUSAND else f"{value:.1e}"
+    return number(value, places=places)
+
+
+def dollars(value: float) -> str:
+    """Return an amount in US dollars: cents below a hundred alone."""
+    whole = abs(value) >= 100 or value == int(value)
+    return f"${value:,.0f}" if whole else f"${value:,.2f}"
+
+
+def cell(figure: Figure | None, *, places: int) -> str:
+    """Return a number as a table shows it, and that it is not known, or not all of it.
+
+    Args:
+        figure: The number.
+        places: Decimal places.
+    """
+    if figure is None:
+        return ""
+    return number_cell(figure.value, places=places, without=figure.without)
+
+
+def number_cell(value: float | None, *, places: int, without: Sized = ()) -> str:
+    """Return a number as `cell` does."""
+    text = "" if value is None else number(value, places=places)
+    # A part of a cent is no bound that helps anybody.
+    return amount(0 if text == "0" else value, text, without=without)

@@ -5,19 +5,17 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import ClusterNeeds, SpendStep
-from ultrascale.report.drawing import LINE, PAD, WIDTH, Box, Card, Drawing, box_of, legend_of
-from ultrascale.report.figures import (
+from ultrascale.plan.needs.pools import PURCHASES
+from ultrascale.plan.needs.tables import (
     Content,
     Line,
     daily_total,
     dollars_at,
     figure_at,
-    short_dollars,
     time_at,
 )
-from ultrascale.report.words import PURCHASES
+from ultrascale.report.drawing import LINE, PAD, WIDTH, Box, Card, Drawing, box_of, legend_of
 
 _DAY = timedelta(days=1)
 _STEPS_OF_DAYS = (1, 2, 7, 14, 28, 56, 91, 182, 364)
@@ -26,6 +24,7 @@ _LABEL, _LEGEND = 90, 560
 _BAR, _CHART, _TICKS = 16, 220, 4
 _LEAST = 3
 _CHARACTER = 10
+_MILLION, _THOUSAND = 1_000_000, 1_000
 
 
 class _Band(NamedTuple):
@@ -93,9 +92,9 @@ def _bands(needs: ClusterNeeds) -> Iterator[_Band]:
     if beside:
         # Parts of no known price that belong to it.
         without = [name for name in spend.without if name not in pools]
-        usd = dollars_at("spend.baseline_usd_per_day", spend.baseline_usd_per_day)
-        words = usd._replace(text=amount(spend.baseline_usd_per_day, usd.text, without=without))
-        yield _Band("beside nodes", "baseline", ("beside nodes ", words, " a day"), beside)
+        path, value = "spend.baseline_usd_per_day", spend.baseline_usd_per_day
+        usd = dollars_at(path, value, without=without)
+        yield _Band("beside nodes", "baseline", ("beside nodes ", usd, " a day"), beside)
     for index, part in enumerate(spend.parts):
         if part.kind == "pool":
             usd = dollars_at(f"spend.parts.{index}.usd_per_day", part.usd_per_day)
@@ -179,7 +178,7 @@ def _cost(needs: ClusterNeeds, bands: Sequence[_Band], axis: _Axis | None, y: in
     for tick in ticks:
         level = bottom - tick * scale
         yield _shape("line", "grid", _LEFT, level, _RIGHT - _LEFT, 1)
-        card = Card((("s m", short_dollars(tick)),), axis="usd")
+        card = Card((("s m", _short_dollars(tick)),), axis="usd")
         yield box_of(card, _LEFT - 50, level - 10, 46)
     for step in spend.steps:
         starts, ends = _LEFT, _RIGHT
@@ -206,3 +205,11 @@ def _ticks(most: float) -> Sequence[float]:
     power = 10 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 2.5, 5, 10) if size * power >= rough)
     return [step * count for count in range(math.ceil(most / step) + 1)]
+
+
+def _short_dollars(value: float) -> str:
+    """Return an amount for the axis: thousands and millions by their letters."""
+    for size, letter in ((_MILLION, "M"), (_THOUSAND, "k")):
+        if abs(value) >= size:
+            return f"${value / size:,.3g}{letter}"
+    return f"${value:,.3g}"

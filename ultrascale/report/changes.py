@@ -4,8 +4,8 @@ from collections import Counter
 
 from ultrascale.frozen import Frozen
 from ultrascale.guard import Change, Changes, RolledPool
-from ultrascale.report.figures import dollars_at, number_at
-from ultrascale.report.rows import Block, Row, Section, Table, columns, row
+from ultrascale.plan.needs.tables import Row, Table, columns, dollars_at, number_at, row
+from ultrascale.report.blocks import Block, Section
 from ultrascale.report.words import listed
 
 _MOST_PROPERTIES = 3

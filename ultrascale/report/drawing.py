@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import NamedTuple
 
-from ultrascale.report.figures import Content, Datum, Line
+from ultrascale.plan.needs.tables import Content, Datum, Line
 
 WIDTH = 1160
 PAD, GAP, LINE = 12, 10, 16

@@ -5,8 +5,16 @@ from typing import NamedTuple
 
 from ultrascale.plan.amounts import SPOT, UNKNOWN
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.report.figures import Content, Datum, Line, figure_at, number_at, time_at
-from ultrascale.report.words import Tone, listed
+from ultrascale.plan.needs.tables import (
+    Content,
+    Datum,
+    Line,
+    Tone,
+    figure_at,
+    number_at,
+    time_at,
+)
+from ultrascale.report.words import listed
 
 _TONES: Mapping[str, Tone] = {"fits": "good", "raise": "warn", "beyond": "bad", "over": "bad"}
 
@@ -59,7 +67,7 @@ def tiles(needs: ClusterNeeds) -> Iterator[Tile]:
         # A sum without any node is no price of the cluster.
         cell = figure_at(f"answer.money.{key}", own)
         if money.nodes and not money.nodes_priced:
-            cell = Datum(f"answer.money.{key}.value", own.value, UNKNOWN)
+            cell = Datum(f"answer.money.{key}.value", own.value, UNKNOWN, UNKNOWN)
         yield Tile(f"{name}{of_nodes}", cell)
     yield Tile("quotas to raise", number_at("answer.quota_count", answer.quota_count))
     yield Tile("control-plane tier", needs.control_plane.tier)

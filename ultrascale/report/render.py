@@ -8,11 +8,11 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ultrascale.plan.model import ClusterNeeds
-from ultrascale.report import figures, headline, words
+from ultrascale.plan.needs import pools
+from ultrascale.plan.needs.tables import Table, plain, time_at
+from ultrascale.report import headline, words
 from ultrascale.report.calendar import calendar_drawing
 from ultrascale.report.changes import Comparison
-from ultrascale.report.figures import plain
-from ultrascale.report.rows import Table
 from ultrascale.report.sections import sections_of
 from ultrascale.report.topology import topology_drawing
 
@@ -96,7 +96,8 @@ def _length(table: Table, rows: int) -> int:
 def _written(name: str, needs: ClusterNeeds, **own: object) -> str:
     """Return what the template ``name`` writes of a cluster."""
     template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
-    return template.render(needs=needs, headline=headline, words=words, figures=figures, **own)
+    shared = {"headline": headline, "words": words, "pools": pools, "plain": plain}
+    return template.render(needs=needs, time_at=time_at, **shared, **own)
 
 
 @cache

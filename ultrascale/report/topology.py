@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from ultrascale.plan.model import ClusterNeeds, PoolPart, SubnetKind, Topology
+from ultrascale.plan.needs.pools import PURCHASES, purchase_of
+from ultrascale.plan.needs.tables import Content, Line, figures_at, number_at
 from ultrascale.report.drawing import GAP, LINE, PAD, WIDTH, Box, Card, Drawing, box_of, legend_of
-from ultrascale.report.figures import Content, Line, figures_at, number_at
 from ultrascale.report.words import (
-    PURCHASES,
     SUBNETS,
     listed,
     owner_of,
-    purchase_of,
     ranges,
     vpc_name,
     way_out,

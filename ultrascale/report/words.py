@@ -1,23 +1,11 @@
-"""Words of the report: purchase options, subnets, states and lists."""
+"""Words of the report: subnets, networks and lists."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from ultrascale.plan.model import LoadState, NeedState, PoolPart, SubnetKind, Topology
-
-Tone = Literal["good", "warn", "bad", "plain"]
+from ultrascale.plan.model import PoolPart, SubnetKind, Topology
 
 # No line ends within a count.
 _SPACE = "\N{NO-BREAK SPACE}"
-
-PURCHASES: Mapping[str, str] = {
-    "on-demand": "On-Demand",
-    "spot": "Spot",
-    "odcr": "On-Demand Capacity Reservation",
-    "capacity-block": "Capacity Block",
-    "training-plan": "training plan",
-}
-"""Names of purchase options, as AWS writes them."""
 
 SUBNETS: Mapping[SubnetKind, str] = {
     "public": "public",
@@ -25,24 +13,6 @@ SUBNETS: Mapping[SubnetKind, str] = {
     "private": "private",
     "accelerated": "accelerated",
 }
-
-QUOTA_STATES: Mapping[NeedState, tuple[Tone, str]] = {
-    "within": ("good", "the default holds it"),
-    "agreed": ("good", "agreed"),
-    "ask": ("warn", "ask for more"),
-    "beyond": ("bad", "more than AWS publishes"),
-    "unknown": ("plain", "look it up"),
-}
-"""Tone and words of a quota's state."""
-
-LOAD_STATES: Mapping[LoadState, tuple[Tone, str]] = {
-    "within": ("good", "published"),
-    "agreed": ("good", "agreed"),
-    "ask": ("warn", "ask for more"),
-    "beyond": ("bad", "more than anybody published"),
-    "unpublished": ("plain", ""),
-}
-"""Tone and words of the state of a part of the load."""
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
@@ -80,12 +50,6 @@ def way_out(parts: Topology) -> str:
         "nat": "way out: NAT gateways that are there",
     }
     return ways[parts.egress]
-
-
-def purchase_of(pool: PoolPart) -> str:
-    """Return how a pool is bought, with its fallback."""
-    name = PURCHASES.get(pool.purchase, pool.purchase)
-    return f"{name}, then On-Demand" if pool.fallback_nodes else name
 
 
 def nodes_of(pool: PoolPart) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ultrascale.catalog import eks, kubelet
 from ultrascale.catalog import kubernetes_objects as objects
 from ultrascale.plan.model import (
+    ClusterNeeds,
     ClusterPlan,
     ControlPlaneNeeds,
     Figure,
@@ -13,6 +14,7 @@ from ultrascale.plan.model import (
     TierState,
 )
 from ultrascale.plan.needs.daemon_sets import daemons_of
+from ultrascale.plan.needs.tables import Datum, Row, Table, columns, figure_at, row, share_of
 
 BINDING_TARGET_SECONDS = 300
 """Time in which a pod for each node is to be scheduled.
@@ -22,6 +24,12 @@ pulls and loads loses little by it.
 """
 
 _AT = "control_plane"
+_LINES = (
+    ("pods_per_second", "tier_pods_per_second", "pods scheduled a second, one for each node"),
+    ("write_seats", "tier_api_seats", "API seats, of writes alone"),
+    ("database", "tier_database", "GB stored, one pod of a job on each node"),
+    ("database_most", "tier_database", "GB stored, every node full of pods"),
+)
 _GIGABYTE = 1_000_000_000
 # What a tier holds of the figures that divide among clusters.
 _HELD: tuple[tuple[str, Callable[[eks.TierLimits], int]], ...] = (
@@ -228,4 +236,24 @@ def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) 
     return (
         f"{why}, and no tier that EKS publishes is larger; ask your account team for tier-ultra, "
         f"which is for new clusters ({_ULTRA}), or divide the nodes among {clusters} clusters"
+    )
+
+
+def tier_table(needs: ClusterNeeds) -> Table:
+    """Return what the control plane is asked for, beside what its tier has."""
+    own, at = needs.control_plane, f"{_AT}.figures"
+    rows: list[Row] = []
+    for key, limit, words in _LINES:
+        needed, most = own.figures[key], own.figures[limit]
+        has = figure_at(f"{at}.{limit}", most)
+        if most.value is None:
+            has = Datum(f"{at}.{limit}.value", None, "not fixed", "not fixed")
+        share = share_of(needed, most.value)
+        tone = "plain" if share is None else "bad" if share > 1 else "good"
+        cells = (words, figure_at(f"{at}.{key}", needed, places=2), has)
+        rows.append(row(*cells, tone=tone, share=share))
+    return Table(
+        caption=f"What the tier {own.tier} is asked for, beside what it has.",
+        columns=(*columns("words", "control plane"), *columns("number", "needed", own.tier)),
+        rows=tuple(rows),
     )

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
 from ultrascale.documents import number
-from ultrascale.plan.model import ClusterPlan, Figure, Figures
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, Figures
+from ultrascale.plan.needs.tables import Output, Table, columns, figure_at, number_at, row
 
 PULL_TARGET_SECONDS = 300
 """Time within which every node is to have asked for its image, so that none waits for a token."""
@@ -18,6 +19,14 @@ _MEASURED = (
 )
 _COREDNS = "https://docs.aws.amazon.com/eks/latest/userguide/coredns-autoscaling.html"
 _AT = "launch"
+# In the tables of `plan` a note says what was measured.
+_LINES: tuple[tuple[str, str, Output | None], ...] = (
+    ("run_instances_minutes", "RunInstances, as throttled by default", None),
+    ("measured_minutes", "the same by the rate that AWS measured", "page"),
+    ("binding_seconds", "a pod for each node is scheduled", None),
+    ("image_pull_seconds", "ECR answers for one image on each node", None),
+    ("minutes_to_first_step", "to the first step, one after the other", None),
+)
 # Source: https://github.com/aws/karpenter-provider-aws/tree/v1.14.1/pkg/batcher
 _FLEETS = "; Karpenter launches by CreateFleet, whose own rate AWS does not publish"
 
@@ -168,3 +177,52 @@ def _coredns_bound(plan: ClusterPlan) -> int | None:
 
 def _figure(key: str, value: float | None, unit: str, formula: str, *sources: str) -> Figure:
     return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)
+
+
+def launch_table(needs: ClusterNeeds) -> Table:
+    """Return how long the launch of all nodes takes, at best."""
+    return Table(
+        caption="Time in which all nodes are launched, at best.",
+        columns=(
+            *columns("words", "launch of all nodes"),
+            *columns("number", "at best"),
+            *columns("short", ""),
+            *columns("sentences", "sum", output="page"),
+        ),
+        rows=tuple(
+            row(
+                words,
+                figure_at(f"{_AT}.{key}", figure, places=1),
+                figure.unit,
+                figure.formula,
+                output=output,
+            )
+            for key, words, output in _LINES
+            for figure in [needs.launch[key]]
+        ),
+    )
+
+
+def placement_table(needs: ClusterNeeds) -> Table:
+    """Return how long gangs take to be placed by network topology; no rows where they are not."""
+    return Table(
+        caption="Time in which the scheduler places a gang by network topology.",
+        columns=(
+            *columns("words", "gang by network layer"),
+            *columns("number", "pods", "tier", "tried in groups", "placements", "seconds"),
+            *columns("sentences", "measured"),
+        ),
+        rows=tuple(
+            row(
+                gang.gang,
+                number_at(f"{at}.pods", gang.pods),
+                number_at(f"{at}.tier", gang.tier),
+                number_at(f"{at}.groups", gang.groups),
+                number_at(f"{at}.placements", gang.placements),
+                number_at(f"{at}.seconds", gang.seconds),
+                gang.measured if gang.aware else f"{gang.measured}; placed without its topology",
+            )
+            for index, gang in enumerate(needs.placement.gangs if needs.placement else ())
+            for at in [f"placement.gangs.{index}"]
+        ),
+    )

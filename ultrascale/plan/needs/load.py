@@ -13,6 +13,7 @@ from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.documents import look_up, number
 from ultrascale.plan.model import (
     AgreedLimit,
+    ClusterNeeds,
     ClusterPlan,
     ControlPlaneNeeds,
     Figure,
@@ -21,8 +22,26 @@ from ultrascale.plan.model import (
     LoadState,
 )
 from ultrascale.plan.needs.daemon_sets import DaemonSet, daemon_sets
+from ultrascale.plan.needs.tables import (
+    Row,
+    Table,
+    Tone,
+    columns,
+    figure_at,
+    row,
+    share_of,
+    state_line,
+    stated_at,
+)
 
 _AT = "load"
+_STATES: Mapping[LoadState, tuple[Tone, str]] = {
+    "within": ("good", "published"),
+    "agreed": ("good", "agreed"),
+    "ask": ("warn", "ask for more"),
+    "beyond": ("bad", "more than anybody published"),
+    "unpublished": ("plain", ""),
+}
 _ULTRA = published.ULTRA_LOAD
 _ORDERED = published.ORDERED_LOADS
 _HOUR = 3_600
@@ -54,10 +73,10 @@ def plan_load(
 
 def beyond_published(rows: tuple[LoadNeed, ...]) -> Iterator[str]:
     """Yield a line for each load that nobody has published a control plane to hold."""
-    for row in rows:
-        if row.state == "beyond":
-            planned = f"{row.needed.value or 0:,.0f} {row.needed.unit} planned"
-            yield f"{row.name}: {planned}, {row.advice}"
+    for need in rows:
+        if need.state == "beyond":
+            planned = f"{need.needed.value or 0:,.0f} {need.needed.unit} planned"
+            yield f"{need.name}: {planned}, {need.advice}"
 
 
 class _Rows:
@@ -516,3 +535,24 @@ def _row(
 def _listed(names: list[str]) -> str:
     more = len(names) - 4
     return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
+
+
+def load_table(needs: ClusterNeeds) -> Table:
+    """Return what the control plane carries; rows without a published limit have a plain tone."""
+    rows: list[Row] = []
+    for index, need in enumerate(needs.load):
+        at, (tone, words), unit = f"load.{index}", _STATES[need.state], need.needed.unit
+        needed = figure_at(f"{at}.needed", need.needed, places=2 if unit == "GB" else 1)
+        agreed = need.agreed if need.state == "agreed" else None
+        cells = (need.group, need.name, (needed, f" {unit}"), stated_at(f"{at}.most", need.most))
+        state = state_line(f"{at}.agreed", words, agreed)
+        rows.append(row(*cells, state, tone=tone, share=share_of(need.needed, need.most)))
+    return Table(
+        columns=(
+            *columns("short", "the control plane carries"),
+            *columns("words", ""),
+            *columns("number", "planned", "published or quota"),
+            *columns("state", ""),
+        ),
+        rows=tuple(rows),
+    )

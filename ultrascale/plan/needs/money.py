@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.plan.model import (
+    ClusterNeeds,
     ClusterPlan,
     Figure,
     Figures,
@@ -31,6 +32,7 @@ from ultrascale.plan.needs.pools import (
     unpriced_types,
 )
 from ultrascale.plan.needs.standing import plan_items
+from ultrascale.plan.needs.tables import Line, Row, Table, columns, figure_at, row
 
 _AT = "money"
 _HALF = 2
@@ -283,3 +285,26 @@ def _control_plane(plan: ClusterPlan, price_list: PriceList) -> Iterator[Figure]
 def _host(source: str) -> str:
     """Return who states a price: the host of a page, or what a user wrote."""
     return urlsplit(source).hostname or source
+
+
+def money_table(needs: ClusterNeeds) -> Table:
+    """Return the price of each pool On-Demand and as the file buys it."""
+    rows: list[Row] = []
+    for index, (money, pool) in enumerate(zip(needs.money.pools, needs.pools, strict=True)):
+        price = pool.figures["usd_per_hour"]
+        own: Line = (figure_at(f"pools.{index}.figures.usd_per_hour", price),)
+        if money.purchase == "spot" and price.value is not None:
+            own = ("at most ", *own)
+        at = f"money.pools.{index}.figures.on_demand_usd_per_hour"
+        whole = figure_at(at, money.figures["on_demand_usd_per_hour"])
+        rows.append(row(money.pool, money.purchase, whole, own, money.holds_when))
+    key = "on_demand_usd_per_hour"
+    total = figure_at(f"money.figures.{key}", needs.money.figures[key])
+    return Table(
+        columns=(
+            *columns("words", "pool", "bought as"),
+            *columns("number", "On-Demand USD/h", "as bought USD/h"),
+            *columns("sentences", "costs less than On-Demand where"),
+        ),
+        rows=(*rows, row("total", "", total, "", "")),
+    )

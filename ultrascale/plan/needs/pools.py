@@ -9,12 +9,30 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ClusterPlan, Figure, Figures, PoolNeeds, PoolPlan
+from ultrascale.plan.model import (
+    ClusterNeeds,
+    ClusterPlan,
+    Figure,
+    Figures,
+    PoolNeeds,
+    PoolPart,
+    PoolPlan,
+)
+from ultrascale.plan.needs.tables import Table, columns, figures_at, row, total_label
 from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.vpc import node_draw
 
 HOURS_OF_A_MONTH = 730
 """AWS's own estimate of a month: 8,760 hours a year, by 12."""
+
+PURCHASES: Mapping[str, str] = {
+    "on-demand": "On-Demand",
+    "spot": "Spot",
+    "odcr": "On-Demand Capacity Reservation",
+    "capacity-block": "Capacity Block",
+    "training-plan": "training plan",
+}
+"""Names of purchase options, as AWS writes them."""
 
 _ADDRESS_USAGE = "https://docs.aws.amazon.com/vpc/latest/userguide/network-address-usage.html"
 # Purchases that are paid up front, at a price that AWS gives for each offer.
@@ -359,3 +377,52 @@ def _address_usage_of_vpc(plan: ClusterPlan, nodes: Figure) -> Figure:
 
 def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def purchase_of(pool: PoolPart) -> str:
+    """Return how a pool is bought, with its fallback."""
+    name = PURCHASES.get(pool.purchase, pool.purchase)
+    return f"{name}, then On-Demand" if pool.fallback_nodes else name
+
+
+def pools_table(needs: ClusterNeeds) -> Table:
+    """Return the pools, with what they need at full size."""
+    rows = [
+        row(
+            pool.pool,
+            purchase_of(part),
+            part.provisioner,
+            ", ".join(part.instance_types),
+            ", ".join(part.zones),
+            *figures_at(f"pools.{index}.figures", pool.figures),
+        )
+        for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True))
+    ]
+    total = row(total_label(needs), "", "", "", "", *figures_at("totals", needs.totals))
+    return Table(
+        caption="Pools at their full size; money is of nodes alone, as the file buys them.",
+        columns=(
+            *columns("words", "pool"),
+            *columns("words", "bought as", "launched by", output="page"),
+            *columns("names", "instance types", "zones", output="page"),
+            *columns("number", "nodes", "vCPUs", "accelerators", "NeuronCores", "EFA"),
+            *columns("number", "interfaces", "NAU", output="text"),
+            *columns("number", "USD/hour", "USD/month"),
+        ),
+        rows=(*rows, total),
+        last_is_total=True,
+    )
+
+
+def repairs_table(needs: ClusterNeeds) -> Table:
+    """Return what a broken node of each pool meets."""
+    return Table(
+        columns=(
+            *columns("words", "broken nodes", "repair", "decided by"),
+            *columns("sentences", "what one meets", "reserved slot"),
+        ),
+        rows=tuple(
+            row(plan.pool, plan.action, plan.decided_by or "nobody", plan.meets, plan.slot)
+            for plan in needs.repairs
+        ),
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ultrascale.plan.model import (
+    ClusterNeeds,
     ClusterPlan,
     FlavorPlan,
     FlavorShares,
@@ -10,6 +11,7 @@ from ultrascale.plan.model import (
     QueueNeeds,
     QueueShare,
 )
+from ultrascale.plan.needs.tables import Row, Table, columns, number_at, row
 from ultrascale.plan.queueing import queued_pools, quota_of
 
 
@@ -58,3 +60,42 @@ def _of_queues(kueue: KueuePlan, flavor: FlavorPlan) -> Iterator[QueueShare]:
                 guaranteed=quota.own // flavor.per_node,
                 most=quota.most // flavor.per_node,
             )
+
+
+def queues_table(needs: ClusterNeeds) -> Table:
+    """Return who is guaranteed which nodes, and who may borrow them; no rows without Kueue."""
+    rows = [*_rows(needs.queues)] if needs.queues is not None else []
+    return Table(
+        caption="Nodes that queues are guaranteed, and the most that they may use with what others "
+        "leave idle.",
+        columns=(
+            *columns("words", "nodes of pool", "counted in", "queue"),
+            *columns("number", "tried as", "guaranteed", "at most", "sum"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _rows(needs: QueueNeeds) -> Iterator[Row]:
+    for index, flavor in enumerate(needs.flavors):
+        at = f"queues.flavors.{index}"
+        nodes = f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool
+        for place, share in enumerate(flavor.shares):
+            own = f"{at}.shares.{place}"
+            yield row(
+                nodes,
+                flavor.resource,
+                share.queue,
+                number_at(f"{own}.tried", share.tried),
+                number_at(f"{own}.guaranteed", share.guaranteed),
+                number_at(f"{own}.most", share.most),
+                "",
+            )
+        shared, whole = (
+            number_at(f"{at}.shared", flavor.shared),
+            number_at(f"{at}.nodes", flavor.nodes),
+        )
+        yield row(nodes, flavor.resource, "shared", "", shared, "", whole)
+    yield row("all pools in queues", *[""] * 5, number_at("queues.nodes", needs.nodes))
+    for pool, count in needs.unqueued.items():
+        yield row(pool, "", "none", "", "", "", number_at(f"queues.unqueued.{pool}", count))

@@ -1,7 +1,7 @@
 """Service quotas that a cluster needs, compared with their defaults, with advice."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -24,11 +24,29 @@ from ultrascale.plan.needs.pools import (
     nat_gateways,
     usage_beside_nodes,
 )
+from ultrascale.plan.needs.tables import (
+    Row,
+    Table,
+    Tone,
+    columns,
+    figure_at,
+    row,
+    share_of,
+    state_line,
+    stated_at,
+)
 from ultrascale.plan.network.vpc import node_draw
 
 # Sizes of terms, by quota code and pool.
 _Terms = dict[str, dict[str, tuple[float, str]]]
 _GIB_OF_A_TIB = 1024
+_STATES: Mapping[NeedState, tuple[Tone, str]] = {
+    "within": ("good", "the default holds it"),
+    "agreed": ("good", "agreed"),
+    "ask": ("warn", "ask for more"),
+    "beyond": ("bad", "more than AWS publishes"),
+    "unknown": ("plain", "look it up"),
+}
 _HYPERPOD_PAGE = (
     "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-prerequisites.html"
 )
@@ -374,3 +392,32 @@ def beyond_limits(needs: ClusterNeeds) -> Iterator[str]:
                 f"{name}: {round(need.needed.value or 0):,} needed{agreed}, and AWS publishes "
                 f"{need.most or 0:,} as the most that it grants; {need.advice}"
             )
+
+
+def quotas_table(needs: ClusterNeeds) -> Table:
+    """Return the quotas: needed, beside the default; those that hold have a good tone."""
+    rows: list[Row] = []
+    for index, need in enumerate(needs.quotas):
+        at, (tone, words) = f"quotas.{index}", _STATES[need.state]
+        cells = (
+            need.code or "",
+            need.name,
+            need.code or "",
+            figure_at(f"{at}.needed", need.needed, places=1),
+            stated_at(f"{at}.default", need.default),
+            stated_at(f"{at}.most", need.most),
+            state_line(f"{at}.agreed", words, need.agreed),
+            need.advice or "",
+        )
+        rows.append(row(*cells, tone=tone, share=share_of(need.needed, need.default)))
+    return Table(
+        columns=(
+            *columns("short", "quota", output="text"),
+            *columns("sentences", "name"),
+            *columns("short", "code", output="page"),
+            *columns("number", "needed", "default", "at most"),
+            *columns("state", ""),
+            *columns("sentences", "what to do", output="page"),
+        ),
+        rows=tuple(rows),
+    )

@@ -1,6 +1,6 @@
 """All needs of a cluster at its full size: nodes, addresses, quotas, time and money."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
@@ -8,26 +8,49 @@ from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.keys import key_policies
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.answer import plan_answer
-from ultrascale.plan.needs.calendar import plan_calendar
-from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
-from ultrascale.plan.needs.control_plane import plan_control_plane_needs
+from ultrascale.plan.needs.calendar import plan_calendar, windows_table
+from ultrascale.plan.needs.checkpoints import checkpoints_table, plan_checkpoint_needs
+from ultrascale.plan.needs.control_plane import plan_control_plane_needs, tier_table
 from ultrascale.plan.needs.decisions import plan_decisions
-from ultrascale.plan.needs.existing_storage import plan_storage_needs
-from ultrascale.plan.needs.launch import plan_launch
-from ultrascale.plan.needs.load import plan_load
-from ultrascale.plan.needs.money import plan_money
-from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals
-from ultrascale.plan.needs.queues import plan_queue_needs
-from ultrascale.plan.needs.quotas import plan_quotas
-from ultrascale.plan.needs.services import plan_service_needs
+from ultrascale.plan.needs.existing_storage import plan_storage_needs, storage_table
+from ultrascale.plan.needs.launch import launch_table, placement_table, plan_launch
+from ultrascale.plan.needs.load import load_table, plan_load
+from ultrascale.plan.needs.money import money_table, plan_money
+from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pools_table, repairs_table
+from ultrascale.plan.needs.queues import plan_queue_needs, queues_table
+from ultrascale.plan.needs.quotas import plan_quotas, quotas_table
+from ultrascale.plan.needs.rights import access_table, callers_table, keys_table
+from ultrascale.plan.needs.services import plan_service_needs, services_table
 from ultrascale.plan.needs.spend import plan_spend
-from ultrascale.plan.needs.subnets import plan_subnet_needs
+from ultrascale.plan.needs.standing import items_table
+from ultrascale.plan.needs.subnets import plan_subnet_needs, subnets_table
+from ultrascale.plan.needs.tables import Table
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
 from ultrascale.plan.pools.reservations import reservation_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
+TABLES: Mapping[str, tuple[Callable[[ClusterNeeds], Table], ...]] = {
+    "pools": (pools_table,),
+    "quotas": (quotas_table,),
+    "subnets": (subnets_table,),
+    "control-plane": (tier_table,),
+    "load": (load_table,),
+    "launch": (launch_table,),
+    "placement": (placement_table,),
+    "checkpoints": (checkpoints_table,),
+    "services": (services_table,),
+    "queues": (queues_table,),
+    "windows": (windows_table,),
+    "repairs": (repairs_table,),
+    "access": (access_table,),
+    "callers": (callers_table,),
+    "keys": (keys_table,),
+    "storage": (storage_table,),
+    "money": (money_table, items_table),
+}
+"""Tables of `plan` by name, in the order in which they are printed."""
 
 
 def plan_needs(

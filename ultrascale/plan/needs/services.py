@@ -7,9 +7,13 @@ from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import AUTO_MODE, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
+from ultrascale.plan.amounts import cell
+from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import (
+    ClusterNeeds,
     ClusterPlan,
     Figure,
+    Figures,
     NodePart,
     PoolPlan,
     ServiceDemandPlan,
@@ -17,6 +21,16 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought
 from ultrascale.plan.needs.served_models import model_figures
+from ultrascale.plan.needs.tables import (
+    Content,
+    Line,
+    Row,
+    Table,
+    columns,
+    figure_at,
+    figures_at,
+    row,
+)
 
 _AT = "service"
 _USD_PER_HOUR = "USD per hour"
@@ -191,4 +205,65 @@ def _per_million(key: str, hourly: Figure, speed: Figure, replicas: int) -> Figu
         )
     return Figure(
         id=key, value=value, unit=_USD_PER_MILLION, formula=formula, sources=hourly.sources
+    )
+
+
+def services_table(needs: ClusterNeeds) -> Table:
+    """Return nodes and money of the services, and the models that they answer from."""
+    rows: list[Row] = []
+    for index, service in enumerate(needs.services):
+        at, own = f"services.{index}.figures", service.figures
+        speed, bound = own["tokens_per_second"], "at most " if service.is_bound else ""
+        tokens: tuple[Content | Line, ...] = ("", "")
+        if speed.value is not None:
+            tokens = (
+                _from_to(at, own, "usd_per_million_tokens", bound),
+                figure_at(f"{at}.tokens_per_second", speed, places=1),
+            )
+        rows.append(
+            row(
+                service.service,
+                ", ".join(service.pools),
+                _from_to(at, own, "replicas"),
+                _from_to(at, own, "nodes"),
+                _from_to(at, own, "usd_per_hour", bound),
+                *tokens,
+                *figures_at(at, own, "share", places=2),
+                *_of_model(own),
+            )
+        )
+    models = ("weights GB", "GiB of a device", "sequences", "load", "answers after")
+    with_model = any("weights_gb" in service.figures for service in needs.services)
+    return Table(
+        caption="Services with their fewest and their most replicas; money is of whole nodes, and "
+        "a million tokens cost that much while all replicas are fully used.",
+        columns=(
+            *columns("words", "service", "on"),
+            *columns("number", "replicas", "nodes", "USD/hour", "USD/1M tokens", "tokens/s"),
+            *columns("number", "of a node"),
+            *columns("number", *models, output="text" if with_model else "page"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _from_to(at: str, figures: Figures, key: str, bound: str = "") -> Line:
+    """Return a number at the fewest replicas and at the most, once where they are the same."""
+    least, most = figures_at(at, figures, f"{key}_least", f"{key}_most")
+    same = figures[f"{key}_least"].value == figures[f"{key}_most"].value
+    return (bound, least) if same else (bound, least, " to ", most)
+
+
+def _of_model(figures: Figures) -> Sequence[str]:
+    """Return size, memory and start of the model of a service; nothing without one."""
+    if "weights_gb" not in figures:
+        return [""] * 5
+    needed, device = (cell(figures[key], places=1) for key in ("device_gib_needed", "device_gib"))
+    load, cold = figures["load_seconds"].value, figures["cold_start_seconds"].value
+    return (
+        cell(figures["weights_gb"], places=1),
+        f"{needed} of {device}",
+        cell(figures["sequences"], places=1),
+        "" if load is None else span(load),
+        "" if cold is None else span(cold),
     )

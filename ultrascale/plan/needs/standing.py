@@ -8,7 +8,7 @@ from typing import Literal
 from ultrascale.catalog import upgrades
 from ultrascale.catalog.logs import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
 from ultrascale.catalog.price_list import AUTO_MODE, DOLLARS, PriceList, unit_of
-from ultrascale.plan.model import ClusterPlan, Figure, LoadNeed, MoneyItem, PoolPlan
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, LoadNeed, MoneyItem, PoolPlan
 from ultrascale.plan.model.backend import ServerlessCapacity
 from ultrascale.plan.needs.pools import (
     HOURS_OF_A_MONTH,
@@ -17,6 +17,7 @@ from ultrascale.plan.needs.pools import (
     nat_gateways,
     shards_of,
 )
+from ultrascale.plan.needs.tables import Content, Table, columns, figure_at, row, stated_at
 
 # A gp3 volume has as much without a price of its own.
 # Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
@@ -262,4 +263,42 @@ def _item(
         source=None if price is None else price.source,
         usd_per_hour=hourly,
         usd_per_month=month(key.replace("usd_per_hour", "usd_per_month"), hourly, pool),
+    )
+
+
+def items_table(needs: ClusterNeeds) -> Table:
+    """Return what stands beside nodes, with the price of each thing and its sum."""
+    return Table(
+        caption="What is paid beside nodes: the baseline while it stands, usage by use and in no "
+        "sum.",
+        columns=(
+            *columns("words", "beside nodes"),
+            *columns("short", "paid"),
+            *columns("number", "quantity", "unit price", "USD/hour", output="text"),
+            *columns("number", "USD/month"),
+            *columns("sentences", "sum of an hour", output="page"),
+            *columns("short", "priced on"),
+        ),
+        rows=tuple(
+            row(
+                item.name,
+                item.kind,
+                stated_at(f"money.items.{index}.quantity", item.quantity, places=1),
+                "unknown" if item.unit_price is None else f"{item.unit_price:g} / {item.unit}",
+                *_sums(f"money.items.{index}", item),
+                item.usd_per_hour.formula,
+                "" if item.valid_on is None else item.valid_on.isoformat(),
+            )
+            for index, item in enumerate(needs.money.items)
+        ),
+    )
+
+
+def _sums(at: str, item: MoneyItem) -> Sequence[Content]:
+    """Return what a thing costs in an hour and a month; of usage only what the file says."""
+    if item.kind == "usage" and item.quantity is None:
+        return ("by use", "by use")
+    return (
+        figure_at(f"{at}.usd_per_hour", item.usd_per_hour),
+        figure_at(f"{at}.usd_per_month", item.usd_per_month),
     )
