@@ -8,12 +8,14 @@ from ultrascale.cli.needs_remarks import explained, remarks
 from ultrascale.cli.output import say
 from ultrascale.cli.screen import Table as PrintedTable
 from ultrascale.cli.screen import screen
+from ultrascale.cli.table_names import TABLES
 from ultrascale.plan.model import ClusterNeeds
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
-from ultrascale.plan.needs.report import TABLES
+from ultrascale.plan.needs.report import needs_table
 from ultrascale.plan.needs.tables import Datum, Line, Table
 
+_MORE = {"money": ("items",)}
 _LEGEND = (
     "At full size. NAU: Network Address Usage. Money of pools: nodes alone.",
     "--explain prints the sum and the sources of each number.",
@@ -34,10 +36,10 @@ def print_needs(needs: ClusterNeeds, box: Box, tables: Sequence[str], *, explain
         at = "" if needs.at is None else f" at {needs.at:%Y-%m-%d %H:%M} UTC"
         heading = "## " if box is MARKDOWN else ""
         say(f"{heading}{needs.name} in {needs.region}{at}")
-    for name, makers in TABLES.items():
-        for table in (make(needs) for make in makers if name in tables):
-            if table.rows:
-                console.print(_printed(table.of("text"), box))
+    parts = (part for name in TABLES if name in tables for part in (name, *_MORE.get(name, ())))
+    for table in (needs_table(needs, part).text() for part in parts if part != "notes"):
+        if table.rows:
+            console.print(_printed(table, box))
     if "notes" in tables:
         for line in (*_told(needs, box), *_LEGEND):
             say(f"- {line}" if box is MARKDOWN else line)
@@ -61,10 +63,10 @@ def _printed(table: Table, box: Box) -> PrintedTable:
     """Return a table whose rows go by their first cell: where it is wide, others are wrapped."""
     printed = PrintedTable(box=box)
     for place, column in enumerate(table.columns):
-        justify = "right" if column.kind == "number" else "left"
+        justify = "right" if column.kind in ("number", "span") else "left"
         printed.add_column(column.title, no_wrap=not place, justify=justify)
-    for row in table.rows:
-        printed.add_row(*(_cell(line, box) for line in row.cells))
+    for line in table.lines:
+        printed.add_row(*(_cell(cell, box) for cell in line))
     return printed
 
 

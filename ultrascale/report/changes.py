@@ -4,7 +4,7 @@ from collections import Counter
 
 from ultrascale.frozen import Frozen
 from ultrascale.guard import Change, Changes, RolledPool
-from ultrascale.plan.needs.tables import Row, Table, columns, dollars_at, number_at, row
+from ultrascale.plan.needs.tables import Row, Table, dollars_at, number_at, table_of
 from ultrascale.report.blocks import Block, Section
 from ultrascale.report.words import listed
 
@@ -51,19 +51,13 @@ def _summary(changes: Changes) -> str:
 
 def _changes_table(changes: Changes) -> Table:
     """Return the changes that a reviewer has to see: losses, openings, failures, replacements."""
-    return Table(
-        caption="Changes that lose or open something, fail, or replace or remove a resource.",
-        columns=(
-            *columns("sentences", "resource"),
-            *columns("state", ""),
-            *columns("sentences", "because of", "what is lost or opened, and what to do instead"),
-        ),
-        rows=tuple(
-            _change_row(change)
-            for change in changes.resources
-            if _is_stopped(change) or change.action not in ("added", "updated")
-        ),
+    rows = (
+        _change_row(change)
+        for change in changes.resources
+        if _is_stopped(change) or change.action not in ("added", "updated")
     )
+    caption = "Changes that lose or open something, fail, or replace or remove a resource."
+    return table_of(["changes"], rows).page(caption)
 
 
 def _is_stopped(change: Change) -> bool:
@@ -81,36 +75,28 @@ def _change_row(change: Change) -> Row:
         f"instead: {change.instead}" if change.instead else "",
         "permitted by name" if change.named else "",
     ]
-    return row(
-        f"{change.type} {change.name} ({change.stack}/{change.logical_id})",
-        change.action,
-        listed(properties, _MOST_PROPERTIES),
-        "; ".join(filter(None, effects)),
-        tone="bad" if _is_stopped(change) and not change.named else "warn",
-    )
+    cells = {
+        "resource": f"{change.type} {change.name} ({change.stack}/{change.logical_id})",
+        "action": change.action,
+        "properties": listed(properties, _MOST_PROPERTIES),
+        "effects": "; ".join(filter(None, effects)),
+    }
+    return Row("", cells, "bad" if _is_stopped(change) and not change.named else "warn")
 
 
 def _nodes_table(changes: Changes) -> Table:
-    return Table(
-        caption="Running nodes that the deployment concerns.",
-        columns=(
-            *columns("words", "pool"),
-            *columns("state", ""),
-            *columns("number", "nodes at most", "USD/hour On-Demand"),
-            *columns("sentences", "at a time", "because of"),
-        ),
-        rows=tuple(_pool_row(index, pool) for index, pool in enumerate(changes.pools)),
-    )
+    rows = (_pool_row(f"diff.pools.{index}", pool) for index, pool in enumerate(changes.pools))
+    return table_of(["nodes"], rows).page("Running nodes that the deployment concerns.")
 
 
-def _pool_row(index: int, pool: RolledPool) -> Row:
-    at = f"diff.pools.{index}"
-    return row(
-        f"{pool.pool} ({pool.stack})",
-        pool.rolling,
-        number_at(f"{at}.nodes", pool.nodes),
-        dollars_at(f"{at}.usd_per_hour", pool.usd_per_hour),
-        pool.at_once,
-        listed(pool.why, _MOST_PROPERTIES) + (f"; lost: {pool.lost}" if pool.lost else ""),
-        tone="bad" if pool.protected else "warn",
-    )
+def _pool_row(at: str, pool: RolledPool) -> Row:
+    lost = f"; lost: {pool.lost}" if pool.lost else ""
+    cells = {
+        "pool": f"{pool.pool} ({pool.stack})",
+        "rolling": pool.rolling,
+        "nodes": number_at(f"{at}.nodes", pool.nodes),
+        "usd_per_hour": dollars_at(f"{at}.usd_per_hour", pool.usd_per_hour),
+        "at_once": pool.at_once,
+        "why": f"{listed(pool.why, _MOST_PROPERTIES)}{lost}",
+    }
+    return Row("", cells, "bad" if pool.protected else "warn")

@@ -90,13 +90,13 @@ def render_markdown(
 
 def _length(table: Table, rows: int) -> int:
     """Return the characters of the first ``rows`` of a table."""
-    return sum(len(plain(cell)) for row in table.rows[:rows] for cell in row.cells)
+    return sum(len(plain(cell)) for line in table.lines[:rows] for cell in line)
 
 
 def _written(name: str, needs: ClusterNeeds, **own: object) -> str:
     """Return what the template ``name`` writes of a cluster."""
     template = _templates(is_markup=not name.startswith("report.md")).get_template(name)
-    shared = {"headline": headline, "words": words, "pools": pools, "plain": plain}
+    shared = {"headline": headline, "words": words, "pools": pools, "plain": plain, "zip": zip}
     return template.render(needs=needs, time_at=time_at, **shared, **own)
 
 

@@ -16,7 +16,7 @@ from ultrascale.plan.model import (
     WindowState,
 )
 from ultrascale.plan.needs.pools import shards_of
-from ultrascale.plan.needs.tables import Line, Table, columns, figure_at, figures_at, row, time_at
+from ultrascale.plan.needs.tables import Line, Row, figures_at
 
 _HOUR = timedelta(hours=1)
 _SOURCES: Mapping[str, str] = {
@@ -160,39 +160,16 @@ def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
-def windows_table(needs: ClusterNeeds) -> Table:
-    """Return the windows of reserved capacity."""
-    return Table(
-        caption="Windows of Capacity Blocks and training plans, in UTC.",
-        columns=(
-            *columns("short", "window", "of", "starts (UTC)", "drained", "ends"),
-            *columns("number", "usable hours", "drain min"),
-            *columns("short", ""),
-            *columns("sentences", "note", output="page"),
-        ),
-        rows=tuple(
-            row(
-                window.pool,
-                window.purchase,
-                time_at(f"{at}.starts", window.starts),
-                time_at(f"{at}.usable_until", window.usable_until),
-                time_at(f"{at}.ends", window.ends),
-                *figures_at(f"{at}.figures", window.figures, "usable_hours", places=1),
-                *figures_at(f"{at}.figures", window.figures, "drain_minutes"),
-                _state_line(f"{at}.figures", window),
-                window.note or "",
-            )
-            for index, window in enumerate(needs.calendar)
-            for at in [f"calendar.{index}"]
-        ),
-    )
-
-
-def _state_line(at: str, window: WindowNeeds) -> Line:
-    ahead, left = window.figures.get("hours_ahead"), window.figures.get("hours_left")
-    if ahead is not None:
-        return ("starts in ", figure_at(f"{at}.hours_ahead", ahead, places=1), " hours")
-    if left is not None:
-        hours = figure_at(f"{at}.hours_left", left, places=1)
-        return ("running, ", hours, " usable hours left")
-    return (window.state or "",)
+def window_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the windows of reserved capacity."""
+    for index, window in enumerate(needs.calendar):
+        at = f"calendar.{index}"
+        ahead, left = figures_at(
+            f"{at}.figures", window.figures, "hours_ahead", "hours_left", places=1
+        )
+        state: Line = (window.state or "",)
+        if ahead:
+            state = ("starts in ", ahead, " hours")
+        elif left:
+            state = ("running, ", left, " usable hours left")
+        yield Row(at, {"state": state})

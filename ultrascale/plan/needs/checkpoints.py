@@ -4,11 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale.catalog import failures
 from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB, HELD_SOURCE
-from ultrascale.plan.amounts import cell
-from ultrascale.plan.jobs.checkpoints import LONGEST_SECONDS, span
-from ultrascale.plan.model import CheckpointNeeds, ClusterNeeds, Figure
+from ultrascale.plan.jobs.checkpoints import LONGEST_SECONDS
+from ultrascale.plan.model import CheckpointNeeds, Figure
 from ultrascale.plan.model.jobs import CheckpointPlan, SavesPlan
-from ultrascale.plan.needs.tables import Table, columns, row
 
 _AT = "checkpoints"
 _DALY = "https://doi.org/10.1016/j.future.2004.11.016"
@@ -111,29 +109,4 @@ def _held(plan: CheckpointPlan) -> str:
     return (
         f"{plan.copied / 1e9:,.1f} GB that a process copies x {HELD_SECONDS_PER_GB:g} s, measured "
         "on a CPU; no more than the time to write one"
-    )
-
-
-def checkpoints_table(needs: ClusterNeeds) -> Table:
-    """Return how long checkpoints of each job and pool take, and how often they pay."""
-    times = ("written in", "training waits", "fails each", "save each")
-    return Table(
-        columns=(
-            *columns("words", "checkpoints of", "model", "place"),
-            *columns("number", "nodes", "GB", "GB/s", *times, "% of time"),
-        ),
-        rows=tuple(
-            row(
-                saves.subject,
-                saves.model,
-                saves.place or "none",
-                *(
-                    span(figure.value)
-                    if figure.unit == "seconds" and figure.value is not None
-                    else cell(figure, places=0 if figure.unit in ("nodes", "GB") else 1)
-                    for figure in saves.figures.values()
-                ),
-            )
-            for saves in needs.checkpoints
-        ),
     )

@@ -14,7 +14,7 @@ from ultrascale.plan.model import (
     TierState,
 )
 from ultrascale.plan.needs.daemon_sets import daemons_of
-from ultrascale.plan.needs.tables import Datum, Row, Table, columns, figure_at, row, share_of
+from ultrascale.plan.needs.tables import Datum, Row, figure_at, share_of
 
 BINDING_TARGET_SECONDS = 300
 """Time in which a pod for each node is to be scheduled.
@@ -239,21 +239,15 @@ def _advice(tier: str, smallest: str | None, figures: Figures, granted_gb: int) 
     )
 
 
-def tier_table(needs: ClusterNeeds) -> Table:
-    """Return what the control plane is asked for, beside what its tier has."""
-    own, at = needs.control_plane, f"{_AT}.figures"
-    rows: list[Row] = []
+def tier_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield what the control plane is asked for, beside what its tier has."""
+    at, figures = f"{_AT}.figures", needs.control_plane.figures
     for key, limit, words in _LINES:
-        needed, most = own.figures[key], own.figures[limit]
+        needed, most = figures[key], figures[limit]
         has = figure_at(f"{at}.{limit}", most)
         if most.value is None:
             has = Datum(f"{at}.{limit}.value", None, "not fixed", "not fixed")
         share = share_of(needed, most.value)
         tone = "plain" if share is None else "bad" if share > 1 else "good"
-        cells = (words, figure_at(f"{at}.{key}", needed, places=2), has)
-        rows.append(row(*cells, tone=tone, share=share))
-    return Table(
-        caption=f"What the tier {own.tier} is asked for, beside what it has.",
-        columns=(*columns("words", "control plane"), *columns("number", "needed", own.tier)),
-        rows=tuple(rows),
-    )
+        cells = {"words": words, "needed": figure_at(f"{at}.{key}", needed, places=2), "most": has}
+        yield Row(at, cells, tone, share)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from ultrascale.catalog import scale as limits
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model import (
-    ClusterNeeds,
     ClusterPlan,
     ControlPlaneNeeds,
     Decision,
@@ -14,7 +13,6 @@ from ultrascale.plan.model import (
     SizedBy,
 )
 from ultrascale.plan.needs.pools import shards_of
-from ultrascale.plan.needs.tables import Table, columns, row
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import node_subnet_kind
 from ultrascale.plan.scale import ROWS, scale_for
@@ -281,15 +279,3 @@ def _pipeline(plan: ClusterPlan) -> Iterator[_Decided]:
         yield _Decided(
             "pipeline", plan.package, "pipeline.package, or else the version that synthesizes"
         )
-
-
-def decisions_table(needs: ClusterNeeds) -> Table:
-    """Return what was decided, and why."""
-    return Table(
-        caption="What the file leaves open, and how it was decided.",
-        columns=tuple(columns("sentences", "of", "decision", "reason")),
-        rows=tuple(
-            row(", ".join(decision.subjects), decision.choice, decision.reason)
-            for decision in needs.decisions
-        ),
-    )

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from ultrascale.plan.model import (
-    ClusterNeeds,
     ClusterPlan,
     ExistingBucketPlan,
     ExistingLustrePlan,
     StorageNeed,
 )
-from ultrascale.plan.needs.tables import Table, columns, row
 
 _GROUPS = "https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html"
 _POLICIES = (
@@ -126,18 +124,4 @@ def _rights(plan: ClusterPlan, bucket: ExistingBucketPlan) -> Iterator[StorageNe
         why="the rights of a role reach a bucket of another account only where its policy agrees",
         statements=tuple(bucket_statements(plan, bucket, plan.account)),
         source=_POLICIES,
-    )
-
-
-def storage_table(needs: ClusterNeeds) -> Table:
-    """Return the tasks of the owners of existing storage."""
-    return Table(
-        columns=(
-            *columns("words", "existing storage", "is", "its owner"),
-            *columns("sentences", "does", "because"),
-        ),
-        rows=tuple(
-            row(task.name, task.resource, task.owner or "this account's", task.need, task.why)
-            for task in needs.storage
-        ),
     )

@@ -7,7 +7,7 @@ from ultrascale.catalog import eks, quotas
 from ultrascale.catalog import kubernetes_objects as objects
 from ultrascale.documents import number
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, Figures
-from ultrascale.plan.needs.tables import Output, Table, columns, figure_at, number_at, row
+from ultrascale.plan.needs.tables import Output, Row
 
 PULL_TARGET_SECONDS = 300
 """Time within which every node is to have asked for its image, so that none waits for a token."""
@@ -179,50 +179,15 @@ def _figure(key: str, value: float | None, unit: str, formula: str, *sources: st
     return Figure(id=f"{_AT}.{key}", value=value, unit=unit, formula=formula, sources=sources)
 
 
-def launch_table(needs: ClusterNeeds) -> Table:
-    """Return how long the launch of all nodes takes, at best."""
-    return Table(
-        caption="Time in which all nodes are launched, at best.",
-        columns=(
-            *columns("words", "launch of all nodes"),
-            *columns("number", "at best"),
-            *columns("short", ""),
-            *columns("sentences", "sum", output="page"),
-        ),
-        rows=tuple(
-            row(
-                words,
-                figure_at(f"{_AT}.{key}", figure, places=1),
-                figure.unit,
-                figure.formula,
-                output=output,
-            )
-            for key, words, output in _LINES
-            for figure in [needs.launch[key]]
-        ),
-    )
+def launch_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield how long the launch of all nodes takes, at best."""
+    for key, words, output in _LINES:
+        if key in needs.launch:
+            yield Row(f"{_AT}.{key}", {"words": words}, output=output)
 
 
-def placement_table(needs: ClusterNeeds) -> Table:
-    """Return how long gangs take to be placed by network topology; no rows where they are not."""
-    return Table(
-        caption="Time in which the scheduler places a gang by network topology.",
-        columns=(
-            *columns("words", "gang by network layer"),
-            *columns("number", "pods", "tier", "tried in groups", "placements", "seconds"),
-            *columns("sentences", "measured"),
-        ),
-        rows=tuple(
-            row(
-                gang.gang,
-                number_at(f"{at}.pods", gang.pods),
-                number_at(f"{at}.tier", gang.tier),
-                number_at(f"{at}.groups", gang.groups),
-                number_at(f"{at}.placements", gang.placements),
-                number_at(f"{at}.seconds", gang.seconds),
-                gang.measured if gang.aware else f"{gang.measured}; placed without its topology",
-            )
-            for index, gang in enumerate(needs.placement.gangs if needs.placement else ())
-            for at in [f"placement.gangs.{index}"]
-        ),
-    )
+def placement_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield how long gangs take to be placed by network topology; none where they are not."""
+    for index, gang in enumerate(needs.placement.gangs if needs.placement else ()):
+        measured = {"measured": f"{gang.measured}; placed without its topology"}
+        yield Row(f"placement.gangs.{index}", {} if gang.aware else measured)

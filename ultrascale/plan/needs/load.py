@@ -22,17 +22,7 @@ from ultrascale.plan.model import (
     LoadState,
 )
 from ultrascale.plan.needs.daemon_sets import DaemonSet, daemon_sets
-from ultrascale.plan.needs.tables import (
-    Row,
-    Table,
-    Tone,
-    columns,
-    figure_at,
-    row,
-    share_of,
-    state_line,
-    stated_at,
-)
+from ultrascale.plan.needs.tables import Row, Tone, figure_at, share_of, state_line
 
 _AT = "load"
 _STATES: Mapping[LoadState, tuple[Tone, str]] = {
@@ -537,22 +527,11 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
 
 
-def load_table(needs: ClusterNeeds) -> Table:
-    """Return what the control plane carries; rows without a published limit have a plain tone."""
-    rows: list[Row] = []
+def load_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield what the control plane carries; without a published limit the tone is plain."""
     for index, need in enumerate(needs.load):
         at, (tone, words), unit = f"load.{index}", _STATES[need.state], need.needed.unit
         needed = figure_at(f"{at}.needed", need.needed, places=2 if unit == "GB" else 1)
-        agreed = need.agreed if need.state == "agreed" else None
-        cells = (need.group, need.name, (needed, f" {unit}"), stated_at(f"{at}.most", need.most))
-        state = state_line(f"{at}.agreed", words, agreed)
-        rows.append(row(*cells, state, tone=tone, share=share_of(need.needed, need.most)))
-    return Table(
-        columns=(
-            *columns("short", "the control plane carries"),
-            *columns("words", ""),
-            *columns("number", "planned", "published or quota"),
-            *columns("state", ""),
-        ),
-        rows=tuple(rows),
-    )
+        state = state_line(at, words, need.agreed if need.state == "agreed" else None)
+        cells = {"needed": (needed, f" {unit}"), "state": state}
+        yield Row(at, cells, tone, share_of(need.needed, need.most))

@@ -32,7 +32,7 @@ from ultrascale.plan.needs.pools import (
     unpriced_types,
 )
 from ultrascale.plan.needs.standing import plan_items
-from ultrascale.plan.needs.tables import Line, Row, Table, columns, figure_at, row
+from ultrascale.plan.needs.tables import Row, figure_at
 
 _AT = "money"
 _HALF = 2
@@ -287,24 +287,11 @@ def _host(source: str) -> str:
     return urlsplit(source).hostname or source
 
 
-def money_table(needs: ClusterNeeds) -> Table:
-    """Return the price of each pool On-Demand and as the file buys it."""
-    rows: list[Row] = []
+def money_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the price of each pool On-Demand and as the file buys it, and the sum."""
     for index, (money, pool) in enumerate(zip(needs.money.pools, needs.pools, strict=True)):
         price = pool.figures["usd_per_hour"]
-        own: Line = (figure_at(f"pools.{index}.figures.usd_per_hour", price),)
-        if money.purchase == "spot" and price.value is not None:
-            own = ("at most ", *own)
-        at = f"money.pools.{index}.figures.on_demand_usd_per_hour"
-        whole = figure_at(at, money.figures["on_demand_usd_per_hour"])
-        rows.append(row(money.pool, money.purchase, whole, own, money.holds_when))
-    key = "on_demand_usd_per_hour"
-    total = figure_at(f"money.figures.{key}", needs.money.figures[key])
-    return Table(
-        columns=(
-            *columns("words", "pool", "bought as"),
-            *columns("number", "On-Demand USD/h", "as bought USD/h"),
-            *columns("sentences", "costs less than On-Demand where"),
-        ),
-        rows=(*rows, row("total", "", total, "", "")),
-    )
+        bound = "at most " if money.purchase == "spot" and price.value is not None else ""
+        own = figure_at(f"pools.{index}.figures.usd_per_hour", price)
+        yield Row(f"{_AT}.pools.{index}", {"bought": (bound, own)})
+    yield Row(_AT, {"pool": "total"})

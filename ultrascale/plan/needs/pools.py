@@ -9,6 +9,7 @@ from ultrascale import catalog
 from ultrascale.catalog import quotas
 from ultrascale.catalog.price_list import Price, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
+from ultrascale.plan.amounts import SPOT
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -18,7 +19,7 @@ from ultrascale.plan.model import (
     PoolPart,
     PoolPlan,
 )
-from ultrascale.plan.needs.tables import Table, columns, figures_at, row, total_label
+from ultrascale.plan.needs.tables import Row
 from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.vpc import node_draw
 
@@ -385,44 +386,16 @@ def purchase_of(pool: PoolPart) -> str:
     return f"{name}, then On-Demand" if pool.fallback_nodes else name
 
 
-def pools_table(needs: ClusterNeeds) -> Table:
-    """Return the pools, with what they need at full size."""
-    rows = [
-        row(
-            pool.pool,
-            purchase_of(part),
-            part.provisioner,
-            ", ".join(part.instance_types),
-            ", ".join(part.zones),
-            *figures_at(f"pools.{index}.figures", pool.figures),
-        )
-        for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True))
-    ]
-    total = row(total_label(needs), "", "", "", "", *figures_at("totals", needs.totals))
-    return Table(
-        caption="Pools at their full size; money is of nodes alone, as the file buys them.",
-        columns=(
-            *columns("words", "pool"),
-            *columns("words", "bought as", "launched by", output="page"),
-            *columns("names", "instance types", "zones", output="page"),
-            *columns("number", "nodes", "vCPUs", "accelerators", "NeuronCores", "EFA"),
-            *columns("number", "interfaces", "NAU", output="text"),
-            *columns("number", "USD/hour", "USD/month"),
-        ),
-        rows=(*rows, total),
-        last_is_total=True,
-    )
-
-
-def repairs_table(needs: ClusterNeeds) -> Table:
-    """Return what a broken node of each pool meets."""
-    return Table(
-        columns=(
-            *columns("words", "broken nodes", "repair", "decided by"),
-            *columns("sentences", "what one meets", "reserved slot"),
-        ),
-        rows=tuple(
-            row(plan.pool, plan.action, plan.decided_by or "nobody", plan.meets, plan.slot)
-            for plan in needs.repairs
-        ),
-    )
+def pool_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the pools, with what they need at full size, and their sum."""
+    for index, (pool, part) in enumerate(zip(needs.pools, needs.topology.pools, strict=True)):
+        cells = {
+            "pool": pool.pool,
+            "purchase": purchase_of(part),
+            "provisioner": part.provisioner,
+            "instance_types": ", ".join(part.instance_types),
+            "zones": ", ".join(part.zones),
+        }
+        yield Row(f"pools.{index}.figures", cells)
+    label = f"total, {SPOT}" if needs.money.spot_at_on_demand else "total"
+    yield Row("totals", {"pool": label}, is_total=True)

@@ -1,6 +1,6 @@
 """Shares of Kueue's queues in the fleet, in nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ultrascale.plan.model import (
     ClusterNeeds,
@@ -11,7 +11,7 @@ from ultrascale.plan.model import (
     QueueNeeds,
     QueueShare,
 )
-from ultrascale.plan.needs.tables import Row, Table, columns, number_at, row
+from ultrascale.plan.needs.tables import Content, Row, number_at
 from ultrascale.plan.queueing import queued_pools, quota_of
 
 
@@ -62,40 +62,23 @@ def _of_queues(kueue: KueuePlan, flavor: FlavorPlan) -> Iterator[QueueShare]:
             )
 
 
-def queues_table(needs: ClusterNeeds) -> Table:
-    """Return who is guaranteed which nodes, and who may borrow them; no rows without Kueue."""
-    rows = [*_rows(needs.queues)] if needs.queues is not None else []
-    return Table(
-        caption="Nodes that queues are guaranteed, and the most that they may use with what others "
-        "leave idle.",
-        columns=(
-            *columns("words", "nodes of pool", "counted in", "queue"),
-            *columns("number", "tried as", "guaranteed", "at most", "sum"),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _rows(needs: QueueNeeds) -> Iterator[Row]:
-    for index, flavor in enumerate(needs.flavors):
+def queue_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield who is guaranteed which nodes, and who may borrow them; nothing without Kueue."""
+    if needs.queues is None:
+        return
+    for index, flavor in enumerate(needs.queues.flavors):
         at = f"queues.flavors.{index}"
         nodes = f"{flavor.pool}, by topology" if flavor.by_topology else flavor.pool
-        for place, share in enumerate(flavor.shares):
-            own = f"{at}.shares.{place}"
-            yield row(
-                nodes,
-                flavor.resource,
-                share.queue,
-                number_at(f"{own}.tried", share.tried),
-                number_at(f"{own}.guaranteed", share.guaranteed),
-                number_at(f"{own}.most", share.most),
-                "",
-            )
+        own: Mapping[str, Content] = {"nodes": nodes, "resource": flavor.resource}
+        for place in range(len(flavor.shares)):
+            yield Row(f"{at}.shares.{place}", own)
         shared, whole = (
-            number_at(f"{at}.shared", flavor.shared),
-            number_at(f"{at}.nodes", flavor.nodes),
+            number_at(f"{at}.{key}", count)
+            for key, count in (("shared", flavor.shared), ("nodes", flavor.nodes))
         )
-        yield row(nodes, flavor.resource, "shared", "", shared, "", whole)
-    yield row("all pools in queues", *[""] * 5, number_at("queues.nodes", needs.nodes))
-    for pool, count in needs.unqueued.items():
-        yield row(pool, "", "none", "", "", "", number_at(f"queues.unqueued.{pool}", count))
+        yield Row("", {**own, "queue": "shared", "guaranteed": shared, "sum": whole})
+    whole = number_at("queues.nodes", needs.queues.nodes)
+    yield Row("", {"nodes": "all pools in queues", "sum": whole})
+    for pool, count in needs.queues.unqueued.items():
+        whole = number_at(f"queues.unqueued.{pool}", count)
+        yield Row("", {"nodes": pool, "queue": "none", "sum": whole})

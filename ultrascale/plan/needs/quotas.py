@@ -24,17 +24,7 @@ from ultrascale.plan.needs.pools import (
     nat_gateways,
     usage_beside_nodes,
 )
-from ultrascale.plan.needs.tables import (
-    Row,
-    Table,
-    Tone,
-    columns,
-    figure_at,
-    row,
-    share_of,
-    state_line,
-    stated_at,
-)
+from ultrascale.plan.needs.tables import Row, Tone, share_of, state_line
 from ultrascale.plan.network.vpc import node_draw
 
 # Sizes of terms, by quota code and pool.
@@ -394,30 +384,9 @@ def beyond_limits(needs: ClusterNeeds) -> Iterator[str]:
             )
 
 
-def quotas_table(needs: ClusterNeeds) -> Table:
-    """Return the quotas: needed, beside the default; those that hold have a good tone."""
-    rows: list[Row] = []
+def quota_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the quotas: needed, beside the default; of those that hold the tone is good."""
     for index, need in enumerate(needs.quotas):
         at, (tone, words) = f"quotas.{index}", _STATES[need.state]
-        cells = (
-            need.code or "",
-            need.name,
-            need.code or "",
-            figure_at(f"{at}.needed", need.needed, places=1),
-            stated_at(f"{at}.default", need.default),
-            stated_at(f"{at}.most", need.most),
-            state_line(f"{at}.agreed", words, need.agreed),
-            need.advice or "",
-        )
-        rows.append(row(*cells, tone=tone, share=share_of(need.needed, need.default)))
-    return Table(
-        columns=(
-            *columns("short", "quota", output="text"),
-            *columns("sentences", "name"),
-            *columns("short", "code", output="page"),
-            *columns("number", "needed", "default", "at most"),
-            *columns("state", ""),
-            *columns("sentences", "what to do", output="page"),
-        ),
-        rows=tuple(rows),
-    )
+        state = state_line(at, words, need.agreed)
+        yield Row(at, {"state": state}, tone, share_of(need.needed, need.default))

@@ -1,6 +1,6 @@
 """All needs of a cluster at its full size: nodes, addresses, quotas, time and money."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
@@ -8,49 +8,53 @@ from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.keys import key_policies
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
 from ultrascale.plan.needs.answer import plan_answer
-from ultrascale.plan.needs.calendar import plan_calendar, windows_table
-from ultrascale.plan.needs.checkpoints import checkpoints_table, plan_checkpoint_needs
-from ultrascale.plan.needs.control_plane import plan_control_plane_needs, tier_table
+from ultrascale.plan.needs.calendar import plan_calendar, window_rows
+from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
+from ultrascale.plan.needs.control_plane import plan_control_plane_needs, tier_rows
 from ultrascale.plan.needs.decisions import plan_decisions
-from ultrascale.plan.needs.existing_storage import plan_storage_needs, storage_table
-from ultrascale.plan.needs.launch import launch_table, placement_table, plan_launch
-from ultrascale.plan.needs.load import load_table, plan_load
-from ultrascale.plan.needs.money import money_table, plan_money
-from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pools_table, repairs_table
-from ultrascale.plan.needs.queues import plan_queue_needs, queues_table
-from ultrascale.plan.needs.quotas import plan_quotas, quotas_table
-from ultrascale.plan.needs.rights import access_table, callers_table, keys_table
-from ultrascale.plan.needs.services import plan_service_needs, services_table
-from ultrascale.plan.needs.spend import plan_spend
-from ultrascale.plan.needs.standing import items_table
-from ultrascale.plan.needs.subnets import plan_subnet_needs, subnets_table
-from ultrascale.plan.needs.tables import Table
+from ultrascale.plan.needs.existing_storage import plan_storage_needs
+from ultrascale.plan.needs.launch import launch_rows, placement_rows, plan_launch
+from ultrascale.plan.needs.load import load_rows, plan_load
+from ultrascale.plan.needs.money import money_rows, plan_money
+from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pool_rows
+from ultrascale.plan.needs.queues import plan_queue_needs, queue_rows
+from ultrascale.plan.needs.quotas import plan_quotas, quota_rows
+from ultrascale.plan.needs.rights import access_rows, caller_rows, key_rows
+from ultrascale.plan.needs.services import plan_service_needs, service_rows
+from ultrascale.plan.needs.spend import part_rows, plan_spend, step_rows
+from ultrascale.plan.needs.standing import item_rows
+from ultrascale.plan.needs.subnets import plan_subnet_needs, subnet_rows
+from ultrascale.plan.needs.tables import Row, Table, table_of
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
 from ultrascale.plan.pools.reservations import reservation_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
-TABLES: Mapping[str, tuple[Callable[[ClusterNeeds], Table], ...]] = {
-    "pools": (pools_table,),
-    "quotas": (quotas_table,),
-    "subnets": (subnets_table,),
-    "control-plane": (tier_table,),
-    "load": (load_table,),
-    "launch": (launch_table,),
-    "placement": (placement_table,),
-    "checkpoints": (checkpoints_table,),
-    "services": (services_table,),
-    "queues": (queues_table,),
-    "windows": (windows_table,),
-    "repairs": (repairs_table,),
-    "access": (access_table,),
-    "callers": (callers_table,),
-    "keys": (keys_table,),
-    "storage": (storage_table,),
-    "money": (money_table, items_table),
+_ROWS: Mapping[str, Callable[[ClusterNeeds], Iterator[Row]]] = {
+    "pools": pool_rows,
+    "quotas": quota_rows,
+    "subnets": subnet_rows,
+    "control-plane": tier_rows,
+    "load": load_rows,
+    "launch": launch_rows,
+    "placement": placement_rows,
+    "checkpoints": lambda needs: _rows("checkpoints", needs.checkpoints),
+    "services": service_rows,
+    "queues": queue_rows,
+    "windows": window_rows,
+    "repairs": lambda needs: _rows("repairs", needs.repairs),
+    "access": access_rows,
+    "callers": caller_rows,
+    "keys": key_rows,
+    "storage": lambda needs: _rows("storage", needs.storage),
+    "money": money_rows,
+    "items": item_rows,
+    "steps": step_rows,
+    "parts": part_rows,
+    "decisions": lambda needs: _rows("decisions", needs.decisions),
 }
-"""Tables of `plan` by name, in the order in which they are printed."""
+"""Rows of the tables, by the names in `columns.csv`."""
 
 
 def plan_needs(
@@ -156,3 +160,16 @@ def _placement(gang: GangPlacement) -> Figure:
         formula=f"{gang.formula}; measured: {gang.measured}",
         sources=(volcano_placement.MEASURED_ON,),
     )
+
+
+def needs_table(needs: ClusterNeeds, name: str) -> Table:
+    """Return a table of ``needs`` by its name in `columns.csv`."""
+    names = [name]
+    if name == "services" and any("weights_gb" in service.figures for service in needs.services):
+        names.append("models")
+    return table_of(names, _ROWS[name](needs), needs)
+
+
+def _rows(at: str, needs: Sized) -> Iterator[Row]:
+    """Yield the rows of a list of needs all of whose cells are in `plan --json`."""
+    return (Row(f"{at}.{index}") for index in range(len(needs)))

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from ultrascale.catalog.price_list import AUTO_MODE, PriceList, catalog_prices
 from ultrascale.frozen import Frozen
-from ultrascale.plan.amounts import cell
-from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import (
     ClusterNeeds,
     ClusterPlan,
@@ -21,16 +19,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought
 from ultrascale.plan.needs.served_models import model_figures
-from ultrascale.plan.needs.tables import (
-    Content,
-    Line,
-    Row,
-    Table,
-    columns,
-    figure_at,
-    figures_at,
-    row,
-)
+from ultrascale.plan.needs.tables import Content, Line, Row, figures_at
 
 _AT = "service"
 _USD_PER_HOUR = "USD per hour"
@@ -208,43 +197,26 @@ def _per_million(key: str, hourly: Figure, speed: Figure, replicas: int) -> Figu
     )
 
 
-def services_table(needs: ClusterNeeds) -> Table:
-    """Return nodes and money of the services, and the models that they answer from."""
-    rows: list[Row] = []
+def service_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield nodes and money of the services, and the models that they answer from."""
     for index, service in enumerate(needs.services):
         at, own = f"services.{index}.figures", service.figures
-        speed, bound = own["tokens_per_second"], "at most " if service.is_bound else ""
-        tokens: tuple[Content | Line, ...] = ("", "")
-        if speed.value is not None:
-            tokens = (
-                _from_to(at, own, "usd_per_million_tokens", bound),
-                figure_at(f"{at}.tokens_per_second", speed, places=1),
-            )
-        rows.append(
-            row(
-                service.service,
-                ", ".join(service.pools),
-                _from_to(at, own, "replicas"),
-                _from_to(at, own, "nodes"),
-                _from_to(at, own, "usd_per_hour", bound),
-                *tokens,
-                *figures_at(at, own, "share", places=2),
-                *_of_model(own),
-            )
-        )
-    models = ("weights GB", "GiB of a device", "sequences", "load", "answers after")
-    with_model = any("weights_gb" in service.figures for service in needs.services)
-    return Table(
-        caption="Services with their fewest and their most replicas; money is of whole nodes, and "
-        "a million tokens cost that much while all replicas are fully used.",
-        columns=(
-            *columns("words", "service", "on"),
-            *columns("number", "replicas", "nodes", "USD/hour", "USD/1M tokens", "tokens/s"),
-            *columns("number", "of a node"),
-            *columns("number", *models, output="text" if with_model else "page"),
-        ),
-        rows=tuple(rows),
-    )
+        bound = "at most " if service.is_bound else ""
+        cells: dict[str, Content | Line] = {
+            "replicas": _from_to(at, own, "replicas"),
+            "nodes": _from_to(at, own, "nodes"),
+            "usd_per_hour": _from_to(at, own, "usd_per_hour", bound),
+        }
+        if own["tokens_per_second"].value is not None:
+            key = "usd_per_million_tokens"
+            cells[key] = _from_to(at, own, key, bound)
+        if "device_gib" in own:
+            needed, whole = figures_at(at, own, "device_gib_needed", "device_gib", places=1)
+            cells["device_gib"] = (needed, " of ", whole)
+        for key in ("tokens_per_second", "load_seconds", "cold_start_seconds"):
+            if key in own and own[key].value is None:
+                cells[f"figures.{key}"] = ""
+        yield Row(f"services.{index}", cells)
 
 
 def _from_to(at: str, figures: Figures, key: str, bound: str = "") -> Line:
@@ -252,18 +224,3 @@ def _from_to(at: str, figures: Figures, key: str, bound: str = "") -> Line:
     least, most = figures_at(at, figures, f"{key}_least", f"{key}_most")
     same = figures[f"{key}_least"].value == figures[f"{key}_most"].value
     return (bound, least) if same else (bound, least, " to ", most)
-
-
-def _of_model(figures: Figures) -> Sequence[str]:
-    """Return size, memory and start of the model of a service; nothing without one."""
-    if "weights_gb" not in figures:
-        return [""] * 5
-    needed, device = (cell(figures[key], places=1) for key in ("device_gib_needed", "device_gib"))
-    load, cold = figures["load_seconds"].value, figures["cold_start_seconds"].value
-    return (
-        cell(figures["weights_gb"], places=1),
-        f"{needed} of {device}",
-        cell(figures["sequences"], places=1),
-        "" if load is None else span(load),
-        "" if cold is None else span(cold),
-    )

@@ -17,15 +17,7 @@ from ultrascale.plan.model import (
     WindowNeeds,
 )
 from ultrascale.plan.needs.pools import PURCHASES
-from ultrascale.plan.needs.tables import (
-    Row,
-    Table,
-    columns,
-    daily_total,
-    dollars_at,
-    row,
-    time_at,
-)
+from ultrascale.plan.needs.tables import Row, daily_total, dollars_at
 
 _HOURS = 24
 _DAY = timedelta(days=1)
@@ -143,37 +135,16 @@ def _runs(window: WindowNeeds | None, moment: datetime) -> bool:
     return window is None or window.starts <= moment < window.ends
 
 
-def steps_table(needs: ClusterNeeds) -> Table:
-    """Return the cost a day between any two changes."""
-    rows: list[Row] = []
+def step_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the cost a day between any two changes."""
     for index, step in enumerate(needs.spend.steps):
-        at = f"spend.steps.{index}"
-        starts = "every day" if step.starts is None else time_at(f"{at}.starts", step.starts)
-        ends = "" if step.ends is None else time_at(f"{at}.ends", step.ends)
-        parts = ", ".join(step.usd_per_day) or "nothing of a known price"
-        rows.append(row(starts, ends, daily_total(needs, index), parts))
-    return Table(
-        caption="Cost a day between any two changes of a window, at full size.",
-        columns=(
-            *columns("words", "from", "to"),
-            *columns("number", "USD a day"),
-            *columns("sentences", "of"),
-        ),
-        rows=tuple(rows),
-    )
+        cells = {"usd": daily_total(needs, index), "parts": ", ".join(step.usd_per_day)}
+        yield Row(f"spend.steps.{index}", cells)
 
 
-def parts_table(needs: ClusterNeeds) -> Table:
-    """Return what each part costs a day while it is there."""
-    return Table(
-        caption="What each part costs a day, while it is there.",
-        columns=(*columns("short", "part", "bought as"), *columns("number", "USD a day")),
-        rows=tuple(
-            row(
-                part.name,
-                PURCHASES.get(part.purchase or "", "beside nodes"),
-                dollars_at(f"spend.parts.{index}.usd_per_day", part.usd_per_day),
-            )
-            for index, part in enumerate(needs.spend.parts)
-        ),
-    )
+def part_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield what each part costs a day while it is there."""
+    for index, part in enumerate(needs.spend.parts):
+        at, purchase = f"spend.parts.{index}", PURCHASES.get(part.purchase or "", "beside nodes")
+        cells = {"purchase": purchase, "usd": dollars_at(f"{at}.usd_per_day", part.usd_per_day)}
+        yield Row(at, cells)

@@ -17,7 +17,7 @@ from ultrascale.plan.needs.pools import (
     nat_gateways,
     shards_of,
 )
-from ultrascale.plan.needs.tables import Content, Table, columns, figure_at, row, stated_at
+from ultrascale.plan.needs.tables import Row
 
 # A gp3 volume has as much without a price of its own.
 # Source: https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
@@ -266,39 +266,11 @@ def _item(
     )
 
 
-def items_table(needs: ClusterNeeds) -> Table:
-    """Return what stands beside nodes, with the price of each thing and its sum."""
-    return Table(
-        caption="What is paid beside nodes: the baseline while it stands, usage by use and in no "
-        "sum.",
-        columns=(
-            *columns("words", "beside nodes"),
-            *columns("short", "paid"),
-            *columns("number", "quantity", "unit price", "USD/hour", output="text"),
-            *columns("number", "USD/month"),
-            *columns("sentences", "sum of an hour", output="page"),
-            *columns("short", "priced on"),
-        ),
-        rows=tuple(
-            row(
-                item.name,
-                item.kind,
-                stated_at(f"money.items.{index}.quantity", item.quantity, places=1),
-                "unknown" if item.unit_price is None else f"{item.unit_price:g} / {item.unit}",
-                *_sums(f"money.items.{index}", item),
-                item.usd_per_hour.formula,
-                "" if item.valid_on is None else item.valid_on.isoformat(),
-            )
-            for index, item in enumerate(needs.money.items)
-        ),
-    )
-
-
-def _sums(at: str, item: MoneyItem) -> Sequence[Content]:
-    """Return what a thing costs in an hour and a month; of usage only what the file says."""
-    if item.kind == "usage" and item.quantity is None:
-        return ("by use", "by use")
-    return (
-        figure_at(f"{at}.usd_per_hour", item.usd_per_hour),
-        figure_at(f"{at}.usd_per_month", item.usd_per_month),
-    )
+def item_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield what stands beside nodes, with the price of each thing and its sum."""
+    for index, item in enumerate(needs.money.items):
+        price = "unknown" if item.unit_price is None else f"{item.unit_price:g} / {item.unit}"
+        cells = {"price": price}
+        if item.kind == "usage" and item.quantity is None:
+            cells |= dict.fromkeys(("usd_per_hour", "usd_per_month"), "by use")
+        yield Row(f"money.items.{index}", cells)

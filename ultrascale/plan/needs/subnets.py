@@ -15,7 +15,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.needs.existing_subnets import plan_existing_subnet_needs
 from ultrascale.plan.needs.pools import shards_of
-from ultrascale.plan.needs.tables import Table, columns, figures_at, row
+from ultrascale.plan.needs.tables import Row
 from ultrascale.plan.network.demand import (
     ADDRESSES_BESIDE_NODES,
     ZoneDemand,
@@ -252,43 +252,10 @@ def _all_at_once(demands: Sequence[_Demand]) -> ZoneDemand:
     )
 
 
-def subnets_table(needs: ClusterNeeds) -> Table:
-    """Return the subnets, with what is free in them."""
-    keys = (
-        "addresses",
-        "addresses_needed",
-        "addresses_free",
-        "prefixes",
-        "prefixes_needed",
-        "full",
-        "nodes",
-        "nodes_most",
-        "pods",
-        "nodes_of_skew",
-    )
+def subnet_rows(needs: ClusterNeeds) -> Iterator[Row]:
+    """Yield the subnets, with what is free in them."""
     skew = {None: "", True: "held", False: "too many"}
-    return Table(
-        caption="Subnets of each kind and zone, held against all nodes at full size.",
-        columns=(
-            *columns("short", "subnets", "zone"),
-            *columns("sentences", "ranges", output="text"),
-            *columns("sentences", "ranges", output="page"),
-            *columns("number", "addresses", "needed"),
-            *columns("number", "free", output="page"),
-            *columns("number", "/28 prefixes", "needed", "% full", output="text"),
-            *columns("number", "nodes", "at most"),
-            *columns("number", "pods", "all here", output="text"),
-            *columns("words", "", output="text"),
-        ),
-        rows=tuple(
-            row(
-                subnets.kind,
-                subnets.zone,
-                ", ".join(f"{count} x {mask}" for mask, count in subnets.ranges.items()),
-                ", ".join(subnets.cidrs),
-                *figures_at(f"subnets.{index}.figures", subnets.figures, *keys, places=1),
-                skew[subnets.holds_skew],
-            )
-            for index, subnets in enumerate(needs.subnets)
-        ),
-    )
+    for index, subnets in enumerate(needs.subnets):
+        ranges = ", ".join(f"{count} x {mask}" for mask, count in subnets.ranges.items())
+        cells = {"ranges": ranges, "holds_skew": skew[subnets.holds_skew]}
+        yield Row(f"subnets.{index}", cells)

@@ -3,14 +3,19 @@
 A cell of a figure has its place in `plan --json`.
 """
 
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
+from ultrascale.catalog.tables import Row as Record
+from ultrascale.catalog.tables import read_rows
 from ultrascale.frozen import Frozen
-from ultrascale.plan.amounts import SPOT, amount, dollars, number_cell, telling_number
+from ultrascale.plan.amounts import amount, dollars, number_cell, telling_number
+from ultrascale.plan.jobs.checkpoints import span
 from ultrascale.plan.model import AgreedLimit, ClusterNeeds, Figure, Figures
 
 # Places of money in cells of `plan`; other units have 2.
@@ -20,9 +25,9 @@ Tone = Literal["good", "warn", "bad", "plain"]
 Output = Literal["text", "page"]
 """Tables of `plan`, and those of the report."""
 
-ColumnKind = Literal["words", "short", "sentences", "names", "number", "state"]
+ColumnKind = Literal["words", "short", "sentences", "names", "number", "span", "state"]
 """Contents of a column: words; a few, which stay on one line; sentences; names, each of which stays
-on one line; numbers; states, in a tone."""
+on one line; numbers; seconds as spans of time, in tables of `plan` alone; states, in a tone."""
 
 
 class Datum(NamedTuple):
@@ -52,32 +57,36 @@ Content: TypeAlias = str | Datum
 Line: TypeAlias = tuple[Content, ...]
 
 
-class Column(NamedTuple):
-    """A column of a table; ``output`` is the only one that has it, None where all have."""
+class Column(Record, frozen=True, kw_only=True):
+    """A column of a table, as a row of `columns.csv`."""
 
-    title: str
+    table: str  # Name of its table
+    title: str = ""  # Its title; of a tier, where it says so
+    key: str = ""  # Place of its cells below that of their row in `plan --json`
     kind: ColumnKind
-    output: Output | None
+    output: Output | None = None  # The only output that has it; None where all have
+    places: int = 0  # Decimal places of its numbers
+    empty: str = ""  # Words of a cell without content
 
 
 class Row(NamedTuple):
-    """A row of a table.
+    """A row of a table: a need.
 
     Attributes:
-        cells: As many as the table has columns.
+        at: Its place in `plan --json`; empty where ``cells`` has all of it.
+        cells: Cells that the JSON has otherwise, by their column's key.
         tone: Tone of its state.
         share: Part of a limit that it takes; None where there is none.
         output: The only output that has it; None where all have.
+        is_total: Whether it is the sum of the others.
     """
 
-    cells: tuple[Line, ...]
-    tone: Tone
-    share: float | None
-    output: Output | None
-
-    def pairs(self, table: "Table") -> Iterator[tuple[Column, Line]]:
-        """Return its cells with their columns."""
-        return zip(table.columns, self.cells, strict=True)
+    at: str
+    cells: Mapping[str, Content | Line] = {}
+    tone: Tone = "plain"
+    share: float | None = None
+    output: Output | None = None
+    is_total: bool = False
 
 
 class Table(Frozen):
@@ -85,46 +94,100 @@ class Table(Frozen):
 
     columns: tuple[Column, ...]  # Its columns; the first names the row
     rows: tuple[Row, ...]  # Its rows
+    lines: tuple[tuple[Line, ...], ...]  # Cells of each row, as many as there are columns
     caption: str = ""  # Its content, in one sentence; empty where the report does not have it
-    last_is_total: bool = False  # Whether the last row is the sum of the others
 
-    def of(self, output: Output) -> "Table":
-        """Return what an output has of it; the page has no columns without any content."""
-        rows = [row for row in self.rows if row.output in (None, output)]
-        kept = [
+    def text(self) -> "Table":
+        """Return the table of `plan`."""
+        return self._of("text", self.columns, lambda row: True)
+
+    def page(self, caption: str, *tones: Tone) -> "Table":
+        """Return the table of the report: no columns without content, and rows of some tones."""
+        table = self._of("page", self.columns, lambda row: not tones or row.tone in tones)
+        own = zip(table.columns, zip(*table.lines, strict=True), strict=False)
+        kept = [column for column, cells in own if any(map(plain, cells))]
+        return replace(table._of("page", kept, lambda row: True), caption=caption)
+
+    def _of(
+        self, output: Output, columns: Collection[Column], keep: Callable[[Row], bool]
+    ) -> "Table":
+        places = [
             place
             for place, column in enumerate(self.columns)
-            if column.output in (None, output)
-            and (output == "text" or any(plain(row.cells[place]) for row in rows))
+            if column in columns and column.output in (None, output)
+        ]
+        rows = [
+            (row, tuple(line[place] for place in places))
+            for row, line in zip(self.rows, self.lines, strict=True)
+            if row.output in (None, output) and keep(row)
         ]
         return replace(
             self,
-            columns=tuple(self.columns[place] for place in kept),
-            rows=tuple(
-                row._replace(cells=tuple(row.cells[place] for place in kept)) for row in rows
-            ),
+            columns=tuple(self.columns[place] for place in places),
+            rows=tuple(row for row, _ in rows),
+            lines=tuple(line for _, line in rows),
         )
 
-    def part(self, caption: str, *tones: Tone) -> "Table":
-        """Return its rows of some tones, as a table of the page."""
-        rows = tuple(row for row in self.rows if row.tone in tones)
-        return replace(self, rows=rows, caption=caption).of("page")
+
+def table_of(names: Sequence[str], rows: Iterable[Row], needs: ClusterNeeds | None = None) -> Table:
+    """Return rows as a table.
+
+    Args:
+        names: Names of the columns' tables.
+        rows: Its rows.
+        needs: The needs that they have places in; None where their own cells are all.
+    """
+    tier = "" if needs is None else needs.control_plane.tier
+    columns = tuple(
+        replace(column, title=column.title.format(tier=tier))
+        for column in _columns()
+        if column.table in names
+    )
+    own = tuple(rows)
+    lines = tuple(tuple(_line(row, column, needs) for column in columns) for row in own)
+    return Table(columns=columns, rows=own, lines=lines)
 
 
-def columns(kind: ColumnKind, *titles: str, output: Output | None = None) -> Iterator[Column]:
-    """Yield columns of one kind."""
-    return (Column(title, kind, output) for title in titles)
+@cache
+def _columns() -> Sequence[Column]:
+    return read_rows(str(Path(__file__).with_name("columns.csv")), Column)
 
 
-def row(
-    *cells: Content | Line,
-    tone: Tone = "plain",
-    share: float | None = None,
-    output: Output | None = None,
-) -> Row:
-    """Return a row of cells."""
-    lines = (((cell,) if isinstance(cell, str | Datum) else cell) for cell in cells)
-    return Row(tuple(lines), tone, share, output)
+def _line(row: Row, column: Column, needs: ClusterNeeds | None) -> Line:
+    """Return the cell of a row in a column."""
+    content = row.cells.get(column.key)
+    if content is None:
+        path = f"{row.at}.{column.key}".removesuffix(".")
+        content = _content(path, _value_at(needs, path), column) if row.at else ""
+    line = (content,) if isinstance(content, str | Datum) else content
+    return line if any(line) else (column.empty,)
+
+
+def _value_at(value: object, path: str) -> object:
+    """Return the value at a place; None where there is none."""
+    for key in path.split("."):
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, object]", value).get(key)
+        elif isinstance(value, tuple):
+            value = cast("Sequence[object]", value)[int(key)]
+        else:
+            value = getattr(value, key, None)
+    return value
+
+
+def _content(path: str, value: object, column: Column) -> Content:
+    if isinstance(value, Figure) and column.kind == "span" and value.value is not None:
+        text = span(value.value)
+        return Datum(f"{path}.value", value.value, text, text)
+    if isinstance(value, Figure):
+        return figure_at(path, value, places=column.places)
+    if isinstance(value, int | float):
+        return number_at(path, value, places=column.places)
+    if isinstance(value, datetime):
+        return time_at(path, value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, cast("Sequence[object]", value)))
+    return "" if value is None else str(value)
 
 
 def plain(line: Line) -> str:
@@ -151,11 +214,6 @@ def dollars_at(path: str, value: float | None, *, places: int = 2, without: Size
     return Datum(path, value, amount(value, text, without=without), short)
 
 
-def stated_at(path: str, value: float | None, *, places: int = 0) -> Content:
-    """Return a number with its place in the JSON; empty for none."""
-    return "" if value is None else number_at(path, value, places=places)
-
-
 def time_at(path: str, moment: datetime) -> Datum:
     """Return a time in UTC with its place in the JSON."""
     text = f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
@@ -179,22 +237,22 @@ def figure_at(path: str, figure: Figure | None, *, places: int = 0) -> Content:
 
 
 def figures_at(path: str, figures: Figures, *keys: str, places: int = 0) -> list[Content]:
-    """Return the figures of ``keys``, or all; empty for one that is not there."""
-    return [figure_at(f"{path}.{key}", figures.get(key), places=places) for key in keys or figures]
+    """Return the figures of ``keys``; empty for one that is not there."""
+    return [figure_at(f"{path}.{key}", figures.get(key), places=places) for key in keys]
 
 
 def state_line(path: str, words: str, agreed: AgreedLimit | None) -> Line:
     """Return the words of a state, and what AWS has agreed to.
 
     Args:
-        path: Place in the JSON of what is agreed.
+        path: Place in the JSON of the need.
         words: Words of the state.
         agreed: What is agreed.
     """
     if agreed is None:
         return (words,)
     opening = "agreed: " if words == "agreed" else f"{words}; agreed: "
-    return (opening, number_at(f"{path}.value", agreed.value), f", {agreed.reference}")
+    return (opening, number_at(f"{path}.agreed.value", agreed.value), f", {agreed.reference}")
 
 
 def daily_total(needs: ClusterNeeds, index: int) -> Datum:
@@ -202,8 +260,3 @@ def daily_total(needs: ClusterNeeds, index: int) -> Datum:
     total = needs.spend.steps[index].total_usd_per_day
     path = f"spend.steps.{index}.total_usd_per_day"
     return dollars_at(path, total, without=needs.spend.without)
-
-
-def total_label(needs: ClusterNeeds) -> str:
-    """Return the label of the sum of all pools."""
-    return f"total, {SPOT}" if needs.money.spot_at_on_demand else "total"
