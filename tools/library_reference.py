@@ -6,8 +6,9 @@ A table stands between ``<!-- arguments: NAME -->`` and ``<!-- end -->``, where 
 
 import ast
 import inspect
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,13 +53,13 @@ def arguments(name: str) -> Iterator[Argument]:
     Raises:
         KeyError: The library has no such class.
     """
-    found = _classes()[name]
+    source, found = _classes()[name]
     makers = [each for each in found.body if isinstance(each, ast.FunctionDef)]
     maker = next((each for each in makers if each.name == "__init__"), None)
     if maker is None:
-        meanings = _section(found, "Attributes")
         for field in found.body:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                meanings = {field.target.id: _comment(source, field)}
                 yield _argument(field.target.id, field.annotation, field.value, meanings)
         return
     meanings = _section(maker, "Args")
@@ -80,10 +81,23 @@ def _table(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _classes() -> Mapping[str, ast.ClassDef]:
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in _SOURCE.glob("*.py"))
-    parts = (part for tree in trees for part in tree.body)
-    return {part.name: part for part in parts if isinstance(part, ast.ClassDef)}
+def _classes() -> Mapping[str, tuple[Sequence[str], ast.ClassDef]]:
+    """Return each class with the lines of its module."""
+    texts = [path.read_text(encoding="utf-8") for path in _SOURCE.glob("*.py")]
+    parts = ((text.splitlines(), part) for text in texts for part in ast.parse(text).body)
+    return {part.name: (lines, part) for lines, part in parts if isinstance(part, ast.ClassDef)}
+
+
+def _comment(lines: Sequence[str], field: ast.AnnAssign) -> str:
+    """Return the comment of a field, behind it or in the lines above it, as a sentence."""
+    assert field.end_lineno is not None
+    _, _, beside = lines[field.end_lineno - 1].partition("  # ")
+    above = itertools.takewhile(
+        lambda line: line.strip().startswith("# "), reversed(lines[: field.lineno - 1])
+    )
+    text = beside or " ".join(line.strip().removeprefix("# ") for line in reversed([*above]))
+    sentence = text if text.endswith(".") else f"{text}."
+    return sentence.replace("``", "`")
 
 
 def _section(documented: ast.ClassDef | ast.FunctionDef, title: str) -> Mapping[str, str]:
