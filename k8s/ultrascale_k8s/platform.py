@@ -16,9 +16,11 @@ from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
     BackendPlan,
     ClusterPlan,
+    NamespacePlan,
     NodeClassPlan,
     NodePoolPlan,
     PoolPlan,
+    WriteLatencyPlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.access import access_objects
@@ -81,19 +83,19 @@ def define_charts(plan: ClusterPlan) -> Charts:
     )
 
 
-def write_canary_objects(plan: ClusterPlan) -> Sequence[JsonObject]:
-    """Return the objects of the write canary of ``plan``, its namespace first.
+def write_canary_objects(
+    plan: WriteLatencyPlan, *, namespace: NamespacePlan, kubernetes_version: str
+) -> Sequence[JsonObject]:
+    """Return the objects of a write canary, its namespace first.
 
-    Raises:
-        ValueError: The plan has no canary.
+    Args:
+        plan: The canary.
+        namespace: Its namespace.
+        kubernetes_version: Minor version of the cluster.
     """
-    if plan.observability is None or plan.observability.write_latency is None:
-        raise ValueError("a cluster without an objective for writes has no canary")
-    canary = plan.observability.write_latency
-    namespaces = [each for each in plan.namespaces if each.name == canary.namespace]
     return [
-        *namespace_objects(namespaces, plan.control_plane.version),
-        *write_canary_rights(canary),
+        *namespace_objects([namespace], kubernetes_version),
+        *write_canary_rights(plan),
     ]
 
 

@@ -267,12 +267,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "Service range over the VPC's": (
         make_document(kubernetes={"service_cidr": "10.0.0.0/16"}),
-        "kubernetes.service_cidr: overlaps network.vpc_cidr 10.0.0.0/16, got '10.0.0.0/16'; "
+        "kubernetes.service_cidr: overlaps the VPC's range 10.0.0.0/16, got '10.0.0.0/16'; "
         "choose a free range",
     ),
     "VPC over the default Service range": (
         with_network(vpc_cidr="172.20.0.0/16"),
-        "kubernetes.service_cidr: overlaps network.vpc_cidr 172.20.0.0/16, "
+        "kubernetes.service_cidr: overlaps the VPC's range 172.20.0.0/16, "
         "got the default 172.20.0.0/16; choose a free range",
     ),
     "API open to everyone": (

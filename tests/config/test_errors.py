@@ -94,7 +94,7 @@ def test_a_default_is_judged_like_a_value_that_the_file_states() -> None:
     document["network"]["vpc_cidr"] = "172.20.0.0/16"
 
     assert mistakes_in(document) == [
-        "kubernetes.service_cidr: overlaps network.vpc_cidr 172.20.0.0/16, "
+        "kubernetes.service_cidr: overlaps the VPC's range 172.20.0.0/16, "
         "got the default 172.20.0.0/16; choose a free range"
     ]
 

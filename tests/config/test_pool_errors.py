@@ -251,9 +251,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "label of another owner": (
         with_pool(labels={"node.kubernetes.io/exclude": "x"}),
-        "pools[train].labels.node.kubernetes.io/exclude: labels of kubernetes.io are not the "
-        "cluster "
-        "file's to set, got 'x'; use a domain of your own",
+        "pools[train].labels.node.kubernetes.io/exclude: labels of kubernetes.io are not yours to "
+        "set, got 'x'; use a domain of your own",
     ),
     "label value with a space": (
         with_pool(labels={"team": "a b"}),

@@ -118,7 +118,7 @@ BEYOND = {
         with_pool(nodes={"static": 900}, shards=2),
         "pools[train].nodes.static: more nodes than the 450 that EKS lets a managed node group "
         "have, "
-        "got 900; write shards: 4 of 450 nodes each, or use karpenter",
+        "got 900; make 4 shards or pools of 450 nodes each, or use karpenter",
     ),
     "more than all managed groups hold": (
         with_pool(nodes={"max": 20_000}),

@@ -6,9 +6,11 @@ from typing import Any, cast
 import pytest
 
 from tests.support.pools import HYPERPOD_POOL, NEURON_POOL, SYSTEM_POOL, make_cluster
+from ultrascale import config
 from ultrascale.catalog import addons, eks, lustre, versions
 from ultrascale.errors import ConfigError
 from ultrascale.plan import plan_cluster
+from ultrascale.plan.addons import addons_of_others
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import AddonPlan
 
@@ -309,3 +311,16 @@ def test_a_pool_more_is_a_coredns_ceiling_more() -> None:
 
     assert "'maxReplicas': 31" in str(before)
     assert "'maxReplicas': 61" in str(after)
+
+
+def test_in_a_vpc_of_others_the_cni_stays_off_subnets_of_neighbours() -> None:
+    """It would take addresses of every subnet with a certain tag."""
+    own = planned()["vpc-cni"].configuration
+    (cni,) = (
+        each.configuration
+        for each in addons_of_others(config.Kubernetes())[0]
+        if each.name == "vpc-cni"
+    )
+
+    known = cast("Mapping[str, str]", own["env"])
+    assert cni == {**own, "env": {**known, "ENABLE_SUBNET_DISCOVERY": "false"}}

@@ -45,6 +45,7 @@ from ultrascale.config._reading import (
     warnings,
 )
 from ultrascale.config._rules import Rules
+from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster
@@ -254,6 +255,8 @@ __all__ = [
     "ServingController",
     "Spot",
     "Stage",
+    "Stated",
+    "StatedReading",
     "Storage",
     "Subnet",
     "SubnetRoute",
@@ -301,6 +304,7 @@ __all__ = [
     "read",
     "read_job",
     "read_job_values",
+    "read_stated",
     "reading_of",
     "reads",
     "refuse",
@@ -311,6 +315,7 @@ __all__ = [
     "schema_text",
     "served_model",
     "server_of",
+    "spelled",
     "subnets_are_sound",
     "text_of",
     "transformer_of",

@@ -239,8 +239,8 @@ def dump(value: Mapping[str, object]) -> str:
 def spell(node: yaml.Node) -> str:
     """Return ``node`` on one line, as its file spells it, shortened when long."""
     if isinstance(node, yaml.ScalarNode) and node.tag == yaml_reader.STRING:
-        return _shortened([repr(node.value)])
-    return _shortened(_flow(node))
+        return shortened([repr(node.value)])
+    return shortened(_flow(node))
 
 
 def _flow(node: yaml.Node) -> Iterator[str]:
@@ -263,7 +263,8 @@ def _flow(node: yaml.Node) -> Iterator[str]:
         yield "}"
 
 
-def _shortened(parts: Sequence[str] | Iterator[str]) -> str:
+def shortened(parts: Sequence[str] | Iterator[str]) -> str:
+    """Return the parts of a value's spelling as one text, cut when long."""
     text = ""
     for part in parts:
         text += part

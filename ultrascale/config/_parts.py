@@ -6,6 +6,7 @@ from functools import cache
 from typing import Generic, TypeVar
 
 from msgspec import field
+from msgspec.structs import replace
 
 from ultrascale.config._base import Model, Section, Seen, read_in_part
 from ultrascale.config._document import Key, KeyPath, is_list, is_mapping, named
@@ -63,12 +64,13 @@ class Parts(Frozen, kw_only=False):
     """Everything of a cluster file that could be read."""
 
     placed: tuple[Placed[Model], ...]  # Each part, those within it after it
-    whole: type[Model]  # The type of the file
+    places: "Mapping[type[Model], tuple[Pattern, ...]]"  # Places that each type of part may have
     # The file; None where the parts are those of a value without one.
     document: Mapping[str, object] | None = None
     broken: Collection[KeyPath] = ()  # Places of mistakes of form
     # Parts with mistakes of form, each without the keys that have them.
     partial: tuple[Placed[Model], ...] = ()
+    around: tuple[Section, ...] = ()  # Sections that rules take and do not judge
     _by_kind: dict[type[Model], list[Placed[Model]]] = field(
         default_factory=dict[type[Model], list[Placed[Model]]]
     )
@@ -94,9 +96,9 @@ class Parts(Frozen, kw_only=False):
             if isinstance(each.item, kind):
                 return each.item
         if self.document is None:
-            return None
+            return next((each for each in self.around if isinstance(each, kind)), None)
         value: object = self.document
-        (place,) = places_of(self.whole)[kind]
+        (place,) = self.places[kind]
         for key in place:
             if value is None or (is_mapping(value) and key not in value):
                 return None
@@ -108,23 +110,21 @@ class Parts(Frozen, kw_only=False):
     def are_complete(self, kind: type[Model]) -> bool:
         """Return whether each part of a type could be read."""
         return not any(
-            _meet(pattern, place)
-            for pattern in places_of(self.whole)[kind]
-            for place in self.broken
+            _meet(pattern, place) for pattern in self.places.get(kind, ()) for place in self.broken
         )
 
     def names(self, kind: type[Model]) -> frozenset[str]:
         """Return the names of the parts of a type, readable or not."""
         found = {str(getattr(each.item, "name", each.at[-1])) for each in self.of(kind)}
         if self.document is not None and not self.are_complete(kind):
-            for *place, _ in places_of(self.whole)[kind]:
+            for *place, _ in self.places[kind]:
                 found |= set(_names(self.document, place))
         return frozenset(found)
 
 
 def parts_of(model: Model) -> Parts:
     """Return the parts of a file that could be read as a whole."""
-    return Parts(tuple(_within(model, (), (), model)), type(model))
+    return Parts(tuple(_within(model, (), (), model)), places_of(type(model)))
 
 
 def parts_seen(
@@ -152,7 +152,34 @@ def parts_seen(
         # The keys at the top are a part of their own, where they can be read.
         if each.at or outer is None or type(each.item) is whole
     )
-    return Parts(read, whole, document, broken, partial)
+    return Parts(read, places_of(whole), document, broken, partial)
+
+
+def parts_beside(
+    parts: Mapping[KeyPath, Parts], root: Mapping[str, object], around: tuple[Section, ...]
+) -> Parts:
+    """Return the parts of several values, each at its own place, as parts of one.
+
+    Args:
+        parts: Parts of each value, by its place.
+        root: The values at their places; paths are named by what they hold.
+        around: Sections that rules take and do not judge.
+    """
+    places: dict[type[Model], tuple[Pattern, ...]] = {}
+    for at, own in parts.items():
+        for kind, patterns in own.places.items():
+            places[kind] = (*places.get(kind, ()), *((*at, *pattern) for pattern in patterns))
+    return Parts(
+        tuple(_moved(each, at, root) for at, own in parts.items() for each in own.placed),
+        places,
+        broken=[(*at, *place) for at, own in parts.items() for place in own.broken],
+        partial=tuple(_moved(each, at, root) for at, own in parts.items() for each in own.partial),
+        around=around,
+    )
+
+
+def _moved(placed: Placed[Model], at: KeyPath, root: object) -> Placed[Model]:
+    return replace(placed, at=(*at, *placed.at), root=root)
 
 
 @cache

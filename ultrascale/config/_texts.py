@@ -1,7 +1,7 @@
 """Text that something on its way to AWS or Kubernetes reads as more than text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ultrascale.config._document import Document, KeyPath, is_list, is_mapping
 from ultrascale.config._errors import Mistake, Mistakes
@@ -28,7 +28,12 @@ _READERS = (
 @rule
 def text_stands_for_itself(document: Document) -> Mistakes:
     """Yield keys and values of ``document`` that are not taken as they are written."""
-    yield from _within(document.value, ())
+    yield from text_mistakes(document.value)
+
+
+def text_mistakes(value: Mapping[str, object]) -> Mistakes:
+    """Yield keys and values within ``value`` that are not taken as they are written."""
+    yield from _within(value, ())
 
 
 def _within(value: object, at: KeyPath) -> Iterator[Mistake]:

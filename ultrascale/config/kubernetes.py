@@ -119,7 +119,7 @@ def service_range_is_apart(kubernetes: Kubernetes, network: Network) -> Mistakes
     block = kubernetes.service_cidr
     got = None if "service_cidr" in kubernetes.model_fields_set else f"the default {block}"
     for name, other in (
-        *(("network.vpc_cidr", each) for each in network.ranges[:1] if network.vpc is None),
+        *(("the VPC's range", each) for each in network.ranges[:1] if network.vpc is None),
         *(("network.pod_cidrs", each) for each in network.pod_blocks),
         *(("network.vpc.cidrs", each) for each in network.ranges if network.vpc is not None),
         *(("network.connected_cidrs", each) for each in network.connected_cidrs),

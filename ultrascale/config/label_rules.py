@@ -60,7 +60,7 @@ def labels_are_free(pool: Pool) -> Mistakes:
         domain, slash, _ = key.rpartition("/")
         taken = others_domain(domain) if slash else None
         if taken is not None:
-            wrong = f"labels of {taken} are not the cluster file's to set"
+            wrong = f"labels of {taken} are not yours to set"
             yield Mistake(("labels", key), wrong, "use a domain of your own")
 
 

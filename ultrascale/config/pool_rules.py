@@ -151,7 +151,7 @@ def managed_group_holds_the_nodes(pool: Pool, pools: Readable[Pool]) -> Mistakes
     todo = f"use {node_pools_of(pools)}"
     if groups <= matrix.MANAGED_NODE_GROUPS:
         each = math.ceil(count * pool.shards / groups)
-        todo = f"write shards: {groups} of {each} nodes each, or {todo}"
+        todo = f"make {groups} shards or pools of {each} nodes each, or {todo}"
     yield refuse(f"nodes.{key}", wrong, todo)
 
 

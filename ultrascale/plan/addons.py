@@ -33,8 +33,11 @@ _METRICS_ADDON = "metrics-server"
 _LUSTRE_ADDON = "aws-fsx-csi-driver"
 _MOUNTPOINT_ADDON = "aws-mountpoint-s3-csi-driver"
 _COREDNS_HEADROOM = 4
-# Of a cluster whose pools are not known: EKS scales with its nodes.
-_MOST_COREDNS = scale_for(1).dns.max_replicas
+_PREFIXES: Mapping[str, str] = {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1"}
+# In a VPC that is not ours alone the VPC CNI would take addresses of any subnet that a neighbour
+# has tagged kubernetes.io/role/cni.
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
+_OWN_SUBNETS: Mapping[str, str] = {"ENABLE_SUBNET_DISCOVERY": "false"}
 
 _SYSTEM_NODES: Mapping[str, str] = {names.ROLE_LABEL: names.SYSTEM_ROLE}
 
@@ -114,7 +117,7 @@ def addons_can_be_installed(
     ]
     for name in wanted:
         try:
-            _version(cluster, name)
+            _version(name, kubernetes, beside_auto_mode=_has_auto_mode(cluster))
         except CatalogError as error:
             at = ("addons", name) if name in own else ("version",)
             yield config.Mistake(at, str(error), got="")
@@ -132,14 +135,7 @@ def node_addons(
     Raises:
         CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
-    settings: Mapping[str, Mapping[str, object]] = {
-        _CNI: {
-            # Stated either way: EKS keeps the value of a key that is left out.
-            "enableNetworkPolicy": "true" if scale.network_policies else "false",
-            "env": _cni_environment(network, scale),
-        },
-        "kube-proxy": _kube_proxy(scale),
-    }
+    settings = _node_settings(scale, _cni_environment(network, scale))
     return tuple(_plan(cluster, name, settings.get(name, {})) for name in _node_names(cluster))
 
 
@@ -151,7 +147,51 @@ def workload_addons(
     Raises:
         CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
-    settings: Mapping[str, Mapping[str, object]] = {
+    settings = _workload_settings(pools, scale)
+    return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
+
+
+def addons_of_others(
+    kubernetes: config.Kubernetes,
+) -> tuple[tuple[AddonPlan, ...], tuple[AddonPlan, ...]]:
+    """Return the add-ons of a cluster in a VPC that is not ours, whose nodes no plan knows.
+
+    Returns:
+        Those of `node_addons`, and those of `workload_addons`.
+
+    Raises:
+        CatalogError: No source states the version of one.
+    """
+    # As many nodes as may come: EKS scales CoreDNS with them.
+    scale = scale_for(1)
+    settings = {
+        **_node_settings(scale, {**_PREFIXES, **_OWN_SUBNETS}),
+        **_workload_settings((), scale),
+    }
+    first, last = (
+        tuple(_addon(name, settings.get(name, {}), kubernetes) for name in each)
+        for each in (_NODE_ADDONS, _WORKLOAD_ADDONS)
+    )
+    return first, tuple(_on_nodes_of_others(addon, scale.dns) for addon in last)
+
+
+def _node_settings(
+    scale: ScalePlan, cni_environment: Mapping[str, str]
+) -> Mapping[str, Mapping[str, object]]:
+    return {
+        _CNI: {
+            # Stated either way: EKS keeps the value of a key that is left out.
+            "enableNetworkPolicy": "true" if scale.network_policies else "false",
+            "env": cni_environment,
+        },
+        "kube-proxy": _kube_proxy(scale),
+    }
+
+
+def _workload_settings(
+    pools: Sequence[PoolPlan], scale: ScalePlan
+) -> Mapping[str, Mapping[str, object]]:
+    return {
         "coredns": _coredns(pools, scale.dns),
         "aws-ebs-csi-driver": {
             # The containers beside the driver get as much.
@@ -171,10 +211,9 @@ def workload_addons(
             "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}],
         },
     }
-    return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
 
 
-def on_nodes_of_others(addon: AddonPlan) -> AddonPlan:
+def _on_nodes_of_others(addon: AddonPlan, dns: DnsScale) -> AddonPlan:
     """Return an add-on of `workload_addons` for a cluster whose pools are not known.
 
     Its nodes may be any: without our labels, with GPUs, as many as come later. A pod that nodes are
@@ -187,7 +226,7 @@ def on_nodes_of_others(addon: AddonPlan) -> AddonPlan:
             settings = {
                 **settings,
                 "affinity": {**_RATHER_ON_SYSTEM_NODES, **_apart(*_COREDNS_PODS)},
-                "autoScaling": {**bounds, "maxReplicas": _MOST_COREDNS},
+                "autoScaling": {**bounds, "maxReplicas": dns.max_replicas},
             }
         case "aws-ebs-csi-driver":
             controller = mapping(settings.get("controller"))
@@ -242,20 +281,16 @@ def _cni_environment(network: NetworkPlan, scale: ScalePlan) -> Mapping[str, str
     # One function looks for left interfaces instead, `plan.network.interfaces`.
     cleanup = {} if scale.node_cleanup else {"DISABLE_LEAKED_ENI_CLEANUP": "true"}
     if network.existing is not None:
-        # It would take addresses of any subnet of the VPC that a neighbour has tagged
-        # kubernetes.io/role/cni.
-        # Source: https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
-        cleanup["ENABLE_SUBNET_DISCOVERY"] = "false"
-    if network.existing is not None:
         return {
             "ENABLE_PREFIX_DELEGATION": "true" if network.pod_addresses is None else "false",
             # All at once: NodePools choose among subnets by what is free.
             "MINIMUM_IP_TARGET": str(network.most_pods or PODS_OF_TWO),
             "WARM_IP_TARGET": "1",
             **cleanup,
+            **_OWN_SUBNETS,
         }
     if network.prefixes_per_node > 1:
-        return {"ENABLE_PREFIX_DELEGATION": "true", "WARM_PREFIX_TARGET": "1", **cleanup}
+        return {**_PREFIXES, **cleanup}
     return {
         "ENABLE_PREFIX_DELEGATION": "true",
         "MINIMUM_IP_TARGET": str(PODS_OF_A_PREFIX),
@@ -303,14 +338,17 @@ def _not_built_in(cluster: config.Cluster, wanted: Iterable[str]) -> list[str]:
     return [name for name in wanted if others or name not in auto_mode.BUILT_IN]
 
 
-def _version(cluster: config.Cluster, name: str) -> str:
-    chosen = cluster.kubernetes.addons.get(name)
+def _has_auto_mode(cluster: config.Cluster) -> bool:
+    return any(pool.is_auto_mode for pool in cluster.pools)
+
+
+def _version(name: str, kubernetes: config.Kubernetes, *, beside_auto_mode: bool) -> str:
+    chosen = kubernetes.addons.get(name)
     if chosen is None:
-        return addons.version(name, cluster.kubernetes.version).version
-    version = addons.chosen_version(name, chosen, cluster.kubernetes.version)
+        return addons.version(name, kubernetes.version).version
+    version = addons.chosen_version(name, chosen, kubernetes.version)
     floor = auto_mode.ADDON_FLOORS.get(name)
-    beside = any(pool.is_auto_mode for pool in cluster.pools)
-    if beside and floor is not None and addons.parse_release(version) < floor:
+    if beside_auto_mode and floor is not None and addons.parse_release(version) < floor:
         lowest = ".".join(map(str, floor))
         raise CatalogError(
             f"beside EKS Auto Mode the EKS add-on {name} must be v{lowest} or later, which keeps "
@@ -374,15 +412,32 @@ def _resources(plan: ResourcesPlan | None) -> Mapping[str, object]:
 
 
 def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) -> AddonPlan:
+    return _addon(
+        name,
+        settings,
+        cluster.kubernetes,
+        beside_auto_mode=_has_auto_mode(cluster),
+        volume_key=cluster.keys.volumes,
+    )
+
+
+def _addon(
+    name: str,
+    settings: Mapping[str, object],
+    kubernetes: config.Kubernetes,
+    *,
+    beside_auto_mode: bool = False,
+    volume_key: str | None = None,
+) -> AddonPlan:
     addon = addons.addon(name)
     return AddonPlan(
         name=name,
-        version=_version(cluster, name),
+        version=_version(name, kubernetes, beside_auto_mode=beside_auto_mode),
         configuration=settings,
         # Even without permissions: the association hands the pod its Region, for which it would
         # otherwise ask the instance metadata service, one hop out of its reach.
         service_account=addon.service_account,
         managed_policy=addon.managed_policy,
         association_namespace=None if addon.own_association else addon.namespace,
-        volume_key=cluster.keys.volumes if addon.makes_volumes else None,
+        volume_key=volume_key if addon.makes_volumes else None,
     )

@@ -1,12 +1,11 @@
 """Everything that follows from a cluster file."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.catalog import eks, quotas, regions
+from ultrascale.catalog import quotas, regions
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names, retention
@@ -14,6 +13,7 @@ from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.checkpoints import plan_saves
+from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.images import (
     plan_image_builder,
     plan_image_builds,
@@ -27,12 +27,7 @@ from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
-    ControlPlanePlan,
     KeysPlan,
-    NetworkPlan,
-    PoolPlan,
-    ScalePlan,
-    ScoringPlan,
 )
 from ultrascale.plan.namespaces import (
     plan_namespaces,
@@ -85,9 +80,6 @@ from ultrascale.plan.storage import (
 )
 from ultrascale.plan.volumes import plan_volumes
 
-# An accelerator decides among nodes, and CPU and memory where no pod asks for one.
-_ACCELERATOR_WEIGHT = 10
-_ROOM_WEIGHT = 1
 _NO_LOCK = MirrorLock()
 
 
@@ -169,7 +161,14 @@ def assemble(
             volume_key=cluster.keys.volumes,
         )
     ]
-    control_plane = _control_plane(cluster, network, pools, scale)
+    control_plane = plan_control_plane(
+        cluster.kubernetes,
+        pools,
+        scale,
+        keys=cluster.keys,
+        node_addons=node_addons(cluster, network, scale),
+        workload_addons=workload_addons(cluster, pools, scale),
+    )
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools, own_images)
@@ -278,54 +277,4 @@ def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...
         AgreedLimit(code=code, value=value, reference=stated.reference)
         for code, value in values.items()
         if value is not None
-    )
-
-
-def _control_plane(
-    cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan], scale: ScalePlan
-) -> ControlPlanePlan:
-    kubernetes = cluster.kubernetes
-    return ControlPlanePlan(
-        version=kubernetes.version,
-        # EKS's own default, spelled out: with STANDARD it would upgrade the cluster by itself when
-        # standard support ends, under running jobs. Extended support costs more by the hour.
-        support_type="EXTENDED",
-        tier=eks.CONTROL_PLANE_TIERS[kubernetes.control_plane_tier],
-        service_cidr=kubernetes.service_cidr,
-        event_ttl=kubernetes.event_ttl,
-        scoring=_scoring(pools),
-        public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
-        log_types=_log_types(kubernetes, scale),
-        log_retention_days=retention.LOG_DAYS,
-        admins=kubernetes.admins,
-        secrets_key=cluster.keys.secrets,
-        volume_key=cluster.keys.volumes,
-        auto_mode=any(pool.is_auto_mode for pool in pools),
-        node_addons=node_addons(cluster, network, scale),
-        workload_addons=workload_addons(cluster, pools, scale),
-    )
-
-
-def _log_types(kubernetes: config.Kubernetes, scale: ScalePlan) -> tuple[str, ...]:
-    """Return the control-plane logs that are written, in EKS's own order."""
-    wanted = scale.log_types if kubernetes.logs is None else kubernetes.logs
-    return tuple(log_type for log_type in eks.CONTROL_PLANE_LOG_TYPES if log_type in wanted)
-
-
-def _scoring(pools: Sequence[PoolPlan]) -> ScoringPlan:
-    """Return how the scheduler weighs free room: whole nodes stay free for jobs that need them.
-
-    A pod with one of eight GPUs goes where others are in use already, and pods without any fill the
-    nodes that are there. Without accelerators it is Kubernetes' own way.
-
-    Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
-    """
-    present = {pool.accelerator for pool in pools}
-    accelerators = [name for name in eks.SCORED_RESOURCES if name in present]
-    weights: dict[str, int] = {"cpu": _ROOM_WEIGHT, "memory": _ROOM_WEIGHT}
-    if not accelerators:
-        return ScoringPlan(strategy="LeastAllocated", weights=weights)
-    return ScoringPlan(
-        strategy="MostAllocated",
-        weights={**weights, **dict.fromkeys(accelerators, _ACCELERATOR_WEIGHT)},
     )

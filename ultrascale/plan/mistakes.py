@@ -29,8 +29,8 @@ Mistakes = Iterator[config.Mistake]
 _WRONG = "not supported yet"
 
 
-def all_mistakes(reading: config.Reading) -> list[config.Mistake]:
-    """Return what is wrong with the file itself, and what cannot be planned.
+def all_mistakes(reading: config.Reading | config.StatedReading) -> list[config.Mistake]:
+    """Return what is wrong with the file or the arguments, and what cannot be planned.
 
     What hangs on a value that is not supported yet is left out.
     """

@@ -8,6 +8,9 @@ from ultrascale.plan import names
 from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.serving import controllers_of
 
+WRITE_CANARY = NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted")
+"""The namespace of the object that a write canary writes."""
+
 _NAMESPACES_OF_SERVING: Mapping[config.ServingController, str] = {
     "keda": names.KEDA_NAMESPACE,
     "leader-worker-set": names.LWS_NAMESPACE,
@@ -35,7 +38,7 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     if cluster.serving.front is not None:
         plans.append(NamespacePlan(name=names.FRONT_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
-        plans.append(NamespacePlan(name=names.WRITE_CANARY_NAMESPACE, pod_security="restricted"))
+        plans.append(WRITE_CANARY)
     if cluster.backend is not None:
         plans.append(NamespacePlan(name=cluster.backend.namespace, pod_security="restricted"))
     return tuple(plans)

@@ -4,25 +4,22 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TypeVar
+from ipaddress import IPv4Network
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Reference, Stack, Stage, Token, Tokenization
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
+from msgspec.structs import replace
 
-from ultrascale.documents import sequence
-from ultrascale.errors import ArgumentError
-from ultrascale.plan.arguments import (
-    NAME,
-    Part,
-    Surroundings,
-    name_zones,
-    partition_of,
-    plan_arguments,
-    substituted,
-)
-from ultrascale.plan.model import ClusterPlan
+from ultrascale import config
+from ultrascale.documents import mapping, sequence
+from ultrascale.errors import ArgumentError, CatalogError
+from ultrascale.frozen import Frozen
+from ultrascale.plan.mistakes import all_mistakes
+from ultrascale.plan.model import PoolPlan
+from ultrascale.plan.pools.pool import plan_pool
+from ultrascale.plan.zones import name_zones, partition_of, zone_mistakes
 from ultrascale_constructs.acknowledgment import nothing_accepted
 from ultrascale_constructs.public.purchase import (
     CapacityBlock,
@@ -33,7 +30,10 @@ from ultrascale_constructs.public.purchase import (
     reservation_keys,
 )
 
-_PLAN = TypeVar("_PLAN")
+_CLUSTER = "cluster-of-the-app"
+_ENV: config.KeyPath = ("env",)
+THIS_POOL: config.KeyPath = ("this pool",)
+"""The place of a pool that is the construct, as lines about other arguments call it."""
 _DIGITS = 8
 _ENCODED = re.compile(r"\$\{Token\[[^\]]*\]\}")
 _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
@@ -42,9 +42,8 @@ _TAKEN: WeakKeyDictionary[IConstruct, dict[str, str]] = WeakKeyDictionary()
 class Arguments:
     """The arguments of one construct.
 
-    Whatever is wrong with them is collected, so that one error tells all of it. Values that
-    CloudFormation alone knows are judged by their form no further, and stand in the plan as what
-    `filled` replaces.
+    Whatever is wrong with them is collected, so that one error tells all of it. Of values that
+    CloudFormation alone knows nothing but the place is judged: a text of their form stands there.
 
     Attributes:
         region: Region of the stack, None where it leaves it open.
@@ -125,11 +124,16 @@ class Arguments:
             path = self._construct.node.path
             raise ArgumentError(f"{path}: {line}" for line in self._mistakes)
 
-    def known(self, value: object, stand_in: str) -> object:
-        """Return ``value``; for a token ``stand_in``, which has the form that is asked for."""
+    def known(self, value: object, form: str) -> object:
+        """Return ``value``; for a token what stands for it.
+
+        Args:
+            value: The value.
+            form: The form that is asked for, with ``{partition}``, ``{region}`` and ``{digest}``,
+                eight digits that tell one token from another.
+        """
         if isinstance(value, str) and Token.is_unresolved(value):
-            self._tokens[stand_in] = value
-            return stand_in
+            return _Unknown(token=value, form=form, digest=digest(self._construct, value))
         return value
 
     def zones(self, subnets: Sequence[ec2.ISubnet], argument: str = "subnets") -> list[str]:
@@ -159,7 +163,6 @@ class Arguments:
         capacity_reservation: CapacityReservation | str | None = None,
         training_plan: TrainingPlan | None = None,
         spot: bool = False,
-        stand_in: str = "0",
     ) -> tuple[Mapping[str, object] | None, str]:
         """Return how nodes are bought, as a pool's ``purchase``, and the argument that says so."""
         given = {
@@ -173,7 +176,7 @@ class Arguments:
             self.refuse(
                 " and ".join(named), "capacity bought in two ways", f"keep one, such as {named[0]}"
             )
-        number = f"cr-0000000000000{stand_in:0>4}"
+        number = "cr-000000000{digest}"
         if isinstance(capacity_block, CapacityBlock):
             keys = block_keys(capacity_block)
             return {**keys, "reservation": self.known(keys["reservation"], number)}, named[0]
@@ -181,7 +184,7 @@ class Arguments:
             if not isinstance(capacity_reservation, CapacityReservation):
                 capacity_reservation = CapacityReservation(reservation=capacity_reservation)
             keys = reservation_keys(capacity_reservation)
-            group = f"arn:aws:resource-groups:us-east-1:111122223333:group/stand-in-{stand_in:0>4}"
+            group = "arn:{partition}:resource-groups:{region}:111122223333:group/{digest}"
             return {
                 **keys,
                 "reservation": self.known(keys["reservation"], number),
@@ -189,7 +192,7 @@ class Arguments:
             }, named[0]
         if isinstance(training_plan, TrainingPlan):
             keys = plan_keys(training_plan)
-            arn = f"arn:aws:sagemaker:us-east-1:111122223333:training-plan/stand-in-{stand_in:0>4}"
+            arn = "arn:{partition}:sagemaker:{region}:111122223333:training-plan/{digest}"
             return {**keys, "plan": self.known(keys["plan"], arn)}, named[0]
         if capacity_block is not None:
             self.value("capacity_block", capacity_block, CapacityBlock)
@@ -197,51 +200,126 @@ class Arguments:
             self.value("training_plan", training_plan, TrainingPlan)
         return ({"option": "spot"} if spot else None), named[0] if named else "purchase"
 
-    def plan(
+    def judge(
         self,
-        parts: Sequence[Part],
-        *,
+        *stated: config.Stated,
         zones: Sequence[str] = (),
         instance_types: Sequence[str] = (),
         name: str | None = None,
-        kubernetes_version: str | None = None,
-        vpc_cidr: str | None = None,
+        kubernetes: Mapping[str, object] | None = None,
+        vpc_cidr: IPv4Network | None = None,
         own_zones: bool = False,
-    ) -> ClusterPlan:
-        """Return the plan of a cluster that has ``parts``.
+    ) -> config.StatedReading:
+        """Judge the parts that the arguments state, beside the Region and Kubernetes' settings.
 
         Args:
-            parts: The parts, with zones as ``zones`` has them.
+            stated: The parts, with zones as ``zones`` has them.
             zones: Zones of the subnets.
             instance_types: Instance types that the arguments name.
             name: Name of the cluster; None where it is not judged.
-            kubernetes_version: Its minor version; None for the default.
+            kubernetes: Keys of its control plane, as far as they are known.
             vpc_cidr: Range of its VPC; None where it is not known.
             own_zones: Whether ``zones`` are those of the control plane.
 
         Raises:
-            ArgumentError: Arguments are wrong; one line for each.
+            ArgumentError: Arguments are wrong; one line for each,
+                ``path: argument: what is wrong, got VALUE; what to do``.
         """
-        names = name_zones(zones, region=self.region, instance_types=instance_types)
-        return plan_arguments(
-            [_placed(part, names.by_zone) for part in parts],
-            surroundings=Surroundings(
-                source=self._construct.node.path,
-                name=name,
-                region=self.region,
-                zones=zones,
-                kubernetes_version=kubernetes_version,
-                vpc_cidr=vpc_cidr,
-                own_zones=own_zones,
-            ),
-            zones=names,
-            mistakes=self._mistakes,
-            unknown=dict.fromkeys(self._tokens, "a token"),
+        place = name_zones(zones, region=self.region, instance_types=instance_types)
+        network = config.Network(
+            vpc_cidr=vpc_cidr, zones=tuple(dict.fromkeys(place.by_zone.values()))
         )
+        surroundings = (
+            config.Stated(
+                kind=config.Identity,
+                at=_ENV,
+                keys={"name": _CLUSTER if name is None else name, "region": place.region},
+                names={("name",): "name", ("region",): "env.region"},
+            ),
+            config.Stated(
+                kind=config.Kubernetes,
+                at=("kubernetes",),
+                keys=self._with_stand_ins(kubernetes or {}, place.region),
+                names={
+                    ("version",): "kubernetes_version",
+                    ("endpoint", "public_cidrs"): "public_cidrs",
+                },
+            ),
+        )
+        parts = [
+            replace(
+                part,
+                keys=self._with_stand_ins(
+                    _with_named_zones(part.keys, place.by_zone), place.region
+                ),
+            )
+            for part in stated
+        ]
+        reading = config.read_stated(
+            (*surroundings, *parts),
+            around=(network, config.Images(), config.Scheduling()),
+            unknown=self._tokens.keys(),
+        )
+        for identity in reading.every(config.Identity):
+            self._judge_zones(network, identity, own=own_zones)
+        self._mistakes += reading.lines(all_mistakes(reading))
+        self.stop()
+        return reading
 
-    def filled(self, plan: _PLAN, *, name: str) -> _PLAN:
-        """Return ``plan`` with the name of the cluster, and the tokens among the arguments."""
-        return substituted(plan, {**self._tokens, NAME: name})
+    def _judge_zones(
+        self, network: config.Network, identity: config.Identity, *, own: bool
+    ) -> None:
+        for mistake in zone_mistakes(network, identity, own=own):
+            _, *number = mistake.at
+            zones = [network.zones[each] for each in number if isinstance(each, int)]
+            got = config.spelled(zones[0] if zones else network.zones)
+            self.refuse("subnets", mistake.wrong, mistake.todo, got=got)
+
+    def _with_stand_ins(self, keys: Mapping[str, object], region: str) -> Mapping[str, object]:
+        """Return ``keys`` with texts of their form in place of tokens."""
+
+        def stand_in(value: object) -> object:
+            if isinstance(value, _Unknown):
+                text = value.form.format(
+                    partition=partition_of(region), region=region, digest=value.digest
+                )
+                self._tokens[text] = value.token
+                return text
+            if items := mapping(value):
+                return {key: stand_in(each) for key, each in items.items()}
+            return [stand_in(each) for each in sequence(value)] or value
+
+        return {key: stand_in(value) for key, value in keys.items()}
+
+    def with_tokens(self, pool: config.Pool) -> config.Pool:
+        """Return ``pool``, whose purchase has the tokens again in place of what stood for them."""
+        keys = ("reservation", "resource_group", "plan")
+        stated = {key: getattr(pool.purchase, key, None) for key in keys}
+        tokens = {key: self._tokens[each] for key, each in stated.items() if each in self._tokens}
+        purchase = pool.purchase.model_copy(update=tokens)
+        return pool.model_copy(update={"purchase": purchase})
+
+    @contextmanager
+    def planning(self) -> Generator[None]:
+        """Plan what was judged.
+
+        Raises:
+            ArgumentError: No source states a value that is needed.
+        """
+        try:
+            yield
+        except CatalogError as error:
+            raise ArgumentError([f"{self._construct.node.path}: {error}"]) from error
+
+    def pool_plan(self, reading: config.StatedReading) -> PoolPlan:
+        """Return the plan of the only pool that the arguments state.
+
+        Raises:
+            ArgumentError: No source states a value that it needs.
+        """
+        (pool,), (kubernetes,) = reading.every(config.Pool), reading.every(config.Kubernetes)
+        with self.planning():
+            return plan_pool(self.with_tokens(pool), kubernetes_version=kubernetes.version)
 
     def claim(self, kind: str, *, of: str, argument: str, todo: str) -> None:
         """Refuse a second construct of an app that claims what a cluster has once.
@@ -304,11 +382,19 @@ def defining() -> Generator[None]:
         yield
 
 
-def _placed(part: Part, zones: Mapping[str, str]) -> Part:
-    """Return ``part`` with its zones by the names that the plan has for them."""
-    keys = dict(part.keys)
+class _Unknown(Frozen):
+    """A value that CloudFormation alone knows."""
+
+    token: str  # Text by which the CDK knows it
+    form: str  # The form that is asked for, see `Arguments.known`
+    digest: str  # Tells it from others
+
+
+def _with_named_zones(keys: Mapping[str, object], zones: Mapping[str, str]) -> Mapping[str, object]:
+    """Return ``keys`` with zones by the names that are judged."""
+    changed = dict(keys)
     if (zone := keys.get("zone")) is not None:
-        keys["zone"] = zones[str(zone)]
+        changed["zone"] = zones[str(zone)]
     if "zones" in keys:
-        keys["zones"] = list(dict.fromkeys(zones[str(each)] for each in sequence(keys["zones"])))
-    return Part(at=part.at, keys=keys, names=part.names, prefix=part.prefix)
+        changed["zones"] = list(dict.fromkeys(zones[str(each)] for each in sequence(keys["zones"])))
+    return changed

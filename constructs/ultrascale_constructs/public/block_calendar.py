@@ -9,10 +9,11 @@ from aws_cdk import aws_eks as eks_v1
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from ultrascale import config
 from ultrascale.documents import mapping
-from ultrascale.plan.arguments import Part
+from ultrascale.plan import retention
 from ultrascale_constructs.block_calendar import NodeGroupCalendar
-from ultrascale_constructs.public.arguments import Arguments, defining
+from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
 from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
 from ultrascale_constructs.public.launch_template import pool_name
 from ultrascale_constructs.public.purchase import CapacityBlock
@@ -87,33 +88,32 @@ class CapacityBlockCalendar(Construct):
             _judge_size(arguments, resource, nodes)
         managed = resource is None or resource.cfn_resource_type == _MANAGED
         zone = "${Zone}"
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("pools", 0),
-                    keys={
-                        "name": pool_name(id) if name is None else name,
-                        "role": "burst",
-                        "instance_types": [instance_type],
-                        "provisioner": "managed-node-group" if managed else "self-managed",
-                        "purchase": purchase,
-                        "nodes": {"max": nodes},
-                        "zones": [zone],
-                    },
-                    names={
-                        ("instance_types", 0): "instance_type",
-                        ("instance_types",): "instance_type",
-                        ("nodes", "max"): "nodes",
-                        ("purchase",): bought,
-                    },
-                )
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.Pool,
+                at=THIS_POOL,
+                keys={
+                    "name": pool_name(id) if name is None else name,
+                    "role": "burst",
+                    "instance_types": [instance_type],
+                    "provisioner": "managed-node-group" if managed else "self-managed",
+                    "purchase": purchase,
+                    "nodes": {"max": nodes},
+                    "zones": [zone],
+                },
+                names={
+                    ("instance_types", 0): "instance_type",
+                    ("instance_types",): "instance_type",
+                    ("nodes", "max"): "nodes",
+                    ("purchase",): bought,
+                },
+            ),
             zones=[zone],
             instance_types=[instance_type],
         )
         assert context is not None, "a cluster that lacks something is refused"
         assert resource is not None, "what is no node group is refused"
-        (pool,) = (arguments.filled(pool, name=context.name) for pool in plan.pools)
+        pool = arguments.pool_plan(reading)
         with defining():
             NodeGroupCalendar(
                 self,
@@ -122,7 +122,7 @@ class CapacityBlockCalendar(Construct):
                 cluster_name=context.name,
                 group_name=_name(resource),
                 group_arn=resource.get_att("Arn" if managed else "AutoScalingGroupARN").to_string(),
-                log_retention_days=plan.control_plane.log_retention_days,
+                log_retention_days=retention.LOG_DAYS,
             )
 
 

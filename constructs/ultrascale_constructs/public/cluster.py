@@ -1,6 +1,7 @@
 """EKS clusters in a VPC of the app."""
 
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 from typing import Literal
 
 from aws_cdk import Stack, Token
@@ -8,8 +9,9 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, DependencyGroup, IDependable
 
+from ultrascale import config
 from ultrascale.plan import names
-from ultrascale.plan.arguments import Part, beside_others
+from ultrascale.plan.control_plane import control_plane_of_others
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -97,48 +99,40 @@ class Cluster(Construct):
             name = "token"
         arguments.claim("the cluster of this name", of=name, argument="name", todo="choose another")
         zones = arguments.zones(subnets)
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("kubernetes",),
-                    keys={
-                        "control_plane_tier": control_plane_tier,
-                        "endpoint": {"public_cidrs": [*public_cidrs]} if public_cidrs else None,
-                        "admins": [
-                            arguments.known(arn, _role(self, arn, arguments.partition))
-                            for arn in admins
-                        ],
-                        "service_cidr": service_cidr,
-                        "logs": None if logs is None else [*logs],
-                    },
-                    names={
-                        ("endpoint", "public_cidrs"): "public_cidrs",
-                        ("version",): "kubernetes_version",
-                    },
-                )
-            ],
+        role = "arn:{partition}:iam::111122223333:role/stand-in-{digest}"
+        reading = arguments.judge(
             zones=zones,
             name=name,
-            kubernetes_version=kubernetes_version,
+            kubernetes={
+                "version": kubernetes_version,
+                "control_plane_tier": control_plane_tier,
+                "endpoint": {"public_cidrs": [*public_cidrs]} if public_cidrs else None,
+                "admins": [arguments.known(arn, role) for arn in admins],
+                "service_cidr": service_cidr,
+                "logs": None if logs is None else [*logs],
+            },
             vpc_cidr=_range(vpc),
             own_zones=True,
         )
-        self._addons = [*map(beside_others, plan.control_plane.workload_addons)]
-        self.kubernetes_version = plan.control_plane.version
+        (kubernetes,) = reading.every(config.Kubernetes)
+        with arguments.planning():
+            plan = control_plane_of_others(kubernetes)
+        self._addons = plan.workload_addons
+        self.kubernetes_version = plan.version
         ids = [subnet.subnet_id for subnet in subnets]
         with defining():
             control_plane = ControlPlane(
                 self,
                 "ControlPlane",
                 name=name,
-                plan=plan.control_plane,
+                plan=plan,
                 vpc=_without_subnets(self, vpc),
                 subnet_ids=ids,
                 tags_nodes=False,
             )
             self.ready = DependencyGroup(control_plane)
-            for addon in plan.control_plane.node_addons:
-                resource = Addon(self, addon.name, plan=beside_others(addon), cluster_name=name)
+            for addon in plan.node_addons:
+                resource = Addon(self, addon.name, plan=addon, cluster_name=name)
                 resource.node.add_dependency(control_plane)
                 self.ready.add(resource)
         self.name = name
@@ -153,7 +147,7 @@ class Cluster(Construct):
             name=self.cluster.cluster_name,
             endpoint=control_plane.endpoint,
             certificate_authority=control_plane.certificate_authority,
-            service_cidr=str(plan.control_plane.service_cidr),
+            service_cidr=str(plan.service_cidr),
             security_group_id=control_plane.security_group_id,
             vpc=vpc,
             private_subnet_ids=tuple(ids),
@@ -188,12 +182,6 @@ class Cluster(Construct):
         )
 
 
-def _role(scope: Construct, arn: object, partition: str) -> str:
-    """Return what stands for an ARN in the plan; equal ones are told as they are."""
-    number = digest(scope, arn) if isinstance(arn, str) else ""
-    return f"arn:{partition}:iam::111122223333:role/stand-in-{number}"
-
-
 def _without_subnets(scope: Construct, vpc: ec2.IVpc) -> ec2.IVpc:
     """Return a VPC without its subnets: the CDK's cluster would tag each, or warn of it."""
     return ec2.Vpc.from_vpc_attributes(
@@ -201,11 +189,10 @@ def _without_subnets(scope: Construct, vpc: ec2.IVpc) -> ec2.IVpc:
     )
 
 
-def _range(vpc: ec2.IVpc) -> str | None:
+def _range(vpc: ec2.IVpc) -> IPv4Network | None:
     """Return the range of a VPC; None where the app does not know it."""
     try:
-        found = vpc.vpc_cidr_block
-    except RuntimeError:
+        return IPv4Network(vpc.vpc_cidr_block)
+    # A token is no range, nor is the CDK's dummy of a VPC that it has still to look up.
+    except (RuntimeError, ValueError):
         return None
-    # The second is the CDK's dummy of a VPC that it has still to look up.
-    return None if Token.is_unresolved(found) or found == "1.2.3.4/5" else found

@@ -8,9 +8,12 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, DependencyGroup, IDependable
 from msgspec.structs import replace
 
+from ultrascale import config
 from ultrascale.documents import mapping, sequence
 from ultrascale.frozen import Frozen
-from ultrascale.plan.arguments import Part, unless_older
+from ultrascale.plan.pools.hyperpod import hyperpod_of_groups, known_version, plan_instance_group
+from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.plan.pools.pool import plan_pool
 from ultrascale_constructs import hyperpod
 from ultrascale_constructs.public.arguments import Arguments, defining
 from ultrascale_constructs.public.existing_cluster import (
@@ -129,27 +132,40 @@ class HyperPodCluster(Construct):
                 argument="cluster",
                 todo="add instance groups to that one",
             )
-        parts = [_part(arguments, group, number) for number, group in enumerate(instance_groups)]
-        every = [*zones, *(zone for group in parts for zone in _zones(group))]
-        plan = arguments.plan(
-            [*parts, Part(at=("hyperpod",), keys={"node_recovery": node_recovery})],
+        groups = [_stated(arguments, group, number) for number, group in enumerate(instance_groups)]
+        every = [*zones, *(zone for group in groups for zone in _zones(group))]
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.HyperPod,
+                at=("hyperpod",),
+                keys={"node_recovery": node_recovery},
+            ),
+            *groups,
             zones=every,
             instance_types=[group.instance_type for group in instance_groups],
             name=name,
-            kubernetes_version=unless_older(version_of(cluster)),
+            kubernetes={"version": known_version(version_of(cluster))},
         )
         assert context is not None, "a cluster that lacks something is refused"
+        assert name is not None, "a name is required"
+        assert arguments.region is not None, "a stack without a Region is refused"
         context = replace(context, private_subnet_ids=ids)
         ready = ready_of(cluster)
         self.node.add_dependency(*after, *([] if ready is None else [ready]))
-        assert plan.hyperpod is not None
-        assert arguments.region is not None, "a stack without a Region is refused"
-        filled = arguments.filled(plan.hyperpod, name=context.name)
+        (settings,), (kubernetes,) = (
+            reading.every(config.HyperPod),
+            reading.every(config.Kubernetes),
+        )
+        with arguments.planning():
+            pools = [arguments.with_tokens(pool) for pool in reading.every(config.Pool)]
+            plans = [plan_pool(pool, kubernetes_version=kubernetes.version) for pool in pools]
+            plan = hyperpod_of_groups(name, settings, [*map(plan_instance_group, pools, plans)])
+            chart_plan = plan_hyperpod_chart(arguments.region, plans)
         with defining():
             resource = hyperpod.HyperPodCluster(
                 self,
                 "Cluster",
-                plan=filled,
+                plan=plan,
                 region=arguments.region,
                 cluster=context,
                 subnet_ids={
@@ -158,7 +174,7 @@ class HyperPodCluster(Construct):
                 },
                 file_systems={},
             )
-            if install_chart and plan.hyperpod_chart is not None:
+            if install_chart and chart_plan is not None:
                 # Its build takes a third of the time that everything else here takes to define.
                 from ultrascale_constructs.hyperpod_chart import HyperPodChart
 
@@ -166,7 +182,7 @@ class HyperPodCluster(Construct):
                     self,
                     "Chart",
                     plan=replace(
-                        plan.hyperpod_chart,
+                        chart_plan,
                         # Nodes of somebody else need not have the labels of a cluster file's.
                         controller_node_selector=dict(controller_node_selector or {}),
                     ),
@@ -174,7 +190,7 @@ class HyperPodCluster(Construct):
                 )
                 resource.node.add_dependency(chart)
         self.arn = resource.arn
-        self.name = filled.name
+        self.name = plan.name
 
 
 def _check(arguments: Arguments, group: InstanceGroup, prefix: str) -> None:
@@ -214,11 +230,12 @@ def _name(arguments: Arguments, name: str | None, cluster: str | None) -> str | 
     return cluster
 
 
-def _part(arguments: Arguments, group: InstanceGroup, number: int) -> Part:
+def _stated(arguments: Arguments, group: InstanceGroup, number: int) -> config.Stated:
     prefix = f"instance_groups[{number}]."
-    purchase, bought = arguments.purchase(training_plan=group.training_plan, stand_in=str(number))
-    return Part(
-        at=("pools", number),
+    purchase, bought = arguments.purchase(training_plan=group.training_plan)
+    return config.Stated(
+        kind=config.Pool,
+        at=("instance_groups", number),
         keys={
             "name": group.name,
             "role": "burst",
@@ -243,5 +260,5 @@ def _part(arguments: Arguments, group: InstanceGroup, number: int) -> Part:
     )
 
 
-def _zones(part: Part) -> Sequence[str]:
-    return [str(zone) for zone in sequence(part.keys["zones"])]
+def _zones(group: config.Stated) -> Sequence[str]:
+    return [str(zone) for zone in sequence(group.keys["zones"])]

@@ -7,10 +7,13 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 from msgspec.structs import replace
 
+from ultrascale import config
 from ultrascale.documents import JsonObject
-from ultrascale.plan.arguments import Part, on_another_karpenter
+from ultrascale.plan.pools.node_classes import node_class_of_others
+from ultrascale.plan.pools.node_pools import node_pool_of_others
+from ultrascale.plan.pools.repair import repair_by_karpenter
 from ultrascale_constructs.nodes import placement_group_name, security_group_ids
-from ultrascale_constructs.public.arguments import Arguments, defining
+from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
 from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of, version_of
 from ultrascale_constructs.public.launch_template import pool_name
 from ultrascale_constructs.public.purchase import (
@@ -124,60 +127,58 @@ class KarpenterNodePool(Construct):
         zones = arguments.zones(subnets)
         if context is not None:
             arguments.claim_pool(name, of=context.name)
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("pools", 0),
-                    keys={
-                        "name": name,
-                        "role": role,
-                        "instance_types": [*instance_types],
-                        "provisioner": "karpenter",
-                        "purchase": purchase,
-                        "nodes": {"max": max_nodes},
-                        "zones": zones,
-                        "efa": efa,
-                        "placement_group": placement_group,
-                        "labels": labels,
-                        "taints": [taint_keys(taint) for taint in taints],
-                        "tags": tags,
-                    },
-                    names={
-                        ("nodes", "max"): "max_nodes",
-                        ("purchase",): bought,
-                        ("zones",): "subnets",
-                    },
-                ),
-                Part(
-                    at=("karpenter",),
-                    keys={"version": karpenter_version},
-                    names={("version",): "karpenter_version", (): "karpenter_version"},
-                ),
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.Karpenter,
+                at=("karpenter",),
+                keys={"version": karpenter_version},
+                names={("version",): "karpenter_version"},
+            ),
+            config.Stated(
+                kind=config.Pool,
+                at=THIS_POOL,
+                keys={
+                    "name": name,
+                    "role": role,
+                    "instance_types": [*instance_types],
+                    "provisioner": "karpenter",
+                    "purchase": purchase,
+                    "nodes": {"max": max_nodes},
+                    "zones": zones,
+                    "efa": efa,
+                    "placement_group": placement_group,
+                    "labels": labels,
+                    "taints": [taint_keys(taint) for taint in taints],
+                    "tags": tags,
+                },
+                names={
+                    ("nodes", "max"): "max_nodes",
+                    ("purchase",): bought,
+                    ("zones",): "subnets",
+                },
+            ),
             zones=zones,
             instance_types=instance_types,
-            kubernetes_version=version_of(cluster, kubernetes_version),
+            kubernetes={"version": version_of(cluster, kubernetes_version)},
         )
         assert context is not None, "a cluster that lacks something is refused"
         context = replace(context, private_subnet_ids=ids)
-        (pool,) = plan.pools
-        (planned_class,) = plan.node_classes
-        (planned_pool,) = plan.node_pools
-        node_class, node_pool = on_another_karpenter(planned_class, planned_pool)
+        pool = arguments.pool_plan(reading)
+        if max_pods is not None:
+            pool = replace(pool, max_pods=min(pool.max_pods, max_pods))
+        (stated,) = reading.every(config.Pool)
+        with arguments.planning():
+            repair = repair_by_karpenter(karpenter_version, stated)
+            node_pool = node_pool_of_others(pool, repair=repair)
         with defining():
             groups = security_group_ids(self, plan=pool, cluster=context)
             node_class = replace(
-                node_class,
-                role=node_role,
+                node_class_of_others(pool, role=node_role),
                 subnet_ids=ids,
                 security_group_ids=tuple(groups),
                 placement_group=placement_group_name(self, pool),
-                max_pods=min(node_class.max_pods, max_pods or node_class.max_pods),
             )
-            self.manifests: Sequence[JsonObject] = node_pool_objects(
-                arguments.filled(node_class, name=context.name),
-                [arguments.filled(node_pool, name=context.name)],
-            )
+            self.manifests: Sequence[JsonObject] = node_pool_objects(node_class, [node_pool])
             if apply_manifests:
                 # Most apps do without a provider of kubectl.
                 from ultrascale_constructs.public.manifests import manifests_of

@@ -7,11 +7,11 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from ultrascale.plan.arguments import Part
+from ultrascale import config
 from ultrascale_constructs import launch_template
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.nodes import placement_group_name, reservation_group_arn
-from ultrascale_constructs.public.arguments import Arguments, defining
+from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining
 from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of, version_of
 from ultrascale_constructs.public.purchase import CapacityBlock, CapacityReservation
 
@@ -105,36 +105,35 @@ class LaunchTemplate(Construct):
         )
         context = context_of(cluster, arguments, "vpc", "security_group_id")
         zone = "${Zone}"
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("pools", 0),
-                    keys={
-                        "name": pool_name(id) if name is None else name,
-                        "role": "burst",
-                        # The group chooses among types; a template names one.
-                        "instance_types": [instance_type],
-                        "provisioner": "managed-node-group",
-                        "purchase": purchase,
-                        "nodes": {"max": 1},
-                        "zones": [zone],
-                        "efa": efa,
-                        "placement_group": placement_group,
-                        "tags": tags,
-                    },
-                    names={
-                        ("instance_types", 0): "instance_type",
-                        ("instance_types",): "instance_type",
-                        ("purchase",): bought,
-                    },
-                )
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.Pool,
+                at=THIS_POOL,
+                keys={
+                    "name": pool_name(id) if name is None else name,
+                    "role": "burst",
+                    # The group chooses among types; a template names one.
+                    "instance_types": [instance_type],
+                    "provisioner": "managed-node-group",
+                    "purchase": purchase,
+                    "nodes": {"max": 1},
+                    "zones": [zone],
+                    "efa": efa,
+                    "placement_group": placement_group,
+                    "tags": tags,
+                },
+                names={
+                    ("instance_types", 0): "instance_type",
+                    ("instance_types",): "instance_type",
+                    ("purchase",): bought,
+                },
+            ),
             zones=[zone],
             instance_types=[instance_type],
-            kubernetes_version=version_of(cluster, kubernetes_version),
+            kubernetes={"version": version_of(cluster, kubernetes_version)},
         )
         assert context is not None, "a cluster that lacks something is refused"
-        (pool,) = (arguments.filled(pool, name=context.name) for pool in plan.pools)
+        pool = arguments.pool_plan(reading)
         if pool.reservation is not None and pool.reservation.spill:
             # Its resource group is named after the pool.
             arguments.claim_pool(pool.name, of=context.name)

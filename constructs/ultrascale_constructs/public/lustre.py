@@ -5,7 +5,8 @@ from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from ultrascale.plan.arguments import Part
+from ultrascale import config
+from ultrascale.plan.storage import plan_lustre
 from ultrascale_constructs import lustre
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.key import Key
@@ -68,23 +69,22 @@ class LustreFileSystem(Construct):
         arguments.stop()
         context = context_of(cluster, arguments, "vpc", "security_group_id")
         zones = arguments.zones([subnet], "subnet")
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("storage", "lustre", 0),
-                    keys={
-                        "name": pool_name(id) if name is None else name,
-                        "zone": zones[0],
-                        "capacity_gib": capacity_gib,
-                        "throughput_mbps_per_tib": throughput_mbps_per_tib,
-                    },
-                    names={("zone",): "subnet"},
-                )
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.Lustre,
+                at=("this file system",),
+                keys={
+                    "name": pool_name(id) if name is None else name,
+                    "zone": zones[0],
+                    "capacity_gib": capacity_gib,
+                    "throughput_mbps_per_tib": throughput_mbps_per_tib,
+                },
+                names={("zone",): "subnet"},
+            ),
             zones=zones,
         )
         assert context is not None, "a cluster that lacks something is refused"
-        (file_system,) = plan.lustre
+        (stated,) = reading.every(config.Lustre)
         with defining():
             key = encryption_key
             if key is None:
@@ -92,7 +92,7 @@ class LustreFileSystem(Construct):
             resource = lustre.LustreFileSystem(
                 self,
                 "FileSystem",
-                plan=file_system,
+                plan=plan_lustre(stated),
                 key=key,
                 cluster=context,
                 subnet_id=subnet.subnet_id,

@@ -8,12 +8,16 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 from msgspec.structs import replace
 
-from ultrascale.plan.arguments import Part
+from ultrascale import config
+from ultrascale.plan import retention
 from ultrascale.plan.model import NodeGroupPlan
+from ultrascale.plan.pools.node_groups import plan_node_group
+from ultrascale.plan.pools.repair import repair_of
+from ultrascale.plan.pools.scaling import autoscaler_tags
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.guarded_node_group import define_node_group
 from ultrascale_constructs.node_group_functions import NodeGroupFunctions
-from ultrascale_constructs.public.arguments import Arguments, defining, digest
+from ultrascale_constructs.public.arguments import THIS_POOL, Arguments, defining, digest
 from ultrascale_constructs.public.existing_cluster import (
     AnyCluster,
     context_of,
@@ -156,60 +160,60 @@ class NodePool(Construct):
         if version is None and context is not None:
             wrong = "not known of this cluster, and EKS refuses a release that is newer than it"
             arguments.refuse("kubernetes_version", wrong, "add kubernetes_version")
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("pools", 0),
-                    keys={
-                        "name": name,
-                        "role": role,
-                        "instance_types": [*instance_types],
-                        "provisioner": provisioner,
-                        "purchase": purchase,
-                        "nodes": nodes_keys(nodes),
-                        "zones": zones,
-                        "efa": efa,
-                        "placement_group": placement_group,
-                        "repair": repair,
-                        "labels": labels,
-                        "taints": [taint_keys(taint) for taint in taints],
-                        "tags": tags,
-                    },
-                    names={("purchase",): bought, ("zones",): "subnets"},
-                )
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.Pool,
+                at=THIS_POOL,
+                keys={
+                    "name": name,
+                    "role": role,
+                    "instance_types": [*instance_types],
+                    "provisioner": provisioner,
+                    "purchase": purchase,
+                    "nodes": nodes_keys(nodes),
+                    "zones": zones,
+                    "efa": efa,
+                    "placement_group": placement_group,
+                    "repair": repair,
+                    "labels": labels,
+                    "taints": [taint_keys(taint) for taint in taints],
+                    "tags": tags,
+                },
+                names={("purchase",): bought, ("zones",): "subnets"},
+            ),
             zones=zones,
             instance_types=instance_types,
-            kubernetes_version=version,
+            kubernetes={"version": version},
         )
         assert context is not None, "a cluster that lacks something is refused"
-        (group,) = (each for each in plan.node_groups if each.pool.name == name)
-        group = arguments.filled(group, name=context.name)
-        pool = group.pool
+        pool = arguments.pool_plan(reading)
         if max_pods is not None:
             pool = replace(pool, max_pods=min(pool.max_pods, max_pods))
+        (stated,) = reading.every(config.Pool)
+        group = plan_node_group(
+            pool,
+            subnets=(),
+            autoscaler_tags=autoscaler_tags(context.name, pool),
+            repaired=repair_of(stated, config.HyperPod()) == "replace",
+        )
         group = replace(
             group,
-            pool=pool,
             carries_cni_rights=not is_own(cluster) if cni_rights is None else cni_rights,
             drain_seconds=group.drain_seconds if termination_handler else 0,
         )
-        days = plan.control_plane.log_retention_days
         with defining():
-            self._define(group, context, [subnet.subnet_id for subnet in subnets], days)
+            self._define(group, context, [subnet.subnet_id for subnet in subnets])
         self.labels = dict(pool.labels)
         self.efa_interfaces = pool.efa_interfaces
 
-    def _define(
-        self, group: NodeGroupPlan, context: ClusterContext, subnet_ids: list[str], days: int
-    ) -> None:
+    def _define(self, group: NodeGroupPlan, context: ClusterContext, subnet_ids: list[str]) -> None:
         resource = define_node_group(
             self,
             plan=group,
             cluster=context,
             subnet_ids=subnet_ids,
-            service_token=_functions(self, context.name, days).service_token,
-            log_retention_days=days,
+            service_token=_functions(self, context.name).service_token,
+            log_retention_days=retention.LOG_DAYS,
         )
         self.node_group_name = resource.group_name
         self.node_group_arn = resource.group_arn
@@ -243,7 +247,7 @@ def _by_name(arguments: Arguments, context: ClusterContext, cluster: AnyCluster)
     return replace(context, name=name)
 
 
-def _functions(scope: Construct, cluster_name: str, log_retention_days: int) -> NodeGroupFunctions:
+def _functions(scope: Construct, cluster_name: str) -> NodeGroupFunctions:
     """Return the function that all node groups of a cluster in one stack ask."""
     stack = Stack.of(scope)
     id = f"UltrascaleNodeGroups{digest(scope, cluster_name)}"
@@ -254,6 +258,6 @@ def _functions(scope: Construct, cluster_name: str, log_retention_days: int) -> 
         stack,
         id,
         cluster_name=cluster_name,
-        log_retention_days=log_retention_days,
+        log_retention_days=retention.LOG_DAYS,
         of_this_stack=True,
     )

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Literal
 
 from ultrascale.frozen import Frozen
-from ultrascale.plan.arguments import moment
 
 
 class CapacityBlock(Frozen):
@@ -79,8 +78,8 @@ def block_keys(block: CapacityBlock) -> Mapping[str, object]:
     return {
         "option": "capacity-block",
         "reservation": block.reservation,
-        "starts": moment(block.starts),
-        "ends": moment(block.ends),
+        "starts": block.starts,
+        "ends": block.ends,
         "extended": block.extended,
     }
 
@@ -100,8 +99,8 @@ def plan_keys(plan: TrainingPlan) -> Mapping[str, object]:
     return {
         "option": "training-plan",
         "plan": plan.plan,
-        "starts": moment(plan.starts),
-        "ends": moment(plan.ends),
+        "starts": plan.starts,
+        "ends": plan.ends,
         "extended": plan.extended,
     }
 

@@ -6,8 +6,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 from msgspec.structs import replace
 
+from ultrascale import config
 from ultrascale.documents import JsonObject
-from ultrascale.plan.arguments import Part
+from ultrascale.plan.namespaces import WRITE_CANARY
+from ultrascale.plan.observability.write_latency import plan_write_latency
 from ultrascale_constructs.public.arguments import Arguments, defining
 from ultrascale_constructs.public.existing_cluster import AnyCluster, context_of
 from ultrascale_constructs.write_latency import WriteLatency
@@ -78,29 +80,21 @@ class WriteLatencyCanary(Construct):
                 argument="cluster",
                 todo="keep one: of two, one would write and both report",
             )
-        plan = arguments.plan(
-            [
-                Part(
-                    at=("observability",),
-                    keys={
-                        "write_latency_slo": {
-                            "threshold_ms": threshold_ms,
-                            "goal_percent": goal_percent,
-                        }
-                    },
-                    names={
-                        ("write_latency_slo", "threshold_ms"): "threshold_ms",
-                        ("write_latency_slo", "goal_percent"): "goal_percent",
-                    },
-                )
-            ],
+        reading = arguments.judge(
+            config.Stated(
+                kind=config.WriteLatencySlo,
+                at=("this objective",),
+                keys={"threshold_ms": threshold_ms, "goal_percent": goal_percent},
+            ),
             zones=zones,
         )
         assert context is not None, "a cluster that lacks something is refused"
-        assert plan.observability is not None
-        assert plan.observability.write_latency is not None
-        canary = arguments.filled(plan.observability.write_latency, name=context.name)
-        self.manifests: Sequence[JsonObject] = write_canary_objects(plan)
+        (slo,) = reading.every(config.WriteLatencySlo)
+        (kubernetes,) = reading.every(config.Kubernetes)
+        canary = plan_write_latency(context.name, slo)
+        self.manifests: Sequence[JsonObject] = write_canary_objects(
+            canary, namespace=WRITE_CANARY, kubernetes_version=kubernetes.version
+        )
         context = replace(context, private_subnet_ids=ids)
         with defining():
             resource = WriteLatency(self, "WriteLatency", plan=canary, cluster=context)

@@ -38,6 +38,7 @@ def plan_observability(
     observability = cluster.observability
     if observability is None:
         return None
+    slo = observability.write_latency_slo
     function = plan_fleet_metrics(cluster, pools)
     insights = scale.measured_nodes == "all"
     dashboard = Dashboard(
@@ -54,7 +55,7 @@ def plan_observability(
         log_retention_days=retention.LOG_DAYS,
         hyperpod_addon=plan_hyperpod_addon(cluster),
         fleet_metrics=function,
-        write_latency=plan_write_latency(cluster),
+        write_latency=None if slo is None else plan_write_latency(cluster.name, slo),
         dashboard=dashboard.sections() if observability.dashboards else (),
         alerts=plan_alerts(cluster, pools, lustre=lustre, function=function, services=services),
     )

@@ -33,26 +33,27 @@ _SILENT_MINUTES = 5
 _SHARE = "100 * good / total"
 
 
-def plan_write_latency(cluster: config.Cluster) -> WriteLatencyPlan | None:
-    """Return what measures the latency of writes, None where the file has no objective for it."""
-    observability = cluster.observability
-    if observability is None or observability.write_latency_slo is None:
-        return None
-    slo = observability.write_latency_slo
+def plan_write_latency(cluster: str, slo: config.WriteLatencySlo) -> WriteLatencyPlan:
+    """Return what measures the latency of writes to the API server.
+
+    Args:
+        cluster: Name of the cluster.
+        slo: The objective.
+    """
     objective = ObjectivePlan(
-        name=f"{cluster.name}-writes-{slo.threshold_ms}ms",
+        name=f"{cluster}-writes-{slo.threshold_ms}ms",
         description=(
-            f"{slo.goal_percent:g} % of the writes to the API server of {cluster.name} are "
+            f"{slo.goal_percent:g} % of the writes to the API server of {cluster} are "
             f"answered within {slo.threshold_ms} ms, as a client in its VPC sees it"
         ),
-        good=_metric(cluster.name, _good_name(slo), "Sum"),
-        total=_metric(cluster.name, "WritesTotal", "Sum"),
+        good=_metric(cluster, _good_name(slo), "Sum"),
+        total=_metric(cluster, "WritesTotal", "Sum"),
         goal_percent=slo.goal_percent,
         interval_days=_INTERVAL_DAYS,
         burn_rate_minutes=_BURN_RATE_MINUTES,
     )
     return WriteLatencyPlan(
-        function=_function(cluster.name, slo),
+        function=_function(cluster, slo),
         namespace=names.WRITE_CANARY_NAMESPACE,
         lease=names.WRITE_CANARY_LEASE,
         objective=objective,
@@ -62,11 +63,10 @@ def plan_write_latency(cluster: config.Cluster) -> WriteLatencyPlan | None:
 
 def write_latency_graphs(cluster: config.Cluster) -> Iterator[GraphPlan]:
     """Yield what the canary measures and what becomes of the objective, if there is one."""
-    plan = plan_write_latency(cluster)
-    if plan is None or cluster.observability is None:
+    slo = None if cluster.observability is None else cluster.observability.write_latency_slo
+    if slo is None:
         return
-    slo, objective = cluster.observability.write_latency_slo, plan.objective
-    assert slo is not None
+    objective = plan_write_latency(cluster.name, slo).objective
     attained = _of_objective(objective, "AttainmentRate")
     yield graph(
         f"Writes within {slo.threshold_ms} ms",

@@ -1,9 +1,12 @@
 """The SageMaker HyperPod cluster and its task governance."""
 
+import re
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ultrascale import config
-from ultrascale.catalog import hyperpod, training_operator
+from ultrascale.catalog import eks, hyperpod, training_operator
 from ultrascale.plan import names
 from ultrascale.plan.addons import governance_addon, training_operator_addon
 from ultrascale.plan.model import (
@@ -22,6 +25,7 @@ from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 # The root volume's size is HyperPod's to say, and training images of 20 GB fill it.
 _VOLUME_GIB = 500
 _MOUNTS = "/fsx"
+_VERSION = re.compile("[0-9]+[.][0-9]+")
 
 
 def plan_hyperpod(
@@ -31,14 +35,87 @@ def plan_hyperpod(
     own = [pool for pool in pools if pool.is_hyperpod]
     if not own:
         return None
-    return HyperPodPlan(
-        name=cluster.name,
-        node_recovery=hyperpod.NODE_RECOVERY[cluster.hyperpod.node_recovery],
-        groups=tuple(_group(cluster, network, pool) for pool in own),
+    groups = tuple(_group(cluster, network, pool) for pool in own)
+    return replace(
+        hyperpod_of_groups(cluster.name, cluster.hyperpod, groups),
         governance=_governance(cluster),
         training_operator=training_operator_addon(cluster),
         tags=dict([training_operator.CLUSTER_TAG]) if cluster.hyperpod.training_operator else {},
     )
+
+
+def hyperpod_of_groups(
+    name: str, settings: config.HyperPod, groups: Sequence[InstanceGroupPlan]
+) -> HyperPodPlan:
+    """Return the HyperPod cluster of ``groups``, without task governance and training operator.
+
+    Args:
+        name: Its name.
+        settings: Its settings.
+        groups: Its instance groups.
+    """
+    return HyperPodPlan(
+        name=name,
+        node_recovery=hyperpod.NODE_RECOVERY[settings.node_recovery],
+        groups=tuple(groups),
+        governance=None,
+    )
+
+
+def plan_instance_group(
+    pool: config.Pool,
+    plan: PoolPlan,
+    *,
+    subnets: tuple[SubnetPlan, ...] = (),
+    file_systems: Sequence[config.Lustre] = (),
+) -> InstanceGroupPlan:
+    """Return the instance group of a pool, or of one of its shards.
+
+    Args:
+        pool: The pool.
+        plan: The plan of the pool, or of the shard.
+        subnets: Its subnets; none where others make them.
+        file_systems: All file systems of the cluster.
+    """
+    purchase = pool.purchase
+    near = [each for each in file_systems if plan.zones == (each.zone,)]
+    # Of the root volume only a key of the user's own is stated.
+    volumes = 1 if plan.volume_key is None else 2
+    return InstanceGroupPlan(
+        name=plan.name,
+        instance_types=plan.node_types,
+        nodes=plan.initial_nodes,
+        training_plan=purchase.plan if isinstance(purchase, config.TrainingPlan) else None,
+        deep_health_checks=hyperpod.DEEP_HEALTH_CHECKS if plan.deep_health_checks else (),
+        labels=plan.labels,
+        taints=plan.taints,
+        zones=plan.zones,
+        subnets=subnets,
+        addresses=single_addresses(plan),
+        volume_gib=_VOLUME_GIB,
+        volume_key=plan.volume_key,
+        # Pods mount every file system, by their claims.
+        mounts={
+            lustre.name: f"{_MOUNTS}/{lustre.name}"
+            for lustre in near[: hyperpod.STORAGE_PER_GROUP - volumes]
+        },
+    )
+
+
+def known_version(version: str | None) -> str | None:
+    """Return a Kubernetes minor version; None for one that is older than a cluster file's may be.
+
+    HyperPod takes such a cluster all the same.
+
+    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-prerequisites.html
+    """
+    if version is None or not _VERSION.fullmatch(version):
+        return version
+    return None if _order(version) < _order(eks.SUPPORTED_VERSIONS[0]) else version
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def group_subnets(pool: PoolPlan, subnets: Sequence[SubnetPlan]) -> tuple[SubnetPlan, ...]:
@@ -101,29 +178,11 @@ def share_nodes(nodes: int, teams: Sequence[config.Team], *, pool: str) -> Mappi
 
 
 def _group(cluster: config.Cluster, network: NetworkPlan, plan: PoolPlan) -> InstanceGroupPlan:
-    pool = cluster.pool(plan.pool)
-    purchase = pool.purchase
-    near = [each for each in cluster.storage.lustre if plan.zones == (each.zone,)]
-    # Of the root volume only a key of the user's own is stated.
-    volumes = 1 if plan.volume_key is None else 2
-    return InstanceGroupPlan(
-        name=plan.name,
-        instance_types=plan.node_types,
-        nodes=plan.initial_nodes,
-        training_plan=purchase.plan if isinstance(purchase, config.TrainingPlan) else None,
-        deep_health_checks=hyperpod.DEEP_HEALTH_CHECKS if plan.deep_health_checks else (),
-        labels=plan.labels,
-        taints=plan.taints,
-        zones=plan.zones,
+    return plan_instance_group(
+        cluster.pool(plan.pool),
+        plan,
         subnets=_subnets(network, plan),
-        addresses=single_addresses(plan),
-        volume_gib=_VOLUME_GIB,
-        volume_key=plan.volume_key,
-        # Pods mount every file system, by their claims.
-        mounts={
-            lustre.name: f"{_MOUNTS}/{lustre.name}"
-            for lustre in near[: hyperpod.STORAGE_PER_GROUP - volumes]
-        },
+        file_systems=cluster.storage.lustre,
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from ultrascale import config
 from ultrascale.config.pools import has_efa_cards
 from ultrascale.plan import names
@@ -32,10 +34,8 @@ def plan_node_class(
         named_by_id: Whether Karpenter's nodes are named by their instance ids.
     """
     role = names.node_role(cluster.name, cluster.region, by_id=named_by_id)
-    return NodeClassPlan(
-        name=pool.name,
-        kind=node_class_kind(pool),
-        role=role,
+    return replace(
+        node_class_of_others(pool, role=role),
         # EKS makes the profiles of Auto Mode's nodes, from its own side.
         instance_profile=role if pool.is_karpenter and network.egress == "none" else None,
         subnet_tags={
@@ -44,20 +44,43 @@ def plan_node_class(
         },
         subnet_ids=_subnet_ids(network, pool),
         security_group_tags=_security_group_tags(cluster.name, pool),
-        reservation=pool.reservation,
         placement_group=names.placement_group(pool.name) if pool.placement_group else None,
+        ip_prefixes=_ip_prefixes(network, pool),
+        pod_addresses=None if network.pod_addresses is None else own_pods_of(network, pool),
+        named_by_id=named_by_id,
+    )
+
+
+def node_class_of_others(pool: PoolPlan, *, role: str) -> NodeClassPlan:
+    """Return the node class of ``pool`` in a network that is not ours, without a place in it.
+
+    The VPC CNI of somebody else may know no prefixes. Whoever makes subnets, security groups and
+    the placement group adds them.
+
+    Args:
+        pool: The pool.
+        role: Name of the nodes' IAM role.
+    """
+    return NodeClassPlan(
+        name=pool.name,
+        kind=node_class_kind(pool),
+        role=role,
+        subnet_tags={},
+        security_group_tags=(),
+        reservation=pool.reservation,
+        placement_group=None,
         network_interfaces=pool.network_interfaces or _without_efa(pool),
         root_disk=pool.root_disk,
         volume_key=pool.volume_key,
-        ip_prefixes=_ip_prefixes(network, pool),
-        pod_addresses=None if network.pod_addresses is None else own_pods_of(network, pool),
+        ip_prefixes=0,
+        pod_addresses=None,
         tags=pool.tags,
         ami_alias=pool.ami_alias,
         raid0=pool.raid0,
         max_pods=pool.max_pods,
         parallel_image_pull=pool.parallel_image_pull,
         name_servers=pool.name_servers,
-        named_by_id=named_by_id,
+        named_by_id=False,
     )
 
 

@@ -22,7 +22,7 @@ from ultrascale.plan.model import (
 )
 from ultrascale.plan.pools.disruption import expire_after, plan_disruption, termination_grace_period
 from ultrascale.plan.pools.node_classes import node_class_kind, plan_node_class
-from ultrascale.plan.pools.repair import repair_budgets
+from ultrascale.plan.pools.repair import repair_budgets, repair_by_karpenter
 from ultrascale.plan.volumes import mounts_buckets
 
 # Higher is tried first. What is paid for already comes first and what costs most last. The system
@@ -83,10 +83,40 @@ def plan_node_pools(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple
         *((_BUCKETS_NOT_READY,) if mounts_buckets(cluster) else ()),
     )
     return tuple(
-        replace(node_pool, budgets=repair_budgets(cluster, pool, node_pool.budgets))
+        replace(node_pool, budgets=repair_budgets(node_pool.budgets, _repair(cluster, pool)))
         for pool in _launched(pools)
         for node_pool in _node_pools(pool, drivers=drivers)
     )
+
+
+def node_pool_of_others(pool: PoolPlan, *, repair: config.Repair | None) -> NodePoolPlan:
+    """Return the NodePool of ``pool``, which has no fallback, for a Karpenter that is not ours.
+
+    Nothing may remove our startup taints there, and NodeOverlays may be switched off: nodes would
+    be paid for and stay empty. The zones are those of the subnets, which CloudFormation alone may
+    know.
+
+    Args:
+        pool: The pool.
+        repair: What may be done to a broken node; None where Karpenter knows no repair.
+    """
+    (planned,) = _node_pools(pool, drivers=())
+    return replace(
+        planned,
+        unseen_resources={},
+        requirements=tuple(
+            each
+            for each in planned.requirements
+            if each.key not in (names.ZONE_LABEL, _ZONE_ID_LABEL)
+        ),
+        budgets=repair_budgets(planned.budgets, repair),
+    )
+
+
+def _repair(cluster: config.Cluster, pool: PoolPlan) -> config.Repair | None:
+    if cluster.karpenter is None or not pool.is_karpenter:
+        return None
+    return repair_by_karpenter(cluster.karpenter.version, cluster.pool(pool.pool))
 
 
 def unseen_resources(pool: PoolPlan) -> Mapping[str, str]:

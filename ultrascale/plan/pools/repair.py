@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import karpenter, provisioners
-from ultrascale.plan.model import Budget, DisruptionReason, PoolPlan, RepairPlan
+from ultrascale.plan.model import Budget, DisruptionReason, RepairPlan
 
 # Nodes under repair at a time: the others of a gang go on, or wait for one alone.
 _AT_A_TIME = "1"
@@ -33,14 +33,19 @@ def karpenter_repairs(cluster: config.Cluster) -> frozenset[config.Repair]:
     return frozenset(action for action in asked if action in ("reboot", "replace"))
 
 
-def repair_of(cluster: config.Cluster, pool: config.Pool) -> config.Repair:
-    """Return what may be done to a broken node of ``pool``."""
+def repair_of(pool: config.Pool, hyperpod: config.HyperPod) -> config.Repair:
+    """Return what may be done to a broken node of ``pool``.
+
+    Args:
+        pool: The pool.
+        hyperpod: Settings of HyperPod, which hold for all of its pools.
+    """
     if pool.repair is not None:
         return pool.repair
     if pool.is_auto_mode:
         return "replace"
     if pool.is_hyperpod:
-        return "none" if cluster.hyperpod.node_recovery == "none" else "replace"
+        return "none" if hyperpod.node_recovery == "none" else "replace"
     # Not where capacity is reserved: a replacement needs a free slot, which a reservation that is
     # in use to the last instance does not have, and a verdict of the agent may be wrong.
     # Source: https://github.com/aws/containers-roadmap/issues/2555
@@ -52,26 +57,37 @@ def repaired_groups(cluster: config.Cluster) -> frozenset[str]:
     return frozenset(
         pool.name
         for pool in cluster.pools
-        if pool.is_managed and repair_of(cluster, pool) == "replace"
+        if pool.is_managed and repair_of(pool, cluster.hyperpod) == "replace"
     )
 
 
-def repair_budgets(
-    cluster: config.Cluster, pool: PoolPlan, budgets: Sequence[Budget]
-) -> tuple[Budget, ...]:
+def repair_by_karpenter(version: str, pool: config.Pool) -> config.Repair | None:
+    """Return what Karpenter may do to a broken node of ``pool``; None where it knows no repair.
+
+    Args:
+        version: Karpenter's.
+        pool: A pool of its.
+    """
+    if karpenter.release(version) < karpenter.release(karpenter.FEATURES["repair"]):
+        return None
+    return repair_of(pool, config.HyperPod())
+
+
+def repair_budgets(budgets: Sequence[Budget], repair: config.Repair | None) -> tuple[Budget, ...]:
     """Return the budgets of a NodePool with one for repair, where its Karpenter knows of it.
 
     Its gates hold for the whole cluster, so a pool that does not ask is held by a budget of 0. That
     one is there before any pool asks: a deploy switches the gates before it changes NodePools. A
     pool of fixed size has no place for a successor at its limit of nodes, so of its nodes only
     those that a reboot heals are touched.
+
+    Args:
+        budgets: The others.
+        repair: What may be done to a broken node; None where Karpenter knows no repair.
     """
-    needed = karpenter.release(karpenter.FEATURES["repair"])
-    own = cluster.karpenter if pool.is_karpenter else None
-    if own is None or karpenter.release(own.version) < needed:
+    if repair is None:
         return tuple(budgets)
-    (stated,) = (each for each in cluster.pools if each.name == pool.pool)
-    nodes = "0" if repair_of(cluster, stated) == "none" else _AT_A_TIME
+    nodes = "0" if repair == "none" else _AT_A_TIME
     if nodes == "0" and any(not each.reasons and each.nodes == "0" for each in budgets):
         return tuple(budgets)
     others = (
@@ -87,7 +103,7 @@ def plan_repairs(cluster: config.Cluster) -> tuple[RepairPlan, ...]:
 
 
 def _repair(cluster: config.Cluster, pool: config.Pool, *, reboots: bool) -> RepairPlan:
-    action = repair_of(cluster, pool)
+    action = repair_of(pool, cluster.hyperpod)
     return RepairPlan(
         pool=pool.name,
         action=action,

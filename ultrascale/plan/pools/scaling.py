@@ -139,14 +139,32 @@ def plan_cluster_autoscaler(
     if not own:
         return None
     thousands = math.ceil(sum(pool.max_nodes for pool in pools) / 1000)
-    discovery = {names.AUTOSCALED_TAG: cluster.name}
     return ClusterAutoscalerPlan(
         image=versions.cluster_autoscaler(cluster.kubernetes.version).reference,
         region=cluster.region,
-        discovery_tags=discovery,
+        discovery_tags=_discovery_tags(cluster.name),
         memory=f"{_MEMORY_MIB + thousands * _MEMORY_MIB_PER_THOUSAND_NODES}Mi",
-        group_tags={pool.name: {**discovery, **_node_template(pool)} for pool in own},
+        group_tags={pool.name: autoscaler_tags(cluster.name, pool) for pool in own},
     )
+
+
+def autoscaler_tags(cluster: str, pool: PoolPlan) -> Mapping[str, str]:
+    """Return the tags of a pool's node group that the Cluster Autoscaler reads.
+
+    Args:
+        cluster: Name of the cluster.
+        pool: The pool.
+
+    Returns:
+        The tags; none where the autoscaler does not scale the pool.
+    """
+    if pool.sized_by != "cluster-autoscaler":
+        return {}
+    return {**_discovery_tags(cluster), **_node_template(pool)}
+
+
+def _discovery_tags(cluster: str) -> Mapping[str, str]:
+    return {names.AUTOSCALED_TAG: cluster}
 
 
 def plan_termination_handler(

@@ -1,0 +1,272 @@
+"""Clusters of the library, and canaries, in a CDK app of somebody else."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Annotations, Match, Template
+
+from tests.support.cases import for_each
+from tests.support.foreign_apps import (
+    existing_cluster,
+    imported_vpc,
+    make_stack,
+)
+from tests.support.public_constructs import Resources, make_net, of, refused
+from ultrascale_constructs.cdk_types import anyone
+from ultrascale_constructs.public import (
+    Cluster,
+    HyperPodCluster,
+    InstanceGroup,
+    NodePool,
+    WriteLatencyCanary,
+)
+
+
+class TestWriteLatency:
+    def test_the_canary_comes_after_its_rights(self, plain: Resources) -> None:
+        (schedule,) = (
+            each
+            for id, each in plain.items()
+            if each["Type"] == "AWS::Scheduler::Schedule" and id.startswith("Canary")
+        )
+
+        assert any(id.startswith("CanaryManifests") for id in schedule["DependsOn"])
+
+    @for_each(["1.33", "1.34", "1.35", "1.36", None])
+    def test_a_cluster_of_any_kubernetes_has_it(self, version: str | None) -> None:
+        stack = make_stack()
+        cluster = existing_cluster(stack, kubernetes_version=version)
+
+        WriteLatencyCanary(stack, "Canary", cluster=cluster, subnets=cluster.vpc.private_subnets)
+
+    def test_its_objects_are_there_for_who_applies_them(self) -> None:
+        stack = make_stack()
+        cluster = existing_cluster(stack)
+        canary = WriteLatencyCanary(
+            stack,
+            "Canary",
+            cluster=cluster,
+            subnets=cluster.vpc.private_subnets,
+            apply_manifests=False,
+        )
+
+        kinds = [str(manifest["kind"]) for manifest in canary.manifests]
+        assert kinds[0] == "Namespace"
+        assert {"Lease", "Role", "RoleBinding"} <= {*kinds}
+        assert not of(
+            Template.from_stack(stack).to_json()["Resources"],
+            "Custom::AWSCDK-EKS-KubernetesResource",
+        )
+
+
+class TestHyperPodCluster:
+    @staticmethod
+    def define(stack: cdk.Stack, cluster: Any, **changes: Any) -> HyperPodCluster:
+        private = changes.get("subnets") or cluster.vpc.private_subnets
+        group = InstanceGroup(name="p5", instance_type="p5.48xlarge", nodes=4, subnets=private[:1])
+        values: dict[str, Any] = {"name": "theirs", "subnets": private, "instance_groups": [group]}
+        return HyperPodCluster(stack, "HyperPod", cluster=cluster, **values | changes)
+
+    @staticmethod
+    def placement(found: Resources) -> str:
+        """Return what the build of the chart changes about its pods."""
+        (project,) = of(found, "AWS::CodeBuild::Project")
+        variables = project["Environment"]["EnvironmentVariables"]
+        (value,) = (each["Value"] for each in variables if each["Name"] == "PLACEMENT")
+        return str(value)
+
+    def test_its_controllers_run_on_nodes_without_labels_of_ours(self, plain: Resources) -> None:
+        """They would stay Pending on each cluster of somebody else, and the stack roll back."""
+        assert "nodeSelector" not in self.placement(plain)
+
+    def test_its_controllers_run_where_they_are_told_to(self) -> None:
+        stack = make_stack()
+        self.define(
+            stack, existing_cluster(stack), controller_node_selector={"team.example/pool": "tools"}
+        )
+
+        placement = self.placement(Template.from_stack(stack).to_json()["Resources"])
+        assert json.loads(json.loads(placement)["patches"][0]["patch"]) == [
+            {
+                "op": "add",
+                "path": "/spec/template/spec/nodeSelector",
+                "value": {"team.example/pool": "tools"},
+            }
+        ]
+
+    def test_its_subnets_need_not_be_those_of_the_control_plane(self) -> None:
+        stack = make_stack()
+        vpc = imported_vpc(stack)
+        others = [
+            ec2.Subnet.from_subnet_attributes(
+                stack, "Other", subnet_id="subnet-other", availability_zone="us-west-2a"
+            )
+        ]
+        own = Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
+
+        self.define(stack, own, subnets=others)
+
+        found = Template.from_stack(stack).to_json()["Resources"]
+        (project,) = of(found, "AWS::CodeBuild::Project")
+        (cluster,) = of(found, "AWS::SageMaker::Cluster")
+        assert project["VpcConfig"]["Subnets"] == ["subnet-other"]
+        assert cluster["VpcConfig"]["Subnets"] == ["subnet-other"]
+
+    def test_its_chart_waits_for_the_network_of_pods_and_for_nodes(self) -> None:
+        """Its build waits for pods that run, and fails after minutes."""
+        stack = make_stack()
+        vpc = imported_vpc(stack)
+        own = Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
+        nodes = NodePool(
+            stack,
+            "system",
+            cluster=own,
+            subnets=vpc.private_subnets,
+            instance_types=["m7g.2xlarge"],
+            nodes=2,
+        )
+
+        self.define(stack, own, subnets=vpc.private_subnets, after=[nodes])
+
+        found = Template.from_stack(stack).to_json()["Resources"]
+        (build,) = (each for each in found.values() if each["Type"] == "Custom::Build")
+        assert any("vpccni" in id for id in build["DependsOn"])
+        assert any(id.startswith("systemNodeGroup") for id in build["DependsOn"])
+
+    @for_each(["1.33", "1.34", "1.35"])
+    def test_a_cluster_of_an_older_kubernetes_has_it(self, version: str) -> None:
+        """Nothing that is defined here depends on the version."""
+        stack = make_stack()
+
+        self.define(stack, existing_cluster(stack, kubernetes_version=version))
+
+    @for_each(["1.36", "1.99", "latest"])
+    def test_a_version_that_hyperpod_does_not_know_is_refused(self, version: str) -> None:
+        stack = make_stack()
+        cluster = existing_cluster(stack, kubernetes_version=version)
+
+        (line,) = refused(lambda: self.define(stack, cluster))
+        assert line.startswith("Theirs/HyperPod: kubernetes_version: ")
+
+    def test_what_cannot_be_waited_for_or_selected_is_refused(self) -> None:
+        stack = make_stack()
+        wrong: Any = {"pool": 1}
+
+        assert refused(
+            lambda: self.define(
+                stack,
+                existing_cluster(stack),
+                controller_node_selector=wrong,
+                after=["NodePool"],
+            )
+        ) == (
+            "Theirs/HyperPod: controller_node_selector: no labels, got {'pool': 1}; write such as "
+            '{"ultrascale.dev/role": "system"}',
+            "Theirs/HyperPod: after[0]: not a construct of the CDK, got 'NodePool'; pass such as "
+            "a NodePool",
+        )
+
+
+class TestCluster:
+    def test_nodes_wait_for_what_lets_them_join(self, plain: Resources) -> None:
+        (group,) = (
+            each
+            for id, each in plain.items()
+            if each["Type"] == "AWS::EKS::Nodegroup" and id.startswith("system")
+        )
+
+        assert any("vpccni" in id for id in group["DependsOn"])
+
+    def test_addons_with_pods_wait_for_nodes(self, plain: Resources) -> None:
+        (dns,) = (
+            each
+            for each in plain.values()
+            if each["Type"] == "AWS::EKS::Addon" and each["Properties"]["AddonName"] == "coredns"
+        )
+
+        assert any(id.startswith("systemNodeGroup") for id in dns["DependsOn"])
+
+    @staticmethod
+    def addon(found: Resources, name: str) -> Mapping[str, Any]:
+        """Return the configuration of an add-on."""
+        (addon,) = (each for each in of(found, "AWS::EKS::Addon") if each["AddonName"] == name)
+        values: Mapping[str, Any] = json.loads(addon["ConfigurationValues"])
+        return values
+
+    def test_healthy_gpu_nodes_are_not_found_broken(self, plain: Resources) -> None:
+        """The DCGM server must run on tainted nodes, or node repair replaces them."""
+        agent = self.addon(plain, "eks-node-monitoring-agent")
+
+        assert agent["dcgmAgent"]["tolerations"] == [{"operator": "Exists"}]
+
+    def test_addons_run_on_whatever_nodes_there_are(self, plain: Resources) -> None:
+        """Pods that stay pending fail the add-on, and the stack with it."""
+        values = [self.addon(plain, name) for name in ("coredns", "aws-ebs-csi-driver")]
+
+        assert "requiredDuringScheduling" not in str(values)
+        assert "nodeSelector'" not in str(values)
+        assert str(values).count("preferredDuringScheduling") == 4
+
+    def test_dns_grows_with_whatever_nodes_come(self, plain: Resources) -> None:
+        dns = self.addon(plain, "coredns")
+
+        assert dns["autoScaling"]["maxReplicas"] > 4
+
+    @staticmethod
+    def admitted(*admins: str, stack: cdk.Stack | None = None) -> Resources:
+        """Return the access entries of a cluster with these administrators, by their ids."""
+        stack = stack or make_stack()
+        vpc = imported_vpc(stack)
+        subnets = vpc.private_subnets
+        Cluster(stack, "Own", name="own", vpc=vpc, subnets=subnets, admins=admins)
+        return Template.from_stack(stack).find_resources("AWS::EKS::AccessEntry")
+
+    def test_administrators_may_be_roles_of_the_app(self) -> None:
+        stack = make_stack(region=None)
+        roles = [cdk.aws_iam.Role(stack, id, assumed_by=anyone()).role_arn for id in ("One", "Two")]
+        named = [f"arn:aws:iam::{stack.account}:role/{name}" for name in ("Three", "Four")]
+
+        entries = self.admitted(*roles, *named, stack=stack)
+
+        arns = [str(entry["Properties"]["PrincipalArn"]) for entry in entries.values()]
+        assert len(arns) == 4
+        assert "stand-in" not in str(arns)
+
+    def test_an_administrator_who_goes_leaves_the_others_alone(self) -> None:
+        """An entry of another id for the same role is one too many, and the deployment fails."""
+        one, two = (f"arn:aws:iam::111122223333:role/{name}" for name in ("One", "Two"))
+
+        assert self.admitted(two).items() <= self.admitted(one, two).items()
+
+    def test_subnets_of_the_app_get_no_tag(self) -> None:
+        """A tag of load balancers on a shared subnet attracts those of other clusters."""
+        stack = make_stack()
+        vpc = ec2.Vpc(stack, "Net", max_azs=2)
+        before = Template.from_stack(make_net()).find_resources("AWS::EC2::Subnet")
+
+        Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
+
+        template = Template.from_stack(stack)
+        assert template.find_resources("AWS::EC2::Subnet") == before
+
+    def test_imported_subnets_bring_no_warning_of_tags(self) -> None:
+        stack = make_stack()
+        vpc = imported_vpc(stack)
+
+        Cluster(stack, "Own", name="own", vpc=vpc, subnets=vpc.private_subnets)
+
+        found = Annotations.from_stack(stack).find_warning("*", Match.any_value())
+        assert [
+            each.id for each in found if "noSubnetRouteTableId" not in str(each.entry.data)
+        ] == []
+
+    def test_the_same_administrator_twice_is_told(self) -> None:
+        stack = make_stack()
+        arn = cdk.aws_iam.Role(stack, "One", assumed_by=anyone()).role_arn
+
+        (line,) = refused(lambda: self.admitted(arn, arn, stack=stack))
+        assert line.startswith("Theirs/Own: admins")
+        assert "a token" in line

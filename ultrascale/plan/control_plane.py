@@ -1,0 +1,96 @@
+"""The EKS control plane."""
+
+from collections.abc import Sequence
+
+from ultrascale import config
+from ultrascale.catalog import eks
+from ultrascale.plan import retention
+from ultrascale.plan.addons import addons_of_others
+from ultrascale.plan.model import AddonPlan, ControlPlanePlan, PoolPlan, ScalePlan, ScoringPlan
+from ultrascale.plan.scale import scale_for
+
+# An accelerator decides among nodes, and CPU and memory where no pod asks for one.
+_ACCELERATOR_WEIGHT = 10
+_ROOM_WEIGHT = 1
+
+
+def control_plane_of_others(kubernetes: config.Kubernetes) -> ControlPlanePlan:
+    """Return the control plane of a cluster whose network and nodes are not ours.
+
+    Raises:
+        CatalogError: No source states a value that it needs.
+    """
+    node_addons, workload_addons = addons_of_others(kubernetes)
+    return plan_control_plane(
+        kubernetes,
+        (),
+        scale_for(1),
+        keys=config.Keys(),
+        node_addons=node_addons,
+        workload_addons=workload_addons,
+    )
+
+
+def plan_control_plane(
+    kubernetes: config.Kubernetes,
+    pools: Sequence[PoolPlan],
+    scale: ScalePlan,
+    *,
+    keys: config.Keys,
+    node_addons: tuple[AddonPlan, ...],
+    workload_addons: tuple[AddonPlan, ...],
+) -> ControlPlanePlan:
+    """Return the control plane of a cluster with ``pools``.
+
+    Args:
+        kubernetes: Its settings.
+        pools: Its pools.
+        scale: What is set for its size.
+        keys: The user's own KMS keys.
+        node_addons: Add-ons that must be there before a node joins.
+        workload_addons: Add-ons that need a node to become healthy.
+    """
+    return ControlPlanePlan(
+        version=kubernetes.version,
+        # EKS's own default, spelled out: with STANDARD it would upgrade the cluster by itself when
+        # standard support ends, under running jobs. Extended support costs more by the hour.
+        support_type="EXTENDED",
+        tier=eks.CONTROL_PLANE_TIERS[kubernetes.control_plane_tier],
+        service_cidr=kubernetes.service_cidr,
+        event_ttl=kubernetes.event_ttl,
+        scoring=_scoring(pools),
+        public_cidrs=tuple(str(cidr) for cidr in kubernetes.endpoint.public_cidrs),
+        log_types=_log_types(kubernetes, scale),
+        log_retention_days=retention.LOG_DAYS,
+        admins=kubernetes.admins,
+        secrets_key=keys.secrets,
+        volume_key=keys.volumes,
+        auto_mode=any(pool.is_auto_mode for pool in pools),
+        node_addons=node_addons,
+        workload_addons=workload_addons,
+    )
+
+
+def _log_types(kubernetes: config.Kubernetes, scale: ScalePlan) -> tuple[str, ...]:
+    """Return the control-plane logs that are written, in EKS's own order."""
+    wanted = scale.log_types if kubernetes.logs is None else kubernetes.logs
+    return tuple(log_type for log_type in eks.CONTROL_PLANE_LOG_TYPES if log_type in wanted)
+
+
+def _scoring(pools: Sequence[PoolPlan]) -> ScoringPlan:
+    """Return how the scheduler weighs free room: whole nodes stay free for jobs that need them.
+
+    A pod with one of eight GPUs goes where others are in use already, and pods without any fill the
+    nodes that are there. Without accelerators it is Kubernetes' own way.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+    """
+    present = {pool.accelerator for pool in pools}
+    accelerators = [name for name in eks.SCORED_RESOURCES if name in present]
+    weights: dict[str, int] = {"cpu": _ROOM_WEIGHT, "memory": _ROOM_WEIGHT}
+    if not accelerators:
+        return ScoringPlan(strategy="LeastAllocated", weights=weights)
+    return ScoringPlan(
+        strategy="MostAllocated",
+        weights={**weights, **dict.fromkeys(accelerators, _ACCELERATOR_WEIGHT)},
+    )
