@@ -71,7 +71,7 @@ def test_a_word_that_all_take_for_text_stands_as_it_is(word: str) -> None:
 def test_readers_of_both_versions_and_ours_read_what_was_written(
     values: list[Any], compact: bool
 ) -> None:
-    text = yaml_writer.dump_all(values)
+    text = yaml_writer.dump_all(values, compact=compact)
 
     assert repr([*yaml.load_all(text, yaml.CSafeLoader)]) == repr(values)
     assert repr([*yaml.load_all(text, yaml.SafeLoader)]) == repr(values)

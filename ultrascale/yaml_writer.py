@@ -77,9 +77,9 @@ def dump_flow(value: object) -> str:
     ).rstrip("\n")
 
 
-def dump_all(values: Iterable[object]) -> str:
+def dump_all(values: Iterable[object], *, compact: bool = False) -> str:
     """Return each of ``values`` as a YAML document of one stream, as `dump` does."""
-    return _written(values, compact=False, explicit=None)
+    return _written(values, compact=compact, explicit=None)
 
 
 def _written(values: Iterable[object], *, compact: bool, explicit: bool | None) -> str:
