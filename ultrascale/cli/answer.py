@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from ultrascale.plan.amounts import amount
 from ultrascale.plan.model import ClusterNeeds, MoneyAnswer, PlanAnswer, WindowNeeds
+from ultrascale.plan.needs.report import verdict_line
+from ultrascale.plan.needs.tables import plain
 
 LINES = 12
 COLUMNS = 80
@@ -16,11 +18,6 @@ _LABEL = 8
 _TEXT = COLUMNS - _LABEL
 # Characters for the names of parts without a price, in lines of which nothing may be cut.
 _NAMED = 40
-_VERDICTS = {
-    "fits": "fits",
-    "beyond": "does not fit what AWS publishes",
-    "over": "does not fit: a window is over",
-}
 # Words of the names of quotas that tell nothing beside those of the others.
 _FILLING = re.compile(r"^(Running|All|Concurrent|Rate of) | (instances|Instance Requests)$|\(.*\)")
 
@@ -44,7 +41,7 @@ def answer_lines(needs: ClusterNeeds, file: Path) -> Iterator[str]:
         needs: The needs of the cluster.
         file: The cluster file, as the commands in the lines name it.
     """
-    yield _cut(f"{needs.name} in {needs.region}: {_verdict(needs)}", COLUMNS)
+    yield _cut(f"{needs.name} in {needs.region}: {plain(verdict_line(needs))}", COLUMNS)
     parts = [*_parts(needs.answer, file)]
     second = sorted((part.rank, part) for part in parts if part.rank and len(_wrapped(part, 9)) > 1)
     room = LINES - 1 - sum(len(_wrapped(part, 1)) for part in parts)
@@ -69,19 +66,6 @@ def _parts(answer: PlanAnswer, file: Path) -> Iterator[_Part]:
     risk = answer.risk
     yield _Part("Risk", f"{risk.text}; {risk.advice}" if risk.advice else risk.text, 1)
     yield _Part("More", "tables: --all, or by name, such as: pools quotas money")
-
-
-def _verdict(needs: ClusterNeeds) -> str:
-    answer, control_plane = needs.answer, needs.control_plane
-    if answer.verdict != "raise":
-        return _VERDICTS[answer.verdict]
-    tier = ""
-    if control_plane.state == "ask":
-        tier = f", with {control_plane.smallest} as its control plane"
-    if not answer.quota_count:
-        return f"fits{tier}"
-    counted = "1 quota is" if answer.quota_count == 1 else f"{answer.quota_count:,} quotas are"
-    return f"fits{tier}, once {counted} raised"
 
 
 def _quotas(answer: PlanAnswer) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ultrascale.plan.amounts import cell, number
+from ultrascale.plan.amounts import cell, listed, number
 from ultrascale.plan.model import ClusterNeeds, Figures, IdentityPlan, KeyPolicyPlan
 from ultrascale.plan.needs.report import MONEY, all_figures
 
@@ -79,7 +79,7 @@ def unpriced(needs: ClusterNeeds) -> Iterator[str]:
         if pool.figures[MONEY[0]].value is None:
             reasons.setdefault(pool.figures[MONEY[0]].formula, []).append(pool.pool)
     for why, names in reasons.items():
-        yield f"{_listed(names)}: no price: {why}."
+        yield f"{listed(names, _NAMES)}: no price: {why}."
 
 
 def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _remarks_on_money(needs: ClusterNeeds) -> Iterator[str]:
     if money.unpriced:
         count = len(money.unpriced)
         counted = "1 thing beside nodes has" if count == 1 else f"{count} things beside nodes have"
-        yield f"{counted} no price: {_listed(money.unpriced)}."
+        yield f"{counted} no price: {listed(money.unpriced, _NAMES)}."
     if needs.answer.money.command is not None:
         yield f"Prices that are missing: {needs.answer.money.command}, then --prices prices.csv."
 
@@ -118,8 +118,3 @@ def explained(needs: ClusterNeeds) -> Iterator[str]:
         yield f"{figure.id} = {value} {figure.unit}".rstrip() + f": {figure.formula}"
         yield from (f"    {page}" for page in figure.sources)
     yield from (f"assumed: {each}" for each in needs.money.assumptions)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,6 +1,6 @@
 """Words of numbers and of sums of money, of which a part may have no known price."""
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 
 from ultrascale.plan.model import Figure
 
@@ -44,6 +44,12 @@ def dollars(value: float) -> str:
     """Return an amount in US dollars: cents below a hundred alone."""
     whole = abs(value) >= 100 or value == int(value)
     return f"${value:,.0f}" if whole else f"${value:,.2f}"
+
+
+def listed(names: Sequence[str], most: int = 4, *, space: str = " ") -> str:
+    """Return names as a list that ends in a count where there are many, after a ``space``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and{space}{more}{space}more" if more > 0 else "")
 
 
 def cell(figure: Figure | None, *, places: int) -> str:

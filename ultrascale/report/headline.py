@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ultrascale.plan.amounts import SPOT, UNKNOWN
 from ultrascale.plan.model import ClusterNeeds
+from ultrascale.plan.needs.report import verdict_line
 from ultrascale.plan.needs.tables import (
     Content,
     Datum,
@@ -12,6 +13,7 @@ from ultrascale.plan.needs.tables import (
     Tone,
     figure_at,
     number_at,
+    plain,
     time_at,
 )
 from ultrascale.report.words import listed
@@ -33,20 +35,9 @@ def tone(needs: ClusterNeeds) -> Tone:
 
 def verdict(needs: ClusterNeeds) -> Line:
     """Return the verdict as a sentence."""
-    answer = needs.answer
-    if answer.verdict == "fits":
-        return ("Fits",)
-    if answer.verdict == "beyond":
-        return ("Does not fit what AWS publishes",)
-    if answer.verdict == "over":
-        return ("Does not fit: a window is over",)
-    tier = ""
-    if needs.control_plane.state == "ask":
-        tier = f", with {needs.control_plane.smallest} as its control plane"
-    if not answer.quota_count:
-        return (f"Fits{tier}",)
-    are = " quota is raised" if answer.quota_count == 1 else " quotas are raised"
-    return (f"Fits{tier}, once ", number_at("answer.quota_count", answer.quota_count), are)
+    first, *rest = verdict_line(needs)
+    words = plain((first,))
+    return (f"{words[0].upper()}{words[1:]}", *rest)
 
 
 def tiles(needs: ClusterNeeds) -> Iterator[Tile]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ultrascale.plan import amounts
 from ultrascale.plan.model import PoolPart, SubnetKind, Topology
 
 # No line ends within a count.
@@ -17,8 +18,7 @@ SUBNETS: Mapping[SubnetKind, str] = {
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Return names as a list that ends in a count where there are many."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and{_SPACE}{more}{_SPACE}more" if more > 0 else "")
+    return amounts.listed(names, most, space=_SPACE)
 
 
 def ranges(cidrs: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 
+from ultrascale.plan.amounts import number
 from ultrascale.plan.model import (
     ClusterPlan,
     ControlPlaneNeeds,
@@ -151,12 +152,7 @@ def _holds(
     if most is None or most.value is None:
         return f"{count}; {held}"
     today = ", if the subnets are empty today" if assumed else ""
-    return f"{count}; fullest subnet {_percent(most.value)} % in use{today}; {held}"
-
-
-def _percent(value: float) -> str:
-    rounded = round(value, 1)
-    return f"{int(rounded)}" if rounded == int(rounded) else f"{rounded:.1f}"
+    return f"{count}; fullest subnet {number(most.value, places=1)} % in use{today}; {held}"
 
 
 def _tier(control_plane: ControlPlaneNeeds) -> str:

@@ -1,5 +1,6 @@
 """Free addresses of subnets that exist, and addresses that nodes and others take there."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -112,29 +113,19 @@ class _Zone:
             words = " + ".join(terms) or "none"
             yield self._figure("prefixes_needed", taken, "/28 prefixes", words)
         yield from self._share(own, count)
-        yield self._pods(own, blocks)
-        skew = {pool.name: pool.max_nodes for pool in self._plan.all_pools}
-        words = " + ".join(f"{skew[each.name]:,} of {each.name}" for each in own) or "0 nodes"
-        whole = sum(skew[each.name] for each in own)
-        yield self._figure("nodes_of_skew", whole, "nodes", words)
-
-    def _pods(self, own: Sequence[Nodes], blocks: int) -> Figure:
-        """Return the pods that fit: by what kubelets take, and by the addresses of prefixes."""
         pools = {pool.name: pool for pool in self._plan.all_pools}
-        most = sum(each.count * pools[each.name].max_pods for each in own)
-        words = " + ".join(
-            f"{each.count:,} x {pools[each.name].max_pods} of {each.name}" for each in own
+        counts = [
+            (each.name, each.count, pool.max_pods, pods_on_host_network(pool))
+            for each in own
+            for pool in [pools[each.name]]
+        ]
+        yield pods_figure(self._at, counts, blocks if network.pod_addresses is None else None)
+        words = (
+            " + ".join(f"{pools[each.name].max_nodes:,} of {each.name}" for each in own)
+            or "0 nodes"
         )
-        words = f"{words or '0 nodes'}, as kubelets take them"
-        if self._plan.network.pod_addresses is None:
-            sharing = sum(each.count * pods_on_host_network(pools[each.name]) for each in own)
-            addresses = blocks * eks.ADDRESSES_PER_PREFIX
-            most = min(most, addresses + sharing)
-            words = (
-                f"the less of {words}, and {blocks:,} prefixes x {eks.ADDRESSES_PER_PREFIX} "
-                f"addresses + {sharing:,} that share their node's"
-            )
-        return self._figure("pods", most, "pods", words, _PREFIXES)
+        whole = sum(pools[each.name].max_nodes for each in own)
+        yield self._figure("nodes_of_skew", whole, "nodes", words)
 
     def _share(self, own: Sequence[Nodes], count: int) -> Iterator[Figure]:
         """Yield the nodes that would fit, each like the largest, and the share that is planned."""
@@ -151,14 +142,8 @@ class _Zone:
     def _more(self, room: Room, each: Draw) -> int:
         """Return the nodes that a subnet holds beside all that is assigned to it."""
         taken = self._taken(room)
-        low, high = 0, room.addresses
-        while low < high:
-            middle = (low + high + 1) // 2
-            if room.holds(taken + each * middle):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        counts = range(1, room.addresses + 1)
+        return bisect_left(counts, True, key=lambda count: not room.holds(taken + each * count))
 
     def _taken(self, room: Room) -> Draw:
         """Return what a subnet is to hold; of nodes in several, its part by size."""
@@ -169,6 +154,29 @@ class _Zone:
                 parts = len(nodes.subnets)
                 taken += nodes.each * (-(-nodes.count // parts) + nodes.surge)
         return taken
+
+
+def pods_figure(
+    at: str, nodes: Sequence[tuple[str, int, int, int]], prefixes: int | None
+) -> Figure:
+    """Return the pods that fit: by what kubelets take, and by the addresses that there are.
+
+    Args:
+        at: Where the figure belongs.
+        nodes: Of each pool its name, its nodes, pods of a node, and those that share its address.
+        prefixes: /28 prefixes for pods; None where pods have addresses of other ranges.
+    """
+    value = sum(count * most for _, count, most, _ in nodes)
+    words = " + ".join(f"{count:,} x {most} of {name}" for name, count, most, _ in nodes)
+    words = f"{words or '0 nodes'}, as kubelets take them"
+    if prefixes is not None:
+        sharing = sum(count * shared for _, count, _, shared in nodes)
+        value = min(value, prefixes * eks.ADDRESSES_PER_PREFIX + sharing)
+        words = (
+            f"the less of {words}, and {prefixes:,} prefixes x {eks.ADDRESSES_PER_PREFIX} "
+            f"addresses + {sharing:,} that share their node's"
+        )
+    return Figure(id=f"{at}.pods", value=value, unit="pods", formula=words, sources=(_PREFIXES,))
 
 
 def holds_all_at_once(plan: ClusterPlan, zone: str) -> bool:

@@ -11,6 +11,7 @@ from ultrascale.catalog import kubernetes_objects as sizes
 from ultrascale.catalog import scale as published
 from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.documents import look_up, number
+from ultrascale.plan.amounts import listed
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterNeeds,
@@ -130,7 +131,7 @@ class _Rows:
             pools = dict.fromkeys(
                 pool.pool for pool in self._plan.all_pools if daemon.runs_on(pool)
             )
-            formula = f"one on each node of {_listed([*pools])}"
+            formula = f"one on each node of {listed([*pools])}"
             yield _row("pods", daemon.name, self._daemon_pods[daemon.name], "pods", formula)
         for name, count in self._system.items():
             yield _row("pods", name, count, "pods", "replicas, on system nodes")
@@ -520,11 +521,6 @@ def _row(
         state=state,
         advice=advice if state in ("beyond", "ask") else None,
     )
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - 4
-    return ", ".join(names[:4]) + (f" and {more} more" if more > 0 else "")
 
 
 def load_rows(needs: ClusterNeeds) -> Iterator[Row]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from ultrascale.catalog import volcano_placement
 from ultrascale.catalog.price_list import PriceList
 from ultrascale.plan.keys import key_policies
-from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement
+from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement, Verdict
 from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar, window_rows
 from ultrascale.plan.needs.checkpoints import plan_checkpoint_needs
@@ -24,13 +24,18 @@ from ultrascale.plan.needs.services import plan_service_needs, service_rows
 from ultrascale.plan.needs.spend import part_rows, plan_spend, step_rows
 from ultrascale.plan.needs.standing import item_rows
 from ultrascale.plan.needs.subnets import plan_subnet_needs, subnet_rows
-from ultrascale.plan.needs.tables import Row, Table, table_of
+from ultrascale.plan.needs.tables import Line, Row, Table, number_at, table_of
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
 from ultrascale.plan.pools.reservations import reservation_remarks
 
 MONEY = ("usd_per_hour", "usd_per_month")
+_VERDICTS: Mapping[Verdict, str] = {
+    "fits": "fits",
+    "beyond": "does not fit what AWS publishes",
+    "over": "does not fit: a window is over",
+}
 _ROWS: Mapping[str, Callable[[ClusterNeeds], Iterator[Row]]] = {
     "pools": pool_rows,
     "quotas": quota_rows,
@@ -125,6 +130,20 @@ def plan_needs(
         spend=plan_spend(pools, money, calendar),
         decisions=plan_decisions(plan, control_plane),
     )
+
+
+def verdict_line(needs: ClusterNeeds) -> Line:
+    """Return whether a cluster fits, and what is raised first."""
+    answer, control_plane = needs.answer, needs.control_plane
+    if answer.verdict in _VERDICTS:
+        return (_VERDICTS[answer.verdict],)
+    tier = ""
+    if control_plane.state == "ask":
+        tier = f", with {control_plane.smallest} as its control plane"
+    if not answer.quota_count:
+        return (f"fits{tier}",)
+    are = " quota is raised" if answer.quota_count == 1 else " quotas are raised"
+    return (f"fits{tier}, once ", number_at("answer.quota_count", answer.quota_count), are)
 
 
 def all_figures(needs: ClusterNeeds) -> Iterator[Figure]:

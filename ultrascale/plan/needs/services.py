@@ -17,7 +17,7 @@ from ultrascale.plan.model import (
     ServiceDemandPlan,
     ServiceNeeds,
 )
-from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought
+from ultrascale.plan.needs.pools import PerNode, is_capped, price_as_bought, times
 from ultrascale.plan.needs.served_models import model_figures
 from ultrascale.plan.needs.tables import Content, Line, Row, figures_at
 
@@ -119,7 +119,7 @@ def _figures(service: ServiceDemandPlan, nodes: Sequence[_Node]) -> Iterator[Fig
         )
         taken = _taken(f"{at}.nodes_{key}", service, part, replicas)
         yield taken
-        hourly = _hourly(f"{at}.usd_per_hour_{key}", taken, dearest.price)
+        hourly = times(f"{at}.usd_per_hour_{key}", _USD_PER_HOUR, taken, dearest.price)
         yield hourly
         tokens_key = f"{at}.usd_per_million_tokens_{key}"
         yield _per_million(tokens_key, hourly, speed, replicas)
@@ -153,17 +153,6 @@ def _taken(key: str, service: ServiceDemandPlan, part: NodePart, replicas: int) 
         unit="nodes",
         formula=f"{replicas:,} replicas{spanned} / {part.pods} on a node of {part.instance_type}, "
         f"rounded up{spread}",
-    )
-
-
-def _hourly(key: str, nodes: Figure, price: PerNode) -> Figure:
-    value = None if price.value is None or nodes.value is None else nodes.value * price.value
-    return Figure(
-        id=key,
-        value=value,
-        unit=_USD_PER_HOUR,
-        formula=price.words if value is None else f"{nodes.value:,.0f} nodes x {price.words}",
-        sources=price.sources,
     )
 
 

@@ -1,5 +1,6 @@
 """Addresses in the subnets of each zone, and addresses that nodes take."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,7 +14,7 @@ from ultrascale.plan.model import (
     SubnetNeeds,
     SubnetPlan,
 )
-from ultrascale.plan.needs.existing_subnets import plan_existing_subnet_needs
+from ultrascale.plan.needs.existing_subnets import plan_existing_subnet_needs, pods_figure
 from ultrascale.plan.needs.pools import shards_of
 from ultrascale.plan.needs.tables import Row
 from ultrascale.plan.network.demand import (
@@ -160,7 +161,8 @@ def _of_nodes(
         unit="%",
         formula=f"100 x {nodes:,} nodes / {most.id}",
     )
-    yield _pods(at, demands, held)
+    counts = [(each.pool, each.share, each.max_pods, each.host_pods) for each in demands]
+    yield pods_figure(at, counts, held)
     skew = sum(each.nodes for each in demands)
     everything = " + ".join(f"{each.nodes:,} of {each.pool}" for each in demands) or "0 nodes"
     yield Figure(id=f"{at}.nodes_of_skew", value=skew, unit="nodes", formula=everything)
@@ -199,22 +201,6 @@ def _prefixes(subnets: Sequence[SubnetPlan]) -> tuple[int, str]:
     return kept // eks.ADDRESSES_PER_PREFIX + blocks, " + ".join(terms) or "0 prefixes"
 
 
-def _pods(at: str, demands: Sequence[_Demand], prefixes: int) -> Figure:
-    """Return the pods that fit: by what kubelets take, and by the addresses that there are."""
-    most = sum(each.share * each.max_pods for each in demands)
-    sharing = sum(each.share * each.host_pods for each in demands)
-    addresses = prefixes * eks.ADDRESSES_PER_PREFIX
-    by_nodes = " + ".join(f"{each.share:,} x {each.max_pods} of {each.pool}" for each in demands)
-    return Figure(
-        id=f"{at}.pods",
-        value=min(most, addresses + sharing),
-        unit="pods",
-        formula=f"the less of {by_nodes or '0 nodes'}, as kubelets take them, and {prefixes:,} "
-        f"prefixes x {eks.ADDRESSES_PER_PREFIX} addresses + {sharing:,} that share their node's",
-        sources=(_PREFIXES,),
-    )
-
-
 def _most_nodes(
     at: str, subnets: Sequence[SubnetPlan], prefixes: int, singles: int, nodes: int
 ) -> Figure:
@@ -227,18 +213,16 @@ def _most_nodes(
         singles: Single addresses of all of ``nodes``.
         nodes: Nodes that there are to be; 0 counts one single address for each.
     """
-    low, high = 0, sum(subnet.cidr.num_addresses for subnet in subnets)
-    while low < high:
-        middle = (low + high + 1) // 2
-        addresses = -(-middle * singles // nodes) if nodes else middle
-        if holds(subnets, ZoneDemand(middle, addresses), prefixes_per_node=prefixes):
-            low = middle
-        else:
-            high = middle - 1
+
+    def is_too_many(count: int) -> bool:
+        addresses = -(-count * singles // nodes) if nodes else count
+        return not holds(subnets, ZoneDemand(count, addresses), prefixes_per_node=prefixes)
+
+    whole = sum(subnet.cidr.num_addresses for subnet in subnets)
     each = singles / nodes if nodes else 1
     return Figure(
         id=f"{at}.nodes_most",
-        value=low,
+        value=bisect_left(range(1, whole + 1), True, key=is_too_many),
         unit="nodes",
         formula=f"as many as have {prefixes} prefixes and {each:g} single addresses each, beside "
         f"{ADDRESSES_BESIDE_NODES} other addresses",
