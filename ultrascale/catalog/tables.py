@@ -23,7 +23,9 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(name: str, kind: type[R]) -> tuple[R, ...]:
-    """Return the rows of a CSV file beside this module; an empty cell leaves the default.
+    """Return the rows of a CSV file, beside this module unless its path is absolute.
+
+    An empty cell leaves the default.
 
     Raises:
         msgspec.ValidationError: A cell is no value of its field.
