@@ -103,7 +103,7 @@ clean: ## remove everything that the other targets made
 	python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-.venv/.dev: requirements-dev.txt requirements-backend.txt backend/pyproject.toml .venv/.runtime
+.venv/.dev: requirements-dev.txt requirements-backend.txt backend/pyproject.toml torchx/pyproject.toml .venv/.runtime
 	python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
@@ -117,7 +117,7 @@ clean: ## remove everything that the other targets made
 	.make/zensical/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-docs.txt
 	@touch $@
 
-.venv/.training: requirements-training.txt training/pyproject.toml .venv/.dev
+.venv/.training: requirements-training.txt training/pyproject.toml examples/bert/pyproject.toml .venv/.dev
 	python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	python -m pip install --quiet --disable-pip-version-check -r requirements-training.txt
 	@touch $@

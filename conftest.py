@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Generator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -78,6 +79,12 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedScheduling | None:
     """Let one worker have all files that share what begins slowly."""
     return SharedScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collect_directory(path: Path) -> None:
+    """Let the library have the name that pytest gives the folder of tests beside our scheduler."""
+    if path == ROOT / "torchx":
+        import_module("torchx")
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -2,7 +2,7 @@
 
 from torchx.specs import AppDef
 
-from ultrascale.torchx.components import Launch, ddp
+from ultrascale_torchx.components import Launch, ddp
 
 
 def generateAppDef(  # noqa: N802

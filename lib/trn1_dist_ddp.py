@@ -8,7 +8,7 @@ Source: https://github.com/aws-neuron/aws-neuron-eks-samples/tree/master/dp_bert
 
 from torchx.specs import AppDef
 
-from ultrascale.torchx.components import Launch, ddp
+from ultrascale_torchx.components import Launch, ddp
 
 
 def generateAppDef(  # noqa: N802

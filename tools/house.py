@@ -47,6 +47,7 @@ _IMPORTED = (
     "ultrascale_constructs",
     "ultrascale_k8s",
     "ultrascale_stacks",
+    "ultrascale_torchx",
     "ultrascale_training",
 )
 _QUESTION = re.compile(r'"""(What|How|Which|Whose|Whom|Who|Where|When|Why|Of)\b')

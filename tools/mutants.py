@@ -40,7 +40,7 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-_SOURCE_ROOTS = ("constructs", "stacks", "k8s", "training", "backend")
+_SOURCE_ROOTS = ("constructs", "stacks", "k8s", "training", "backend", "torchx")
 _PACKAGES = ("ultrascale", *_SOURCE_ROOTS, "lib")
 # They run in environments of their own, or judge no module.
 _NO_TESTS = ("tests/wheel", "tests/titan", "tests/serving", "tests/fuzz", "tests/docs")
@@ -73,7 +73,12 @@ class Mutant:
 
 def sample(root: Path, packages: Iterable[str], count: int, seed: str) -> list[Mutant]:
     """Return ``count`` mutants, each of another function."""
-    files = (path for package in packages for path in sorted((root / package).rglob("*.py")))
+    files = (
+        path
+        for package in packages
+        for path in sorted((root / package).rglob("*.py"))
+        if "tests" not in path.relative_to(root).parts
+    )
     functions = [
         entry for path in files for entry in _functions(path, ast.parse(path.read_bytes()))
     ]
@@ -159,7 +164,8 @@ def _code(node: ast.expr) -> str:
 
 def _module(path: Path) -> str:
     parts = path.with_suffix("").parts
-    return ".".join(parts[parts[0] in _SOURCE_ROOTS :]).removesuffix(".__init__")
+    in_root = parts[0] in _SOURCE_ROOTS and "tests" not in parts
+    return ".".join(parts[in_root:]).removesuffix(".__init__")
 
 
 @cache
@@ -188,7 +194,7 @@ def nearest_tests(root: Path, path: str) -> list[str]:
     while edge:
         edge = {name for name in graph if name not in steps and graph[name] & edge}
         steps |= dict.fromkeys(edge, max(steps.values()) + 1)
-    tests = [name for name in graph if re.search(r"^tests\..*\btest_", name)]
+    tests = [name for name in graph if re.search(r"\btests\..*\btest_", name)]
     shared = {name: len(_words(path) & _words(name)) for name in tests}
     near = [name for name in tests if name in steps] or [name for name in tests if shared[name]]
     near.sort(

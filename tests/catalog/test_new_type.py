@@ -102,13 +102,13 @@ def test_its_quota_torchx_name_and_sellers_follow_from_its_rows() -> None:
     assert spec.capacity_block_regions == lookup(PREDECESSOR).capacity_block_regions
     assert quotas.service_quota("L-00000007").name == "Concurrent P7 Capacity Blocks per account"
     resource = torchx.named_resources()[f"eks_{NEW}"]
-    assert resource == "ultrascale.torchx.resources:p7_48xlarge"
+    assert resource == "ultrascale_torchx.resources:p7_48xlarge"
 
 
 @pytest.mark.usefixtures("_new_type")
 def test_its_torchx_resource_is_a_whole_node() -> None:
-    pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
-    from ultrascale.torchx import resources
+    pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
+    from ultrascale_torchx import resources
 
     name = torchx.named_resources()[f"eks_{NEW}"].partition(":")[2]
 

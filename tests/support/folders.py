@@ -4,5 +4,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
-TESTS = (ROOT / "tests", ROOT / "examples" / "bert" / "tests")
+_PROJECTS = ("training", "examples/bert", "backend", "torchx")
+TESTS = (ROOT / "tests", *(ROOT / project / "tests" for project in _PROJECTS))
 """Folders of tests that `make test` runs, as `testpaths` of `pyproject.toml` names them."""

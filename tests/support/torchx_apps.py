@@ -9,8 +9,8 @@ from torchx.specs.finder import get_component
 
 from tests.support.folders import ROOT
 from ultrascale.jobs import JobManifests
-from ultrascale.torchx.errors import AppError
-from ultrascale.torchx.scheduler import create_ultrascale
+from ultrascale_torchx.errors import AppError
+from ultrascale_torchx.scheduler import create_ultrascale
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 IMAGE = "docker.io/example/train:1"

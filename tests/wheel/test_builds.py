@@ -116,7 +116,9 @@ def test_it_has_types_and_takes_no_name_of_others(builds: Builds) -> None:
     with ZipFile(builds.wheel) as archive:
         names = archive.namelist()
 
-    own = {"ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"}
+    own = {"ultrascale"} | {
+        f"ultrascale_{name}" for name in ("constructs", "k8s", "stacks", "torchx")
+    }
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == own
     assert {f"{top}/py.typed" for top in own} <= {*names}

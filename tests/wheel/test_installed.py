@@ -18,7 +18,7 @@ from ultrascale.release import VERSION
 pytestmark = pytest.mark.wheel
 
 CLUSTERS = sorted(path.stem for path in (ROOT / "clusters").glob("*.yaml"))
-OURS = {"ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"}
+OURS = {"ultrascale"} | {f"ultrascale_{name}" for name in ("constructs", "k8s", "stacks", "torchx")}
 EXAMPLE_APPS = sorted(path.parent.name for path in (ROOT / "examples").glob("*/app.py"))
 STARTS = (
     *("minimal", "trainium", "hopper", "hybrid", "mixed", "teams", "existing"),

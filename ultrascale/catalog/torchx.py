@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ultrascale.catalog.instance_types import INSTANCE_TYPES
 
 PREFIX = "eks_"
-_MODULE = "ultrascale.torchx.resources"
+_MODULE = "ultrascale_torchx.resources"
 
 
 def named_resources() -> Mapping[str, str]:
@@ -20,7 +20,7 @@ def named_resources() -> Mapping[str, str]:
 
 
 def attributes() -> Mapping[str, str]:
-    """Return the instance type behind each attribute of `ultrascale.torchx.resources`."""
+    """Return the instance type behind each attribute of `ultrascale_torchx.resources`."""
     return {
         name.replace("-", "_").replace(".", "_"): name
         for name, spec in INSTANCE_TYPES.items()

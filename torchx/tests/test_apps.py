@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.specs import (
     AppDef,
@@ -24,7 +24,7 @@ from tests.support.config_jobs import LUSTRE
 from tests.support.folders import ROOT
 from tests.support.jobs import container, job_cluster, make_job, pod_spec, prepared
 from tests.support.pools import pool_document
-from ultrascale.torchx.errors import AppError
+from ultrascale_torchx.errors import AppError
 
 DEVICES = "aws.amazon.com/neuron"
 

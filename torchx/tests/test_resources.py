@@ -4,7 +4,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.specs import Resource
 from torchx.specs import resource as named
@@ -14,7 +14,7 @@ from tests.support.jobs import container
 from ultrascale import catalog
 from ultrascale.catalog import eks, kubelet
 from ultrascale.errors import CatalogError
-from ultrascale.torchx.resources import whole_node
+from ultrascale_torchx.resources import whole_node
 
 PREFIX = "eks_"
 NAMES = sorted(

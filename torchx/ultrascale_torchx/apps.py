@@ -10,10 +10,10 @@ from ultrascale.documents import Json, JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.jobs.command import RANK_ZERO_HOST
-from ultrascale.torchx.components import METADATA
-from ultrascale.torchx.errors import AppError
-from ultrascale.torchx.launcher import REPLICA_ID, with_index
-from ultrascale.torchx.options import Options, repository
+from ultrascale_torchx.components import METADATA
+from ultrascale_torchx.errors import AppError
+from ultrascale_torchx.launcher import REPLICA_ID, with_index
+from ultrascale_torchx.options import Options, repository
 
 # The runner makes one up in each process, so that no two renderings would be alike.
 _SESSION = "TORCHX_INTERNAL_SESSION_ID"

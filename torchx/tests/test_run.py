@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.schedulers import get_scheduler_factories
 from torchx.schedulers.kubernetes_scheduler import KubernetesScheduler
@@ -18,8 +18,8 @@ from tests.support.folders import ROOT
 from tests.support.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.manifests import as_yaml
-from ultrascale.torchx.scheduler import UltrascaleScheduler
 from ultrascale_k8s.volcano.crds import crds
+from ultrascale_torchx.scheduler import UltrascaleScheduler
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
 PAGE = (ROOT / "docs" / "torchx.md").read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.components import dist
 from torchx.specs import macros

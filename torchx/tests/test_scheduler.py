@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.runner import Runner
 from torchx.schedulers import get_scheduler_factories
@@ -17,7 +17,7 @@ from tests.support import job_manifests as given
 from tests.support import torchx_apps as apps
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
-from ultrascale.torchx.errors import AppError
+from ultrascale_torchx.errors import AppError
 
 HANDLE = "ultrascale://torchx/training:tune"
 JOB = f"{given.VOLCANO_JOBS}/tune"

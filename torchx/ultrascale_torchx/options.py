@@ -9,7 +9,7 @@ from torchx.specs import CfgVal, runopts
 
 from ultrascale.frozen import Frozen
 from ultrascale.plan.names import TRAINING_NAMESPACE
-from ultrascale.torchx.errors import AppError
+from ultrascale_torchx.errors import AppError
 
 _HELP: Mapping[str, str] = {
     "queue": "queue, one of scheduling.queues of the cluster file",

@@ -1,6 +1,6 @@
 """Runs of one to six workers that are killed while they save, and resume in another world.
 
-``SOAK=60 pytest -n 0 -s tests/training/test_checkpoint_kills.py`` kills 60 starts in a directory,
+``SOAK=60 pytest -n 0 -s training/tests/test_checkpoint_kills.py`` kills 60 starts in a directory,
 60 in S3 and 60 with the memory of HyperPod's nodes instead of three, and tells its figures;
 ``FAULT_SEED`` repeats the instants of a failure.
 """

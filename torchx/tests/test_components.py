@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torchx", reason="the extra `torchx` is not installed")
+pytest.importorskip("torchx.specs", reason="the extra `torchx` is not installed")
 
 from torchx.specs import macros
 
 from tests.support import torchx_apps as apps
 from tests.support.folders import ROOT
 from tests.support.jobs import container, environment, make_job, prepared
-from ultrascale.torchx.components import METADATA
-from ultrascale.torchx.errors import AppError
+from ultrascale.torchx import components as former_components
+from ultrascale.torchx import errors as former_errors
+from ultrascale_torchx import components
+from ultrascale_torchx.components import METADATA
+from ultrascale_torchx.errors import AppError
 
 TRAINIUM = "lib/trn_dist_ddp.py"
 NVIDIA = "lib/nvidia_dist_ddp.py"
@@ -183,3 +186,9 @@ def test_other_schedulers_get_torchruns_own_command(typed: dict[str, str], meeti
     assert meeting in role.args[1]
     # Their macros take `$$` for `$`.
     assert role.args[1].endswith("train.py --price '$$5'")
+
+
+def test_components_of_users_still_find_what_they_import_by_its_former_name() -> None:
+    assert former_components.ddp is components.ddp
+    assert former_components.Launch is components.Launch
+    assert former_errors.AppError is AppError

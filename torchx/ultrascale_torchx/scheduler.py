@@ -24,10 +24,10 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.frozen import Frozen
 from ultrascale.jobs import JobManifests, cancellation, gate, logs, prepare, status, submitted
 from ultrascale.jobs.manifests import as_yaml
-from ultrascale.torchx import apps, options, progress
-from ultrascale.torchx.errors import AppError, told
-from ultrascale.torchx.foreign_scheduler import NAME
-from ultrascale.torchx.options import Options
+from ultrascale_torchx import apps, options, progress
+from ultrascale_torchx.errors import AppError, told
+from ultrascale_torchx.foreign_scheduler import NAME
+from ultrascale_torchx.options import Options
 
 _log = logging.getLogger(__name__)
 

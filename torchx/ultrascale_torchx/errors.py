@@ -1,0 +1,62 @@
+"""Errors of an app, which the `torchx` command line prints without a traceback.
+
+`torchx run` knows one kind of error that it prints as it is. Of `status`, `list`, `log` and
+`cancel` every error would be a traceback, unless it ends the process by itself.
+"""
+
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+
+from torchx.specs.finder import ComponentValidationException
+
+from ultrascale.errors import UltrascaleError
+
+# What the command line calls options, TorchX reads from its file: it passes none to these commands.
+_IN_TORCHX = {name: f"`{name}` in .torchxconfig" for name in ("kubeconfig", "context")}
+
+
+class AppError(UltrascaleError, ComponentValidationException, SystemExit):
+    """An app cannot be run. Carries one line for each mistake, all of them at once.
+
+    As every error it is caught by ``except Exception``. Uncaught it ends the process with its
+    lines on standard error, and status 1.
+
+    Attributes:
+        mistakes: Lines of the form ``key: what is wrong, got VALUE; what to do``.
+    """
+
+    def __init__(self, mistakes: Iterable[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(self.mistakes))
+        self.code = str(self)
+
+
+@contextmanager
+def told() -> Generator[None]:
+    """Raise every error that a user can cause as an `AppError`."""
+    try:
+        yield
+    except AppError:
+        raise
+    except UltrascaleError as error:
+        _leave_to_process()
+        text = str(error)
+        for name, key in _IN_TORCHX.items():
+            text = text.replace(f"--{name}", key)
+        raise AppError(text.splitlines()) from error
+
+
+def _leave_to_process() -> None:
+    """Keep an `AppError` of a thread of `torchx log` for the process.
+
+    That command reads each pod in a thread. It raises an error there, for a traceback, and once
+    more in the process.
+    """
+    if threading.current_thread().name.endswith("(print_log_lines)"):
+        threading.excepthook = _hook
+
+
+def _hook(args: threading.ExceptHookArgs) -> None:
+    if not issubclass(args.exc_type, AppError):
+        threading.__excepthook__(args)
