@@ -58,6 +58,7 @@ def test_help_loads_no_command_and_no_cluster_file() -> None:
         "ultrascale.cli.output",
         "ultrascale.cli.statuses",
         "ultrascale.errors",
+        "ultrascale.frozen",
         "ultrascale.progress",
     }
     assert not {"pydantic", "rich", "yaml"} & loaded

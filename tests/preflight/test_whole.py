@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from msgspec import structs
 
 from tests.support.account import AT, fake_account
 from tests.support.fake_aws import THROTTLED, Told, denied
@@ -45,7 +46,7 @@ def context(name: str) -> Context:
 def found(name: str, answer: Told | None = None) -> tuple[tuple[Finding, ...], set[str]]:
     own = context(name)
     account, aws = fake_account(Everything(answer), region=own.plan.region)
-    asking = replace(own, account=replace(account, id=FILES))
+    asking = structs.replace(own, account=replace(account, id=FILES))
     return run_checks(CHECKS, asking), aws.actions
 
 
