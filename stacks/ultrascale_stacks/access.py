@@ -1,11 +1,24 @@
-"""Access entries of people, apart from the cluster: a wrong ARN breaks nothing else."""
+"""Access entries of people, and the role of the nodes of EKS Auto Mode.
+
+The entries are apart from the cluster: a wrong ARN breaks nothing else.
+"""
 
 from aws_cdk import Stack
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from ultrascale.plan.model import AccessPolicyPlan, ClusterPlan
+from ultrascale_constructs.auto_mode import AutoModeNodeRole
 from ultrascale_stacks.deployment import stack_properties
+
+
+class AutoModeStack(Stack):
+    """Defines the role of the nodes: without it they start, are paid for, and never join."""
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.node_role is not None, "a cluster without Auto Mode has no such stack"
+        AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.node_role)
 
 
 class AccessStack(Stack):

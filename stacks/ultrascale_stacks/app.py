@@ -39,7 +39,7 @@ def synthesize(
         validated: Whether the templates are judged.
     """
     from ultrascale_k8s import define_charts, write_manifests
-    from ultrascale_stacks.assembly import define_stacks
+    from ultrascale_stacks.builders import define_stacks
     from ultrascale_stacks.validation import closed_network
 
     charts = define_charts(cluster)

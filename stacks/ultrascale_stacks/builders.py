@@ -8,23 +8,21 @@ from aws_cdk import App, Stack
 
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
-from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale.plan.stacks import LayerId, StackName, layers_before, planned_layers
+from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.cluster_context import ClusterContext
+from ultrascale_constructs.log_group import encrypt_logs
 from ultrascale_constructs.network import Network
 from ultrascale_k8s import Charts
-from ultrascale_stacks.access import AccessStack
+from ultrascale_stacks.access import AccessStack, AutoModeStack
 from ultrascale_stacks.addons import AddonsStack
-from ultrascale_stacks.auto_mode import AutoModeStack
-from ultrascale_stacks.cluster import ClusterStack
-from ultrascale_stacks.image_cache import ImageCacheStack
-from ultrascale_stacks.images import ImagesStack
+from ultrascale_stacks.cluster import ClusterStack, NetworkStack
+from ultrascale_stacks.deployment import bound_roles
+from ultrascale_stacks.images import ImageCacheStack, ImagesStack, RegistryStack
 from ultrascale_stacks.karpenter import KarpenterStack
-from ultrascale_stacks.network import NetworkStack
-from ultrascale_stacks.node_group import NodeGroupStack
+from ultrascale_stacks.node_group import NodeGroupStack, ScalingStack
 from ultrascale_stacks.node_pools import NodePoolsStack
 from ultrascale_stacks.platform import PlatformStack
-from ultrascale_stacks.registry import RegistryStack
-from ultrascale_stacks.scaling import ScalingStack
 from ultrascale_stacks.storage import StorageStack
 
 _Kind = TypeVar("_Kind", bound=Stack)
@@ -251,7 +249,7 @@ def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
 
 
 def _hyperpod_chart(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod_chart import HyperPodChartStack
+    from ultrascale_stacks.hyperpod import HyperPodChartStack
 
     return HyperPodChartStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
 
@@ -270,21 +268,20 @@ def _hyperpod(cluster: ClusterStacks, name: StackName) -> Stack:
 
 
 def _governance(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.governance import GovernanceStack
-    from ultrascale_stacks.hyperpod import HyperPodStack
+    from ultrascale_stacks.hyperpod import GovernanceStack, HyperPodStack
 
     arn = cluster.get(HyperPodStack).hyperpod_cluster_arn
     return GovernanceStack(cluster.app, name, plan=cluster.plan, hyperpod_cluster_arn=arn)
 
 
 def _training_operator(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.training_operator import TrainingOperatorStack
+    from ultrascale_stacks.hyperpod import TrainingOperatorStack
 
     return TrainingOperatorStack(cluster.app, name, plan=cluster.plan)
 
 
 def _hyperpod_metrics(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod_observability import HyperPodObservabilityStack
+    from ultrascale_stacks.hyperpod import HyperPodObservabilityStack
 
     return HyperPodObservabilityStack(cluster.app, name, plan=cluster.plan)
 
@@ -358,3 +355,20 @@ _BUILDERS: _Builders = {
     "training-operator": _training_operator,
     "hyperpod-metrics": _hyperpod_metrics,
 }
+
+
+def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
+    """Define every stack of ``plan``, layer by layer, each to be deployed after those it needs."""
+    cluster = ClusterStacks(app=app, plan=plan, charts=charts)
+    for layer, stack_names in planned_layers(plan).items():
+        stacks = [define_stack(layer, name, cluster) for name in stack_names]
+        cluster.stacks[layer] = stacks
+        for stack in stacks:
+            for earlier in layers_before(plan, layer):
+                for needed in cluster.stacks.get(earlier, ()):
+                    stack.add_stack_dependency(needed)
+            bound_roles(stack, plan.permissions_boundary)
+    if plan.keys.logs is not None:
+        encrypt_logs(app, plan.keys.logs)
+    if plan.observability is not None and plan.observability.alerts is not None:
+        send_alarms(app, plan.observability.alerts.topic)

@@ -1,4 +1,4 @@
-"""The SageMaker HyperPod cluster of the pools of provisioner `hyperpod`."""
+"""SageMaker HyperPod: the cluster of its pools, its chart, governance, operator and metrics."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,82 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from ultrascale.plan.model import ClusterPlan
+from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.hyperpod import HyperPodCluster
+from ultrascale_constructs.hyperpod_chart import HyperPodChart
+from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 from ultrascale_constructs.network import Network
+from ultrascale_constructs.task_governance import TaskGovernance
 from ultrascale_stacks.deployment import stack_properties
+
+
+class TrainingOperatorStack(Stack):
+    """Defines the add-on, apart from the nodes that it runs on.
+
+    Before a training plan starts there is no node, and this stack fails.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.hyperpod is not None, "a cluster without HyperPod has no such stack"
+        addon = plan.hyperpod.training_operator
+        assert addon is not None, "a cluster without the operator has no such stack"
+        Addon(self, addon.name, plan=addon, cluster_name=plan.name)
+
+
+class GovernanceStack(Stack):
+    """Defines the add-on that brings the queues, then their configuration."""
+
+    def __init__(
+        self, scope: Construct, id: str, *, plan: ClusterPlan, hyperpod_cluster_arn: str
+    ) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.hyperpod is not None, "a cluster without HyperPod has no such stack"
+        governance = plan.hyperpod.governance
+        assert governance is not None, "a cluster without task governance has no such stack"
+        addon = Addon(self, governance.addon.name, plan=governance.addon, cluster_name=plan.name)
+        queues = TaskGovernance(
+            self, "TaskGovernance", plan=governance, hyperpod_cluster_arn=hyperpod_cluster_arn
+        )
+        queues.node.add_dependency(addon)
+
+
+class HyperPodObservabilityStack(Stack):
+    """Defines the add-on and its workspace, apart from other metrics and alarms.
+
+    Before a training plan starts there is no node, and this stack fails: the alarms must not.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.observability is not None, "a cluster without metrics has no such stack"
+        addon = plan.observability.hyperpod_addon
+        assert addon is not None, "a cluster without HyperPod has no such stack"
+        HyperPodObservability(
+            self, "HyperPod", plan=addon, cluster_name=plan.name, key_arn=plan.keys.logs
+        )
+
+
+class HyperPodChartStack(Stack):
+    """Installs the chart of ``plan.hyperpod_chart``, which must not be None."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        cluster: ClusterContext,
+    ) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.hyperpod_chart is not None, "a cluster without HyperPod has no such stack"
+        HyperPodChart(
+            self,
+            "Chart",
+            plan=plan.hyperpod_chart,
+            cluster=cluster,
+        )
 
 
 class HyperPodStack(Stack):

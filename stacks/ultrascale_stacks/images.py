@@ -1,4 +1,6 @@
-"""The build of the container images of jobs."""
+"""Repositories of images, their build, and the cache of public registries."""
+
+from collections.abc import Iterable, Mapping
 
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_kms as kms
@@ -7,7 +9,53 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.image_builder import ImageBuilder
+from ultrascale_constructs.image_cache import ImageCache
+from ultrascale_constructs.registry import Registry
 from ultrascale_stacks.deployment import stack_properties
+
+
+class ImageCacheStack(Stack):
+    """Defines the cache of the platform's images. It holds only copies.
+
+    Attributes:
+        placeholders: Values of placeholders in the manifests: the account.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        plan: ClusterPlan,
+        images: Iterable[str],
+    ) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        assert plan.image_cache is not None, "a cluster without a cache has no such stack"
+        ImageCache(self, "Cache", plan=plan.image_cache, images=images, key_arn=plan.keys.registry)
+        self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}
+
+
+class RegistryStack(Stack):
+    """Defines the ECR repositories of the cluster file.
+
+    Attributes:
+        key: The key that the images are encrypted with.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
+        super().__init__(scope, id, **stack_properties(plan))
+        self.key = Registry(
+            self,
+            "Registry",
+            cluster_name=plan.name,
+            repositories=plan.repositories,
+            untagged_image_retention_days=plan.untagged_image_retention_days,
+            key_arn=plan.keys.registry,
+        ).key
+        if plan.keys.registry is None:
+            # It stays when nothing is built any more: the stack of the builder would still import
+            # it.
+            self.export_value(self.key.key_arn)
 
 
 class ImagesStack(Stack):

@@ -21,7 +21,7 @@ from ultrascale.plan.delivery.images import plan_image_builder
 from ultrascale.plan.model import ImageBuildPlan
 from ultrascale_constructs.image_builder import ImageBuilder
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.assembly import define_stacks
+from ultrascale_stacks.builders import define_stacks
 
 PROJECT = "AWS::CodeBuild::Project"
 BUILDS = (

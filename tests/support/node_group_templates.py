@@ -9,8 +9,8 @@ from aws_cdk.assertions import Template
 from tests.support.construct_stacks import context_in
 from ultrascale.plan import ClusterPlan, PoolPlan
 from ultrascale.plan.pools.node_groups import plan_node_groups
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_group import NodeGroupStack
 
 

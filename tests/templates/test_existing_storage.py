@@ -11,8 +11,8 @@ from tests.support.changes import between
 from tests.support.construct_stacks import context_in
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.storage import StorageStack
 
 OWNER = "444455556666"

@@ -15,9 +15,9 @@ from tests.support.folders import ROOT
 from tests.support.pools import SYSTEM_POOL, make_document, pool_document
 from tests.support.queued_pools import planned
 from ultrascale_k8s import define_charts
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.front import FrontStack
-from ultrascale_stacks.network import NetworkStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 MANIFESTS = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -11,9 +11,9 @@ from tests.support.construct_stacks import context_in, logical_id, resources
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_constructs.karpenter import controller_values
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
 from ultrascale_stacks.karpenter import KarpenterStack
-from ultrascale_stacks.network import NetworkStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"
 CLUSTER_ADMIN = {"AccessPolicies": [{"AccessScope": {"Type": "cluster"}}]}

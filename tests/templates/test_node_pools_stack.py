@@ -14,9 +14,9 @@ from tests.support.pools import CAPACITY_BLOCK, ODCR, SPOT, SYSTEM_POOL, make_cl
 from ultrascale.catalog.provisioners import NODE_POOLS
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.auto_mode import AutoModeStack
+from ultrascale_stacks.access import AutoModeStack
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.node_pools import NodePoolsStack
 
 Document = dict[str, Any]

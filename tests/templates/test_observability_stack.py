@@ -18,7 +18,7 @@ from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.hyperpod_observability import HyperPodObservability
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.function_rights import fleet_metrics_objects
-from ultrascale_stacks.assembly import define_stacks
+from ultrascale_stacks.builders import define_stacks
 
 Document = dict[str, Any]
 FUNCTION = "lambdas.fleet_metrics.handler.on_event"

@@ -12,7 +12,7 @@ from tests.support.pools import SPOT, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale import plan
 from ultrascale.plan.cluster import assemble
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.scaling import ScalingStack
+from ultrascale_stacks.node_group import ScalingStack
 from ultrascale_stacks.validation import validate
 
 FIXED = SYSTEM_POOL | {"nodes": {"static": 2}}

@@ -20,8 +20,8 @@ from ultrascale_constructs.queueing import (
     manager_configuration,
 )
 from ultrascale_k8s import define_charts
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.scheduling import SchedulingStack
 
 CHARTS = "Custom::AWSCDK-EKS-HelmChart"

@@ -13,8 +13,8 @@ from ultrascale.documents import mapping
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import LAYERS, layers_before
 from ultrascale_k8s import define_charts
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.serving import ServingStack
 
 

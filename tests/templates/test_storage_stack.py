@@ -10,8 +10,8 @@ from aws_cdk.assertions import Template
 from tests.support.construct_stacks import context_in, the
 from tests.support.pools import make_cluster
 from ultrascale.plan import plan_cluster
+from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
-from ultrascale_stacks.network import NetworkStack
 from ultrascale_stacks.storage import StorageStack
 
 LUSTRE = {
