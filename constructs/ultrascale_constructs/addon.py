@@ -9,8 +9,8 @@ from constructs import Construct
 from ultrascale.plan.model import AddonPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_role, aws_policy
+from ultrascale_constructs.key import allow_volume_key
 from ultrascale_constructs.pod_identity import pods_of
-from ultrascale_constructs.volume_key import allow_volume_key
 
 
 class Addon(Construct):

@@ -17,7 +17,7 @@ from ultrascale.plan.model import AlertsPlan, EventPlan, ReminderPlan
 from ultrascale_constructs.alarm import define_alarm
 from ultrascale_constructs.cdk_types import anyone, service
 from ultrascale_constructs.key import key_of
-from ultrascale_constructs.schedule import on_time, retried_for, scheduler_role, yearly
+from ultrascale_constructs.scheduled_function import on_time, retried_for, scheduler_role, yearly
 
 _REMINDED_FOR = timedelta(hours=1)
 # What a service needs of the key of a topic that it publishes to.

@@ -18,7 +18,7 @@ from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.calendar_function import CalendarFunction, calendar_entry
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.schedule import (
+from ultrascale_constructs.scheduled_function import (
     on_time,
     retried_for,
     scheduler_role,

@@ -17,7 +17,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_wildcards
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.schedule import on_time, scheduler_role
+from ultrascale_constructs.scheduled_function import on_time, scheduler_role
 
 # A block has 64 nodes at most: to cordon them and to warn their pods takes some hundred requests.
 _TIMEOUT = Duration.minutes(2)

@@ -15,8 +15,7 @@ from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.auto_mode import CLUSTER_POLICIES, allow_node_tags
 from ultrascale_constructs.cdk_types import child
 from ultrascale_constructs.cluster_context import subnets
-from ultrascale_constructs.key import key_of
-from ultrascale_constructs.volume_key import allow_volume_key
+from ultrascale_constructs.key import allow_volume_key, key_of
 
 _LOGGING = {
     "api": eks.ClusterLoggingTypes.API,

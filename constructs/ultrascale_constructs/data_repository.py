@@ -9,7 +9,7 @@ from constructs import Construct
 from ultrascale.plan.model import DataRepositoryPlan
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cdk_types import anyone
-from ultrascale_constructs.existing_bucket import ExistingBucket
+from ultrascale_constructs.existing_storage import ExistingBucket
 
 # What FSx's role does with the key of a bucket.
 # Source: https://docs.aws.amazon.com/fsx/latest/LustreGuide/s3-server-side-encryption-support.html

@@ -10,7 +10,7 @@ from ultrascale.plan.model import InterfaceCleanerPlan
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-from ultrascale_constructs.schedule import on_time, scheduler_role
+from ultrascale_constructs.scheduled_function import on_time, scheduler_role
 
 
 class InterfaceCleaner(Construct):

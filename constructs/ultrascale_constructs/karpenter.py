@@ -13,8 +13,8 @@ from ultrascale.plan.model import KarpenterPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.event_queue import EventQueue
 from ultrascale_constructs.karpenter_policy import PolicyScope, controller_policies
+from ultrascale_constructs.key import volume_key_permissions
 from ultrascale_constructs.node_role import NODE_POLICIES, NodeRole
-from ultrascale_constructs.volume_key import volume_key_permissions
 
 # A Spot Instance is gone two minutes after its warning: an older message is about the past.
 _RETENTION_SECONDS = 300

@@ -7,7 +7,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.bucket import Bucket
-from ultrascale_constructs.existing_bucket import ExistingBucket
+from ultrascale_constructs.existing_storage import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 # Source: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md#iam-permissions

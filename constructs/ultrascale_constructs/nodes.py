@@ -1,13 +1,14 @@
-"""Parts that managed and self-managed node groups share: role, groups, reservation."""
+"""Parts that node groups share, and groups of NodePools: role, security, placement, reservation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from aws_cdk import Stack
+from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_resourcegroups as resourcegroups
 from constructs import Construct
 
+from ultrascale.plan import names
 from ultrascale.plan.model import PoolPlan
 from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_construct, aws_policy, service
@@ -15,6 +16,52 @@ from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
 from ultrascale_constructs.node_group_functions import ask
 from ultrascale_constructs.node_role import CNI_POLICY, NODE_POLICIES
+
+
+class NodePoolNetwork(Construct):
+    """Defines the EFA security group of a pool and the placement group of each of its shards.
+
+    Node classes find the security group by its tags, and name a placement group by a placeholder.
+
+    Attributes:
+        placement_groups: Names of placement groups, by placeholder.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        cluster: ClusterContext,
+        shards: Sequence[PoolPlan],
+    ) -> None:
+        """Define them.
+
+        Args:
+            scope: Parent.
+            id: Construct id.
+            cluster: Cluster of the pool.
+            shards: The pool, or all of its shards.
+        """
+        super().__init__(scope, id)
+        if any(shard.efa_interfaces for shard in shards):
+            pool = shards[0].pool
+            tags = {names.DISCOVERY_TAG: cluster.name, names.POOL_LABEL: pool}
+            EfaSecurityGroup(self, "EfaSecurityGroup", vpc=cluster.vpc, pool=pool, tags=tags)
+        placement_groups: dict[str, str] = {}
+        for shard in shards:
+            if shard.placement_group:
+                placeholder = names.placement_group(shard.name)
+                placement_groups[placeholder] = self._placement_group(shard, placeholder)
+        self.placement_groups: Mapping[str, str] = placement_groups
+
+    def _placement_group(self, shard: PoolPlan, placeholder: str) -> str:
+        # EC2 makes up its name: every property is create-only, and a name of ours would collide.
+        group = ec2.CfnPlacementGroup(
+            self, f"PlacementGroup{shard.shard or ''}", strategy="cluster"
+        )
+        CfnOutput(group, "Name", value=group.ref, description=f"{placeholder} in the manifests")
+        return group.ref
 
 
 def node_role(scope: Construct, *, carries_cni_rights: bool) -> iam.Role:

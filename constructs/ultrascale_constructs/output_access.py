@@ -6,7 +6,7 @@ from constructs import Construct
 
 from ultrascale.plan.model import OutputAccessPlan
 from ultrascale_constructs.bucket import Bucket
-from ultrascale_constructs.existing_bucket import ExistingBucket
+from ultrascale_constructs.existing_storage import ExistingBucket
 from ultrascale_constructs.pod_identity import Permission, PodIdentityRole
 
 # What torch's S3 writer and reader do, and the deletion of checkpoints beyond those that are kept.

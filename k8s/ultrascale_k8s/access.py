@@ -1,12 +1,27 @@
-"""Rights of people to the kinds of jobs, by the groups of their access entries."""
+"""Rights of people to the kinds of jobs by their groups, and of pods to read their Nodes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import ClusterRolePlan, GroupBindingPlan
-from ultrascale_k8s._rbac import binding, groups, role, rules
+from ultrascale.plan.names import NODE_READER_ROLE
+from ultrascale_k8s._rbac import binding, groups, role, rule, rules
 
-_COMPONENT = "access"
+_COMPONENT, _READERS = "access", "node-readers"
+
+
+def node_reader_objects(namespaces: Sequence[str]) -> list[JsonObject]:
+    """Return the right of every service account of ``namespaces`` to get Nodes by their names.
+
+    RBAC cannot limit a pod to its own node. A Node tells its labels, addresses and images, and
+    none of its pods; nobody may list them. Only pods that compute ranks have a token to ask with.
+    """
+    # Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/
+    accounts = groups(f"system:serviceaccounts:{namespace}" for namespace in namespaces)
+    return [
+        role(NODE_READER_ROLE, [rule("nodes", verbs=("get",))], component=_READERS),
+        binding(NODE_READER_ROLE, accounts, component=_READERS),
+    ]
 
 
 def access_objects(

@@ -23,7 +23,7 @@ from ultrascale.plan.model import (
     WriteLatencyPlan,
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
-from ultrascale_k8s.access import access_objects
+from ultrascale_k8s.access import access_objects, node_reader_objects
 from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
@@ -36,8 +36,7 @@ from ultrascale_k8s.function_rights import (
     write_canary_rights,
 )
 from ultrascale_k8s.kueue.admission import queue_gate_objects
-from ultrascale_k8s.kueue.certificate import jobset_certificate_objects
-from ultrascale_k8s.kueue.network_policy import queueing_ingress_objects
+from ultrascale_k8s.kueue.controllers import jobset_certificate_objects, queueing_ingress_objects
 from ultrascale_k8s.kueue.queues import (
     cluster_queue,
     cohort,
@@ -54,7 +53,6 @@ from ultrascale_k8s.neuron_scheduler import neuron_scheduler_objects
 from ultrascale_k8s.node_isolation import node_isolation_objects
 from ultrascale_k8s.node_local_dns import node_local_dns_objects
 from ultrascale_k8s.node_pools import NodePoolsChart
-from ultrascale_k8s.node_readers import node_reader_objects
 from ultrascale_k8s.node_termination_handler import termination_handler_objects
 from ultrascale_k8s.nvidia import nvidia_device_plugin_objects
 from ultrascale_k8s.output_access import output_access_objects
@@ -287,8 +285,7 @@ def _volcano(plan: ClusterPlan) -> Iterator[PlatformChart]:
     """Yield webhooks last: a queue or job must not meet one whose server is not up yet."""
     if plan.volcano is None:
         return
-    from ultrascale_k8s.volcano.chart import VolcanoChart
-    from ultrascale_k8s.volcano.crds import VolcanoCrdsChart
+    from ultrascale_k8s.volcano.chart import VolcanoChart, VolcanoCrdsChart
     from ultrascale_k8s.volcano.webhooks import VolcanoWebhooksChart
 
     yield _built(VolcanoCrdsChart(cdk8s.App(), "volcano-crds"), retained=True)

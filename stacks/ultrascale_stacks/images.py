@@ -9,8 +9,7 @@ from constructs import Construct
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.image_builder import ImageBuilder
-from ultrascale_constructs.image_cache import ImageCache
-from ultrascale_constructs.registry import Registry
+from ultrascale_constructs.registry import ImageCache, Registry
 from ultrascale_stacks.deployment import stack_properties
 
 

@@ -10,7 +10,7 @@ from ultrascale.documents import text
 from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale_constructs.block_calendar import NodePoolCalendar
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.node_pool_network import NodePoolNetwork
+from ultrascale_constructs.nodes import NodePoolNetwork
 from ultrascale_constructs.platform import Manifest, ManifestApplier
 from ultrascale_constructs.static_node_pool import apply_static_node_pool
 from ultrascale_k8s import PlatformChart

@@ -11,8 +11,7 @@ from ultrascale.plan.model.storage import Access
 from ultrascale_constructs.bucket import Bucket
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.data_repository import DataRepository, grant_to_file_systems
-from ultrascale_constructs.existing_bucket import ExistingBucket
-from ultrascale_constructs.existing_lustre import ExistingLustreClients
+from ultrascale_constructs.existing_storage import ExistingBucket, ExistingLustreClients
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.lustre import LustreFileSystem
 from ultrascale_constructs.mountpoint import MountpointAccess

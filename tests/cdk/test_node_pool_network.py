@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
 from ultrascale.plan.model import PoolPlan
-from ultrascale_constructs.node_pool_network import NodePoolNetwork
+from ultrascale_constructs.nodes import NodePoolNetwork
 
 GROUP = "AWS::EC2::SecurityGroup"
 PLACEMENT_GROUP = "AWS::EC2::PlacementGroup"

@@ -8,7 +8,7 @@ from tests.support.applied import applied
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from ultrascale.plan.model import QueuePlan
 from ultrascale_k8s.scheduling import queue_objects
-from ultrascale_k8s.volcano.crds import crds
+from ultrascale_k8s.volcano.chart import crds
 
 QUEUES = (
     QueuePlan(name="research", weight=3),

@@ -10,7 +10,7 @@ import pytest
 from tests.support.crd_schemas import CRD_FOLDERS, CrdSet, Document, elements, fields, load_folder
 from tests.support.kubernetes_schemas import MINORS, payload_bytes, validate_core
 from tests.support.volcano_objects import BAD, GOOD
-from ultrascale_k8s.volcano.crds import VolcanoCrdsChart, crds
+from ultrascale_k8s.volcano.chart import VolcanoCrdsChart, crds
 
 UPSTREAM_FOLDER = CRD_FOLDERS / "volcano-v1.15.1"
 SIZE_LIMIT_BYTES = 10_000

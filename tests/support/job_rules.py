@@ -16,7 +16,7 @@ from tests.support.crd_schemas import CRD_FOLDERS, CrdSet
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from ultrascale.catalog import leaderworkerset
 from ultrascale.jobs import JobManifests
-from ultrascale_k8s.volcano.crds import crds
+from ultrascale_k8s.volcano.chart import crds
 
 Document = Mapping[str, Any]
 

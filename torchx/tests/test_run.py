@@ -18,7 +18,7 @@ from tests.support.folders import ROOT
 from tests.support.torchx_runs import ECR_REPO, environment, objects, request, run, torchx
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.manifests import as_yaml
-from ultrascale_k8s.volcano.crds import crds
+from ultrascale_k8s.volcano.chart import crds
 from ultrascale_torchx.scheduler import UltrascaleScheduler
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
