@@ -17,27 +17,6 @@ from ultrascale_k8s.front.model_script import model_script
 from ultrascale_k8s.network_policy import ingress_policy, ingress_rule
 from ultrascale_k8s.objects import labels
 
-
-def front_ingress_objects(plan: FrontPlan) -> list[JsonObject]:
-    """Open the proxies to clients, and their controller to the proxies; nothing else reaches them.
-
-    Clients are not told apart here: keys and tokens do that, and the load balancer comes from
-    addresses that no selector names.
-    """
-    proxies: JsonObject = {"matchLabels": plan.proxy_labels}
-    controller: JsonObject = {"matchLabels": plan.controller_labels}
-    of_proxies = ingress_rule([plan.configuration_port], [{"podSelector": proxies}])
-    return [
-        ingress_policy(
-            f"{name}-ingress", FRONT_NAMESPACE, [rule], pods=pods, component=FRONT_GATEWAY
-        )
-        for name, pods, rule in (
-            ("proxies", proxies, ingress_rule([plan.proxy_port])),
-            ("controller", controller, of_proxies),
-        )
-    ]
-
-
 _POLICIES = "gateway.envoyproxy.io/v1alpha1"
 _GATEWAY_API = "gateway.networking.k8s.io"
 # Long contexts, and pictures in base64.
@@ -351,3 +330,23 @@ def _policy(kind: str, spec: JsonObject) -> JsonObject:
 
 def _metadata(name: str) -> JsonObject:
     return {"labels": labels(FRONT_GATEWAY), "name": name, "namespace": FRONT_NAMESPACE}
+
+
+def front_ingress_objects(plan: FrontPlan) -> list[JsonObject]:
+    """Open the proxies to clients, and their controller to the proxies; nothing else reaches them.
+
+    Clients are not told apart here: keys and tokens do that, and the load balancer comes from
+    addresses that no selector names.
+    """
+    proxies: JsonObject = {"matchLabels": plan.proxy_labels}
+    controller: JsonObject = {"matchLabels": plan.controller_labels}
+    of_proxies = ingress_rule([plan.configuration_port], [{"podSelector": proxies}])
+    return [
+        ingress_policy(
+            f"{name}-ingress", FRONT_NAMESPACE, [rule], pods=pods, component=FRONT_GATEWAY
+        )
+        for name, pods, rule in (
+            ("proxies", proxies, ingress_rule([plan.proxy_port])),
+            ("controller", controller, of_proxies),
+        )
+    ]
