@@ -12,7 +12,7 @@ import yaml
 from tests.support.cases import for_each
 from tests.support.command_line import Ultrascale
 from tests.support.folders import ROOT
-from ultrascale.cli.diagnostics import as_annotation
+from ultrascale.cli.check import as_annotation
 from ultrascale.config import loads
 from ultrascale.errors import ConfigError, Diagnostic, Span
 

@@ -22,7 +22,7 @@ from tests.support.command_line import Ultrascale, run
 from tests.support.folders import ROOT
 from tests.support.stub_api_http import ARN, kubeconfig, serve
 from tests.support.stub_api_server import Object, Refusal, StubApiServer
-from ultrascale.cluster_api import retries
+from ultrascale.cluster_api import connection
 from ultrascale.jobs import logs
 
 CLUSTER = ROOT / "clusters" / "trainium-bert.yaml"
@@ -96,7 +96,7 @@ def ultrascale(
 ) -> Ultrascale:
     for name in ("KUBECONFIG", "HOME", "COLUMNS"):
         monkeypatch.setenv(name, environment[name])
-    monkeypatch.setattr(retries, "_BACKOFF", 0.05)
+    monkeypatch.setattr(connection, "_BACKOFF", 0.05)
     monkeypatch.setattr(logs, "_LOOK", 0.05)
     return partial(run, monkeypatch=monkeypatch, capsys=capsys)
 

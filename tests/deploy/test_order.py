@@ -16,7 +16,7 @@ from tests.support.pools import (
 )
 from ultrascale import config
 from ultrascale.deploy.assembly import read_assembly, refuse_other
-from ultrascale.deploy.order import waits_for
+from ultrascale.deploy.deployment import waits_for
 from ultrascale.errors import QuestionError
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.stacks import planned_stacks

@@ -29,10 +29,10 @@ from tests.support.offers import (
     zone_answer,
 )
 from ultrascale.account import connect
+from ultrascale.offers.blocks import Throttle
 from ultrascale.offers.find import find
 from ultrascale.offers.model import Found, Offer, Option, Request, on_demand_price
 from ultrascale.offers.spot import spot_prices
-from ultrascale.offers.throttle import Throttle
 
 ONLY_BLOCKS: tuple[Option, ...] = ("capacity-block",)
 ONLY_PLANS: tuple[Option, ...] = ("training-plan",)

@@ -13,13 +13,13 @@ from tests.support.offers import AT, STARTS, Clock, make_offer, make_request
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import capacity_blocks
 from ultrascale.errors import ConfigError
+from ultrascale.offers.blocks import Throttle
 from ultrascale.offers.find import region_gates
 from ultrascale.offers.model import Part, nodes_at_once
 from ultrascale.offers.rank import ranked
 from ultrascale.offers.request import Wish, request_of, requests_of
 from ultrascale.offers.scope import remarks, reservable, warnings
 from ultrascale.offers.sizes import sizes
-from ultrascale.offers.throttle import Throttle
 from ultrascale.plan import load, plan_cluster
 
 GOOD: dict[str, Any] = {

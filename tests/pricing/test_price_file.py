@@ -9,8 +9,7 @@ import pytest
 from tests.support.price_list import HEADER, P5, product
 from ultrascale.catalog.price_list import COLUMNS, catalog_prices
 from ultrascale.errors import ConfigError
-from ultrascale.pricing.price_file import PriceFile, read_price_file
-from ultrascale.pricing.table import as_csv
+from ultrascale.pricing.price_file import PriceFile, as_csv, read_price_file
 
 TODAY = date(2026, 11, 22)
 

@@ -14,7 +14,7 @@ import yaml
 from tests.support.assembly import Assembly, stacks_before, synthesize
 from tests.support.folders import ROOT
 from ultrascale.deploy.assembly import read_assembly
-from ultrascale.deploy.order import waits_for
+from ultrascale.deploy.deployment import waits_for
 from ultrascale.plan.names import stack_description
 from ultrascale.plan.stacks import RESERVED_NAMES, planned_stacks, stack_names
 from ultrascale.preflight.stacks import fixed_names

@@ -10,7 +10,7 @@ from torchtitan.distributed import ParallelDims
 
 from ultrascale import catalog, config
 from ultrascale.catalog.recipes import RECIPES
-from ultrascale.plan.recipes.arguments import arguments_of
+from ultrascale.plan.jobs.recipes import arguments_of
 from ultrascale.plan.recipes.chosen import Chosen, chosen_of
 from ultrascale.plan.recipes.devices import device_of_type
 from ultrascale.plan.recipes.options import CONTEXT, EXPERT, LOCAL_BATCH, PIPELINE, TENSOR

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import typer
 
-from ultrascale.cli.table_names import TABLES
 from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.errors import UsageError
 
@@ -166,3 +165,26 @@ def _document(ctx: typer.Context) -> object:
         return yaml.load(Path(place).expanduser().read_bytes(), loader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return None
+
+
+TABLES = (
+    "pools",
+    "quotas",
+    "subnets",
+    "control-plane",
+    "load",
+    "launch",
+    "placement",
+    "checkpoints",
+    "services",
+    "queues",
+    "windows",
+    "repairs",
+    "access",
+    "callers",
+    "keys",
+    "storage",
+    "money",
+    "notes",
+)
+"""Names of the tables, in the order in which they are printed."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import clock, complete, options
+from ultrascale.cli.complete import TABLES
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import BEYOND
-from ultrascale.cli.table_names import TABLES
 from ultrascale.errors import UsageError
 from ultrascale.frozen import to_document
 

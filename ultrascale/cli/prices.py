@@ -13,7 +13,7 @@ from ultrascale.cli.output import say
 from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.pricing.fetch import ACTION, ENDPOINT, fetch_prices, refuse_region
-from ultrascale.pricing.table import as_csv, write_csv
+from ultrascale.pricing.price_file import as_csv, write_csv
 from ultrascale.progress import progress
 
 if TYPE_CHECKING:

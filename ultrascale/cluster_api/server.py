@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, cast
 
 import urllib3
 
-from ultrascale.cluster_api import refusals
 from ultrascale.cluster_api.connection import Failure, Transport, connect
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object
-from ultrascale.documents import mapping, objects, text
+from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 
 if TYPE_CHECKING:
@@ -282,10 +281,10 @@ class Cluster:
         except ApiException as error:
             failure = cast("Failure", error)
             if not failure.status:
-                raise ClusterError(refusals.unreachable(str(failure.reason))) from error
-            raise refusals.refused(about or path, failure.status, failure.body) from error
+                raise ClusterError(unreachable(str(failure.reason))) from error
+            raise refused(about or path, failure.status, failure.body) from error
         except urllib3.exceptions.HTTPError as error:
-            raise ClusterError(refusals.unreachable(refusals.cause(error))) from error
+            raise ClusterError(unreachable(cause(error))) from error
 
 
 def _read(response: "BaseHTTPResponse", about: str) -> Object:
@@ -302,3 +301,57 @@ def _write(dry_run: bool) -> Query:
 
 def _about(manifest: Object) -> str:
     return f"{text(manifest, 'kind')} {text(manifest, 'metadata', 'name')}"
+
+
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_REMEDIES = {
+    _UNAUTHORIZED: "renew your credentials (`aws sso login`), and check that your IAM role has an "
+    "access entry in this cluster",
+    _FORBIDDEN: "ask an administrator of the cluster for this right, or choose another --context",
+}
+_SERVER_FAULT = 500
+_SERVER_REMEDY = "try again; if the error stays, ask an administrator of the cluster"
+
+
+def cause(error: urllib3.exceptions.HTTPError) -> str:
+    """Return the reason inside an error that retries have wrapped."""
+    reason = getattr(error, "reason", None)
+    return str(reason or error)
+
+
+def unreachable(why: str) -> str:
+    """Return the message for a server that does not respond."""
+    return (
+        f"the API server cannot be reached: {why}; if its endpoint is private, connect to the "
+        "cluster's network first, and check that the kubeconfig's context is the right one"
+    )
+
+
+def refused(about: str, status: int, body: object) -> RefusedError:
+    """Return the error of a request that the server refused, with a remedy.
+
+    Args:
+        about: The object or the path of the request.
+        status: HTTP status.
+        body: The body: a Status of Kubernetes, or the text of a proxy.
+    """
+    answer = _status(body)
+    message = text(answer, "message") or f"HTTP status {status}"
+    remedy = _REMEDIES.get(status, _SERVER_REMEDY if status >= _SERVER_FAULT else "")
+    line = f"{about}: {message}"
+    return RefusedError(
+        f"{line}; {remedy}" if remedy else line,
+        status=number(answer, "code", default=status),
+        reason=text(answer, "reason"),
+        message=message,
+    )
+
+
+def _status(body: object) -> Object:
+    raw = body if isinstance(body, str | bytes) else b""
+    try:
+        answer: object = json.loads(raw)
+    except ValueError:
+        # A proxy or a load balancer answered.
+        return {"message": raw.decode(errors="replace") if isinstance(raw, bytes) else raw}
+    return mapping({"answer": answer}, "answer")

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -14,11 +15,10 @@ from msgspec.structs import replace
 from ultrascale import config, guard, preflight
 from ultrascale.catalog.price_list import PriceList
 from ultrascale.cdk_cli import find_cdk_cli
-from ultrascale.deploy.assembly import read_assembly, refuse_other
+from ultrascale.deploy.assembly import StackArtifact, read_assembly, refuse_other
 from ultrascale.deploy.cause import Cause, Events, Left
 from ultrascale.deploy.cdk import CdkDeploy, DeployCommand
 from ultrascale.deploy.credentials import refuse_two_sources
-from ultrascale.deploy.order import waits_for
 from ultrascale.deploy.run import Outcome, Watcher, run_stacks
 from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
@@ -27,7 +27,7 @@ from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
-from ultrascale.plan.stacks import not_due
+from ultrascale.plan.stacks import LAYERS, StackName, not_due, stacks_of
 from ultrascale.preflight import Context, Progress, Verdict, checks
 from ultrascale.preflight.stacks import STACKS
 from ultrascale.synthesis import ASSEMBLY, refuse_stdin
@@ -360,3 +360,49 @@ def _explain(outcome: Outcome, events: Events, words: Mapping[str, str], view: V
     elif unanswered is not None:
         view.warn(f"{outcome.stack}: the resources that it left are not known: {unanswered}")
     view.left(outcome.stack, left)
+
+
+def waits_for(
+    stacks: Sequence[StackArtifact], plan: ClusterPlan
+) -> Mapping[StackName, frozenset[StackName]]:
+    """Return the stacks that each stack waits for, each after those that it waits for itself.
+
+    Where that leaves a choice, the order is the assembly's, which need not be one to deploy in.
+    Stacks that launch accelerated nodes, and what follows them, wait for all the others: their
+    nodes are paid for from the first minute. They do not wait for each other, so that one that
+    finds no capacity leaves the rest alone.
+    """
+    last = _last(stacks, plan)
+    first = frozenset(stack.name for stack in stacks) - last
+    return _in_order(
+        {stack.name: stack.needs | first if stack.name in last else stack.needs for stack in stacks}
+    )
+
+
+def _in_order(
+    waits_for: Mapping[StackName, frozenset[StackName]],
+) -> Mapping[StackName, frozenset[StackName]]:
+    place = {stack: number for number, stack in enumerate(waits_for)}
+    sorter = TopologicalSorter(waits_for)
+    sorter.prepare()
+    ordered: dict[StackName, frozenset[StackName]] = {}
+    ready = [*sorter.get_ready()]
+    while ready:
+        stack = min(ready, key=place.__getitem__)
+        ready.remove(stack)
+        ordered[stack] = waits_for[stack]
+        sorter.done(stack)
+        ready += sorter.get_ready()
+    return ordered
+
+
+def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
+    """Return the stacks whose nodes are paid for, and those that wait for one of them."""
+    last = {
+        stack for id, layer in LAYERS.items() if layer.costs_nodes for stack in stacks_of(plan, id)
+    }
+    while followers := {
+        stack.name for stack in stacks if stack.name not in last and stack.needs & last
+    }:
+        last |= followers
+    return frozenset(last) & {stack.name for stack in stacks}

@@ -7,13 +7,13 @@ Sources:
 
 from collections.abc import Iterator
 
+from ultrascale.catalog.gateway_api import MATCHES_OF_A_RULE
 from ultrascale.documents import Json
-from ultrascale.jobs.front_route import route_object
 from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders, replicas_of
-from ultrascale.jobs.pod_template import metadata, pod_template
+from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata
 from ultrascale.jobs.scaled_object import scaled_object
 from ultrascale.plan import names
-from ultrascale.plan.model import JobPlan, ServingPlan
+from ultrascale.plan.model import FrontRoutePlan, JobPlan, ServingPlan
 
 _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12
@@ -185,3 +185,40 @@ def _servers(plan: JobPlan) -> dict[str, str]:
 def _selector(plan: JobPlan) -> dict[str, str]:
     """Return the labels that a Deployment selects by: they can never change."""
     return {names.JOB_LABEL: plan.name}
+
+
+# Sources:
+#     https://gateway-api.sigs.k8s.io/api-types/httproute/
+#     https://github.com/envoyproxy/gateway/tree/v1.9.0/examples/kubernetes
+
+
+def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> dict[str, Json]:
+    """Return the HTTPRoute of a service: Envoy sends its requests to the pods that are ready."""
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {
+            **queued_metadata(plan),
+            # The front lists them.
+            "annotations": {names.MODELS_ANNOTATION: " ".join(front.models)},
+        },
+        "spec": {
+            "parentRefs": [{"name": front.gateway, "namespace": front.namespace}],
+            "rules": [
+                {
+                    "matches": [
+                        _match(model) for model in front.models[start:][:MATCHES_OF_A_RULE]
+                    ],
+                    "backendRefs": [{"name": plan.name, "port": serving.port}],
+                }
+                for start in range(0, len(front.models), MATCHES_OF_A_RULE)
+            ],
+        },
+    }
+
+
+def _match(model: str) -> dict[str, Json]:
+    return {
+        "path": {"type": "PathPrefix", "value": names.OPENAI_PATHS},
+        "headers": [{"type": "Exact", "name": names.MODEL_HEADER, "value": model}],
+    }

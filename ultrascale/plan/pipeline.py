@@ -1,6 +1,6 @@
 """The pipeline of a cluster file, and of the files whose clusters it deploys."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import file_digest
 from itertools import groupby
 from pathlib import Path, PurePath
@@ -12,8 +12,8 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan import names, retention
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.package import plan_builds, released
-from ultrascale.plan.delivery.pipeline_events import pipeline_events
 from ultrascale.plan.mistakes import all_mistakes
+from ultrascale.plan.model import EventPlan
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.stacks import (
     LAYERS,
@@ -320,3 +320,55 @@ def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan
         # All of them run on the same pools.
         node_windows=windows.pop() if windows else (),
     )
+
+
+def pipeline_events(name: str, region: str, account: str) -> Iterator[EventPlan]:
+    """Yield the events of a pipeline that need somebody.
+
+    The approval of permissions that grow is none of them: it waits in every run, until the check
+    gives it itself where nothing grows. The check tells of the others.
+
+    Source: https://docs.aws.amazon.com/codepipeline/latest/userguide/detect-state-changes-cloudwatch-events.html
+
+    Args:
+        name: Name of the pipeline.
+        region: Region that it lies in.
+        account: Account that it lies in.
+    """
+    where = f"CodePipeline in {region}, account {account}"
+    yield EventPlan(
+        name="approval-waits",
+        pattern=_pattern(
+            "Action",
+            name,
+            {
+                "state": ["STARTED"],
+                "action": [{"prefix": names.APPROVAL_PREFIX}],
+                "type": {"category": ["Approval"]},
+            },
+        ),
+        message=(
+            f"The pipeline {name} waits for <action> in its stage <stage>: {where}. It shows there "
+            "what changes. Unless somebody answers within seven days, the run <run> fails; until "
+            "then no later one deploys the stage."
+        ),
+        paths={
+            "action": "$.detail.action",
+            "stage": "$.detail.stage",
+            "run": "$.detail.execution-id",
+        },
+    )
+    yield EventPlan(
+        name="run-failed",
+        pattern=_pattern("Pipeline", name, {"state": ["FAILED"]}),
+        message=f"The run <run> of the pipeline {name} failed, and says there why: {where}.",
+        paths={"run": "$.detail.execution-id"},
+    )
+
+
+def _pattern(of: str, pipeline: str, detail: Mapping[str, object]) -> Mapping[str, object]:
+    return {
+        "source": ["aws.codepipeline"],
+        "detail-type": [f"CodePipeline {of} Execution State Change"],
+        "detail": {"pipeline": [pipeline], **detail},
+    }

@@ -8,10 +8,10 @@ import math
 from collections.abc import Collection, Iterator
 
 from ultrascale import config
+from ultrascale.catalog import checkpoint_bandwidth as rates
 from ultrascale.catalog.checkpoint_bandwidth import HELD_SECONDS_PER_GB
 from ultrascale.catalog.failures import PUBLISHED
 from ultrascale.catalog.recipes import NEURON_ENGINE
-from ultrascale.plan.jobs import bandwidth
 from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.pods import SHUTDOWN_SHARE, shutdown_seconds
 from ultrascale.plan.jobs.request import JobRequest
@@ -135,7 +135,7 @@ def interval_in_bucket(plan: RecipePlan) -> float:
     """Return the seconds between checkpoints of a recipe that its nodes write to S3; 0 for none."""
     if not plan.checkpoint_bytes:
         return 0.0
-    rate = bandwidth.of_bucket(
+    rate = of_bucket(
         nodes=plan.nodes, processes=plan.devices // plan.nodes, size=plan.checkpoint_bytes
     )
     saves = checkpoints_of(
@@ -161,12 +161,12 @@ def bandwidth_of(
         size: Bytes of a checkpoint.
     """
     if output.source == "s3":
-        return bandwidth.of_bucket(nodes=nodes, processes=processes, size=size)
+        return of_bucket(nodes=nodes, processes=processes, size=size)
     claimed = next((each for each in request.mounted_claims if each.name == output.claim), None)
     if output.source != "lustre" or claimed is None or claimed.file_system is None:
         return None
     [lustre] = [each for each in request.cluster.storage.lustre if each.name == claimed.file_system]
-    return bandwidth.of_lustre(lustre, nodes=nodes)
+    return of_lustre(lustre, nodes=nodes)
 
 
 def with_interval(
@@ -252,3 +252,56 @@ def span(seconds: float) -> str:
     if seconds < 2 * _HOUR:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / _HOUR:.1f} h" if seconds < 2 * _DAY else f"{seconds / _DAY:.1f} days"
+
+
+_BITS, _MB_PER_GB, _GIB_PER_TIB = 8, 1000, 1024
+_NODE = rates.NODE_GBPS / _BITS
+
+
+def of_bucket(*, nodes: int, processes: int, size: int) -> BandwidthPlan:
+    """Return what a bucket takes: as fast as nodes and processes send, and one prefix takes.
+
+    Args:
+        nodes: Nodes.
+        processes: Processes of a node, each of which writes its own objects.
+        size: Bytes of a checkpoint.
+    """
+    process = rates.S3_GBPS_PER_PROCESS / _BITS
+    sent = nodes * min(processes * process, _NODE)
+    # A process with less to write than one part sends that in one request.
+    part = min(rates.S3_PART_BYTES, size / (nodes * processes))
+    taken = rates.S3_WRITES_PER_SECOND * part / 1e9
+    return BandwidthPlan(
+        gb_per_second=min(sent, taken),
+        formula=(
+            f"min({_count(nodes)} * min({processes} processes * {process:g} GB/s, {_NODE:g} GB/s), "
+            f"{rates.S3_WRITES_PER_SECOND:,} requests/s of a prefix * {part / 1e6:.1f} MB)"
+        ),
+        sources=(rates.CONNECTOR_SOURCE, rates.NODE_SOURCE, rates.S3_RATE_SOURCE),
+    )
+
+
+def of_lustre(lustre: config.Lustre, *, nodes: int) -> BandwidthPlan | None:
+    """Return what a file system takes: what its size and tier give, and nodes send over TCP.
+
+    None for one that was there already, whose size and tier the cluster file does not state.
+
+    Args:
+        lustre: The file system.
+        nodes: Nodes.
+    """
+    tier, gib = lustre.throughput_mbps_per_tib, lustre.capacity_gib
+    if tier is None or gib is None:
+        return None
+    tib = gib / _GIB_PER_TIB
+    return BandwidthPlan(
+        gb_per_second=min(tib * tier / _MB_PER_GB, nodes * _NODE),
+        formula=(
+            f"min({tib:.1f} TiB * {tier} MB/s of {lustre.name}, {_count(nodes)} * {_NODE:g} GB/s)"
+        ),
+        sources=(rates.LUSTRE_SOURCE,),
+    )
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes:,} nodes"
