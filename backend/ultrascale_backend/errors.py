@@ -1,6 +1,9 @@
-"""Errors of a request, beside those of `ultrascale`."""
+"""Errors of a request beside those of `ultrascale`, and lines of mistakes in a document."""
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Collection, Iterable, Iterator
+
+import pydantic
 
 
 class BadRequestError(Exception):
@@ -53,3 +56,30 @@ class IdentityUnavailableError(Exception):
 
 class UnavailableError(Exception):
     """The database could not be reached for as long as a client should wait."""
+
+
+_LONGEST = 100
+
+
+def form_mistakes(error: pydantic.ValidationError) -> Iterator[str]:
+    """Yield one line for each thing that pydantic found wrong."""
+    for item in error.errors(include_url=False):
+        where = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            yield f"{where}: unknown key; leave it out"
+            continue
+        if item["type"] == "missing":
+            yield f"{where}: missing; add it"
+            continue
+        wrong = item["msg"][:1].lower() + item["msg"][1:]
+        got = repr(item["input"])
+        shown = got if len(got) <= _LONGEST else f"{got[:_LONGEST]}…"
+        yield ": ".join(part for part in (where, f"{wrong}, got {shown}") if part)
+
+
+def near(name: str, known: Collection[str]) -> str:
+    """Return what to do about an unknown ``name``: its nearest match, or all that is known."""
+    match = difflib.get_close_matches(name, known, n=1)
+    if match:
+        return f"did you mean {match[0]}?"
+    return f"known: {', '.join(sorted(known))}" if known else "there is none"

@@ -15,8 +15,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
 from ultrascale_backend.callers import Submission
-from ultrascale_backend.errors import BadRequestError
-from ultrascale_backend.mistakes import near
+from ultrascale_backend.errors import BadRequestError, near
 from ultrascale_backend.objects import job_name, labelled, workloads
 from ultrascale_backend.records import NewRecord
 from ultrascale_backend.requests import Asked, JobRequest, deadline_mistakes

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, get_args
 import pydantic
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
-from ultrascale_backend.errors import BadRequestError
-from ultrascale_backend.mistakes import form_mistakes
+from ultrascale_backend.errors import BadRequestError, form_mistakes
 
 Urgency = Literal["low", "normal", "high"]
 URGENCIES: tuple[Urgency, ...] = get_args(Urgency)

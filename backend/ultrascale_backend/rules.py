@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from ultrascale import yaml_reader
 from ultrascale.errors import ConfigError
 from ultrascale.yaml_reader import YamlError
-from ultrascale_backend.mistakes import form_mistakes, near
+from ultrascale_backend.errors import form_mistakes, near
 from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
