@@ -15,8 +15,7 @@ from starlette.types import ASGIApp
 
 from ultrascale import config
 from ultrascale.cluster_api.identity import same_cluster
-from ultrascale.cluster_api.rights import missing_rights
-from ultrascale.cluster_api.server import Cluster
+from ultrascale.cluster_api.server import Cluster, missing_rights
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan.model import IdentityPlan

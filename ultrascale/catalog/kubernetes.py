@@ -5,6 +5,8 @@ Sources:
     https://aws.amazon.com/blogs/containers/amazon-eks-enables-ultra-scale-ai-ml-workloads-with-support-for-100k-nodes-per-cluster/
 """
 
+from typing import Final
+
 # Values of the PriorityClasses that users make; greater ones are Kubernetes' own.
 # Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 LEAST_PRIORITY = -(2**31)
@@ -39,3 +41,15 @@ ANNOTATION_BYTES = 256 * 1024
 
 Source: https://github.com/kubernetes/kubernetes/blob/v1.35.0/staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go
 """
+
+
+# Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
+NEURON_DEVICE: Final = "aws.amazon.com/neuron"
+NEURON_CORE: Final = "aws.amazon.com/neuroncore"
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/device-management-efa.html
+EFA_INTERFACE: Final = "vpc.amazonaws.com/efa"
+# Source: https://kubernetes.io/docs/tasks/manage-hugepages/scheduling-hugepages/
+HUGE_PAGES: Final = "hugepages-2Mi"
+
+# Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"

@@ -37,3 +37,11 @@ def free_prefixes(block: IPv4Network) -> int:
     The first block of 16 addresses and the last lose addresses to EC2.
     """
     return max(block.num_addresses // _ADDRESSES_PER_PREFIX - 2, 0)
+
+
+# Tags of network interfaces that the VPC CNI makes.
+# Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go
+CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
+"""Name of the cluster."""
+MADE_TAG = "node.k8s.amazonaws.com/createdAt"
+"""Time of its creation, as RFC 3339 has it."""

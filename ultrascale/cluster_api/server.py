@@ -12,7 +12,7 @@ from ultrascale.cluster_api.connection import Failure, Transport, connect
 from ultrascale.cluster_api.identity import ClusterArn
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.objects import Object
-from ultrascale.documents import mapping, number, objects, text
+from ultrascale.documents import look_up, mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
 
 if TYPE_CHECKING:
@@ -355,3 +355,35 @@ def _status(body: object) -> Object:
         # A proxy or a load balancer answered.
         return {"message": raw.decode(errors="replace") if isinstance(raw, bytes) else raw}
     return mapping({"answer": answer}, "answer")
+
+
+# Source: https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
+_REVIEW = Kind(
+    "authorization.k8s.io/v1",
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    namespaced=False,
+)
+
+
+def missing_rights(cluster: Cluster, rights: Sequence[tuple[str, Kind]]) -> Sequence[str]:
+    """Return the rights that the user lacks, such as `patch nodes`.
+
+    Args:
+        cluster: The API server.
+        rights: Pairs of a verb and a kind without namespace.
+
+    Raises:
+        ClusterError: The server cannot be reached.
+    """
+    return [f"{verb} {kind.resource}" for verb, kind in rights if not _allowed(cluster, verb, kind)]
+
+
+def _allowed(cluster: Cluster, verb: str, kind: Kind) -> bool:
+    group = kind.api_version.rpartition("/")[0]
+    review = {
+        "apiVersion": _REVIEW.api_version,
+        "kind": _REVIEW.kind,
+        "spec": {"resourceAttributes": {"verb": verb, "group": group, "resource": kind.plural}},
+    }
+    return look_up(cluster.create(_REVIEW, "", review, dry_run=False), "status", "allowed") is True

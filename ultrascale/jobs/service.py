@@ -7,7 +7,7 @@ Sources:
 
 from collections.abc import Iterator
 
-from ultrascale.catalog.gateway_api import MATCHES_OF_A_RULE
+from ultrascale.catalog.envoy_gateway import MATCHES_OF_A_RULE
 from ultrascale.documents import Json
 from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders, replicas_of
 from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from ultrascale.account import Account
 from ultrascale.cluster_api.kinds import NODE, NODE_CLAIM
-from ultrascale.cluster_api.rights import missing_rights
-from ultrascale.cluster_api.server import Cluster
+from ultrascale.cluster_api.server import Cluster, missing_rights
 from ultrascale.errors import AccountError, ClusterError, InterruptedWorkError, QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.operate.clock import Clock, wait

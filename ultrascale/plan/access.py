@@ -18,7 +18,7 @@ from ultrascale import config
 from ultrascale.catalog import eks
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue, kinds_of_services
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.model import (
     AccessEntryPlan,
     AccessPlan,

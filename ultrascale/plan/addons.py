@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
-from ultrascale.catalog import addons, auto_mode, eks, kubernetes_names
+from ultrascale.catalog import addons, auto_mode, eks, kubernetes
 from ultrascale.documents import mapping
 from ultrascale.errors import CatalogError
 from ultrascale.plan import names
@@ -92,7 +92,7 @@ def _apart(label: str, value: str) -> Mapping[str, object]:
     """
     term = {
         "labelSelector": {"matchLabels": {label: value}},
-        "topologyKey": kubernetes_names.HOSTNAME_LABEL,
+        "topologyKey": kubernetes.HOSTNAME_LABEL,
     }
     apart = {"weight": 100, "podAffinityTerm": term}
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}

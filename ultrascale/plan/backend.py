@@ -7,7 +7,7 @@ from ultrascale import config, mirror_lock, own_images, yaml_writer
 from ultrascale.catalog import rds
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
-from ultrascale.plan.jobs.kinds import controllers_of_jobs, has_kueue, kinds_of_services
+from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (

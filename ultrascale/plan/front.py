@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import application_load_balancer as alb
-from ultrascale.catalog import envoy_gateway, gateway_api, vllm
+from ultrascale.catalog import envoy_gateway, vllm
+from ultrascale.catalog import load_balancer_controller as alb
 from ultrascale.catalog import load_balancer_controller as lbc
 from ultrascale.plan import names
 from ultrascale.plan.jobs.request import JobRequest
@@ -270,7 +270,7 @@ def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mis
         )
         for at, key in _own_keys(job, options):
             yield config.refuse(at, wrong, way_out, got=key)
-    most, count = gateway_api.MATCHES_OF_A_ROUTE, len(models_of(job))
+    most, count = envoy_gateway.MATCHES_OF_A_ROUTE, len(models_of(job))
     if count > most:
         wrong = f"more names of models than the {most} that a route of the front holds"
         todo = "write the names that clients of the front need"

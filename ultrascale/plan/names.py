@@ -2,15 +2,7 @@
 
 from hashlib import sha256
 
-from ultrascale.catalog import (
-    eks,
-    keda,
-    kubernetes_names,
-    mountpoint,
-    object_keys,
-    registries,
-    volcano,
-)
+from ultrascale.catalog import eks, keda, kubernetes, mountpoint, object_keys, registries, volcano
 from ultrascale.config.pools import NODE_TYPE
 
 _DESCRIPTION = "Part of the cluster {cluster}, made by ultrascale"
@@ -433,9 +425,9 @@ MOUNTPOINT_ACCOUNT = mountpoint.SERVICE_ACCOUNT
 
 INSTANCE_TYPE_LABEL = eks.INSTANCE_TYPE_LABEL
 ZONE_LABEL = eks.ZONE_LABEL
-HOSTNAME_LABEL = kubernetes_names.HOSTNAME_LABEL
-NEURON_DEVICE = kubernetes_names.NEURON_DEVICE
-NEURON_CORE = kubernetes_names.NEURON_CORE
+HOSTNAME_LABEL = kubernetes.HOSTNAME_LABEL
+NEURON_DEVICE = kubernetes.NEURON_DEVICE
+NEURON_CORE = kubernetes.NEURON_CORE
 NVIDIA_GPU = "nvidia.com/gpu"
 # NVIDIA's charts look for it where nothing discovers a node's devices. Ours sets it on every pool
 # with NVIDIA GPUs, and its plugin and exporter run nowhere else.
@@ -449,8 +441,8 @@ ARCHITECTURE_LABEL = "kubernetes.io/arch"
 # Of the document that a node's user data tells nodeadm.
 NODE_CONFIG_API_VERSION = eks.NODE_CONFIG_API_VERSION
 # The device plugin's resource, and the key of the taint that reserves nodes for it.
-EFA_INTERFACE = kubernetes_names.EFA_INTERFACE
-HUGE_PAGES = kubernetes_names.HUGE_PAGES
+EFA_INTERFACE = kubernetes.EFA_INTERFACE
+HUGE_PAGES = kubernetes.HUGE_PAGES
 # On a claim: where its job's containers mount it, for whoever writes the job's pods.
 MOUNT_PATH_ANNOTATION = "ultrascale.dev/mount-path"
 

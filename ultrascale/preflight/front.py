@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from ultrascale.catalog import application_load_balancer as alb
+from ultrascale.catalog import load_balancer_controller as alb
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import LoadBalancerPlan
 from ultrascale.preflight.addresses import is_own

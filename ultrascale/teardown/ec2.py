@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
-from ultrascale.catalog import vpc_cni
+from ultrascale.catalog import vpc
 from ultrascale.documents import text
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, Search, Thing
@@ -38,7 +38,7 @@ LOAD_BALANCER = "AWS::ElasticLoadBalancingV2::LoadBalancer"
 CLASSIC_LOAD_BALANCER = "AWS::ElasticLoadBalancing::LoadBalancer"
 INSTANCE_PROFILE = "AWS::IAM::InstanceProfile"
 
-PLUGIN_TAG = vpc_cni.CLUSTER_TAG
+PLUGIN_TAG = vpc.CLUSTER_TAG
 """Tag of the network plugin on its interfaces: the cluster's name."""
 BALANCER_TAG = "elbv2.k8s.aws/cluster"
 """Tag of the AWS Load Balancer Controller: the cluster's name."""

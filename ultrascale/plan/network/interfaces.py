@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ultrascale.catalog import vpc_cni
+from ultrascale.catalog import vpc
 from ultrascale.plan import retention
 from ultrascale.plan.model import AddonPlan, InterfaceCleanerPlan, ScalePlan
 
@@ -21,8 +21,8 @@ def plan_interface_cleaner(
     if scale.node_cleanup or not any(addon.name == "vpc-cni" for addon in addons):
         return None
     return InterfaceCleanerPlan(
-        cluster_tag=vpc_cni.CLUSTER_TAG,
-        made_tag=vpc_cni.MADE_TAG,
+        cluster_tag=vpc.CLUSTER_TAG,
+        made_tag=vpc.MADE_TAG,
         interval_minutes=_HOURLY,
         least_minutes=_LEAST_MINUTES,
         most=_MOST,

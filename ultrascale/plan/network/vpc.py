@@ -1,17 +1,16 @@
 """The VPC and its subnets."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from ultrascale import catalog, config
 from ultrascale.catalog import eks, regions
 from ultrascale.plan import retention
-from ultrascale.plan.model import NetworkPlan, PoolPlan, SubnetKind, SubnetPlan
+from ultrascale.plan.model import ExistingVpcPlan, NetworkPlan, PoolPlan, SubnetKind, SubnetPlan
 from ultrascale.plan.network.addresses import address_check
 from ultrascale.plan.network.assignment import Draw
 from ultrascale.plan.network.demand import demands, may_move, single_addresses
-from ultrascale.plan.network.existing import existing_subnets, plan_existing_vpc
 from ultrascale.plan.network.existing_addresses import (
     MODES,
     PODS_OF_TWO,
@@ -245,3 +244,41 @@ def pods_on_host_network(pool: PoolPlan) -> int:
         return eks.HOST_NETWORK_PODS
     # The EFA device plugin, and the cache that pods ask for names.
     return eks.ADDON_HOST_NETWORK_PODS + (pool.efa_interfaces > 0) + bool(pool.name_servers)
+
+
+KINDS: Mapping[config.SubnetUse, SubnetKind] = {
+    "public": "public",
+    "control-plane": "control-plane",
+    "nodes": "private",
+    "accelerated": "accelerated",
+}
+"""Kind of the subnets of each use."""
+
+
+def plan_existing_vpc(network: config.Network, account: str | None) -> ExistingVpcPlan | None:
+    """Return the VPC that exists; None for one of ours.
+
+    Args:
+        network: The section of the file.
+        account: Account of the cluster, where the file names it.
+    """
+    if network.vpc is None:
+        return None
+    shared = config.is_shared(network, account)
+    return ExistingVpcPlan(vpc_id=network.vpc.id, owner=network.vpc.owner, shared=shared)
+
+
+def existing_subnets(network: config.Network) -> Iterator[SubnetPlan]:
+    """Yield the subnets of a VPC that exists, by kind and then in file order."""
+    for use, kind in KINDS.items():
+        for subnet in network.subnets:
+            if use in subnet.use:
+                yield SubnetPlan(
+                    kind=kind,
+                    zone=subnet.zone,
+                    cidr=subnet.cidr,
+                    prefix_reservations=(),
+                    id=subnet.id,
+                    free_addresses=subnet.free_addresses,
+                    free_prefixes=subnet.free_prefixes,
+                )
