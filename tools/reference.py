@@ -24,7 +24,7 @@ _NAMED = ("IPv4 range", "time", "quantity")
 # Regions and instance types are too many for a cell.
 _MOST_CHOICES = 20
 _DEFAULT = " Default: "
-_SCHEMA = config.Cluster.model_json_schema()
+_SCHEMA = config.cluster_type().model_json_schema()
 # A page says once what the items of these lists are.
 _WITHOUT_PREFIX = frozenset({"pools", "jobs"})
 

@@ -103,3 +103,12 @@ def sequence(document: object, *path: str) -> Sequence[Json]:
 def objects(document: object, *path: str) -> Sequence[JsonObject]:
     """Return the objects of the list at ``path``; empty where there is none."""
     return [item for item in sequence(document, *path) if isinstance(item, Mapping)]
+
+
+def as_list(value: Json) -> Sequence[Json]:
+    """Return a value of a policy as a list: one may stand by itself."""
+    if value is None:
+        return ()
+    if isinstance(value, str | Mapping):
+        return (value,)
+    return sequence({"list": value}, "list") or (value,)

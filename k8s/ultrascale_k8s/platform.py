@@ -5,6 +5,7 @@ cdk8s-plus-27, which takes as long to import as the CDK: a cluster without them 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -176,6 +177,10 @@ def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield _chart("node-readers", node_reader_objects(plan.node_readers))
     yield from _access(plan)
     yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
+    for part in plan.parts:
+        if part.chart is not None:
+            objects = import_module(f"{__package__}.{part.chart}").objects
+            yield from _of_plan(part.chart.replace("_", "-"), objects, part)
     yield from _volcano(plan)
     yield from _controllers(plan)
     if plan.backend is not None:

@@ -55,13 +55,15 @@ def synthesize_pipeline(
 ) -> None:
     """Write the pipeline of ``plan``, and each stage as `synthesize` does, to folders."""
     # With the SDK of AWS, which a cluster's own synthesis does without.
-    from ultrascale.preflight.checks import CHECKS
+    from ultrascale.preflight.checks import all_checks
     from ultrascale.preflight.policy import policy
     from ultrascale_k8s import define_charts, write_manifests
     from ultrascale_stacks.pipeline import define_pipeline, share_files
 
     charts = {stage.name: define_charts(stage.cluster) for stage in plan.stages}
-    policies = {stage.name: policy(CHECKS, stage.cluster, stage.account) for stage in plan.stages}
+    policies = {
+        stage.name: policy(all_checks(), stage.cluster, stage.account) for stage in plan.stages
+    }
     define_pipeline(app, plan, charts, policies, validated=validated)
     _write_templates(app, validated=validated)
     share_files(Path(app.outdir), schema=plan.assets_schema)

@@ -39,7 +39,7 @@ class BackendStack(Stack):
             "Database",
             plan=backend.database,
             key=key_of(
-                self, description=f"Database of the backend of {plan.name}", arn=plan.keys.storage
+                self, description=f"Database of the backend of {plan.name}", arn=plan.key("storage")
             ),
             cluster=cluster,
         )

@@ -368,7 +368,7 @@ def define_stacks(app: App, plan: ClusterPlan, charts: Charts) -> None:
                 for needed in cluster.stacks.get(earlier, ()):
                     stack.add_stack_dependency(needed)
             bound_roles(stack, plan.permissions_boundary)
-    if plan.keys.logs is not None:
-        encrypt_logs(app, plan.keys.logs)
+    if (logs_key := plan.key("logs")) is not None:
+        encrypt_logs(app, logs_key)
     if plan.observability is not None and plan.observability.alerts is not None:
         send_alarms(app, plan.observability.alerts.topic)

@@ -59,7 +59,7 @@ class HyperPodObservabilityStack(Stack):
         addon = plan.observability.hyperpod_addon
         assert addon is not None, "a cluster without HyperPod has no such stack"
         HyperPodObservability(
-            self, "HyperPod", plan=addon, cluster_name=plan.name, key_arn=plan.keys.logs
+            self, "HyperPod", plan=addon, cluster_name=plan.name, key_arn=plan.key("logs")
         )
 
 

@@ -30,7 +30,9 @@ class ImageCacheStack(Stack):
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
         assert plan.image_cache is not None, "a cluster without a cache has no such stack"
-        ImageCache(self, "Cache", plan=plan.image_cache, images=images, key_arn=plan.keys.registry)
+        ImageCache(
+            self, "Cache", plan=plan.image_cache, images=images, key_arn=plan.key("registry")
+        )
         self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}
 
 
@@ -49,9 +51,9 @@ class RegistryStack(Stack):
             cluster_name=plan.name,
             repositories=plan.repositories,
             untagged_image_retention_days=plan.untagged_image_retention_days,
-            key_arn=plan.keys.registry,
+            key_arn=plan.key("registry"),
         ).key
-        if plan.keys.registry is None:
+        if plan.key("registry") is None:
             # It stays when nothing is built any more: the stack of the builder would still import
             # it.
             self.export_value(self.key.key_arn)

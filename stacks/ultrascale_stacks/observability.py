@@ -79,7 +79,7 @@ class ObservabilityStack(Stack):
                 plan=observability.alerts,
                 cluster_name=plan.name,
                 placeholders=placeholders,
-                key_arn=plan.keys.logs,
+                key_arn=plan.key("logs"),
             )
 
 

@@ -47,7 +47,7 @@ class StorageStack(Stack):
             key = key_of(
                 self,
                 description=f"File systems and buckets of {plan.name}",
-                arn=plan.keys.storage,
+                arn=plan.key("storage"),
             )
             for lustre in plan.lustre:
                 (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])

@@ -366,7 +366,7 @@ def test_a_stack_that_has_left_the_file_stops_no_deployment_for_good(
     ultrascale: Ultrascale, project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has(monkeypatch, deployed=deployed(layer="storage", status="DELETE_FAILED"))
-    monkeypatch.setattr(checks, "CHECKS", (STACKS_CHECK,))
+    monkeypatch.setattr(checks, "all_checks", lambda: (STACKS_CHECK,))
 
     answer = ultrascale("deploy", file, "--dry-run")
 
@@ -380,7 +380,7 @@ def test_what_an_earlier_deployment_left_is_taken_over_where_that_is_asked_for(
     absent = Refusal("ResourceNotFoundException", "No cluster found")
     answers: dict[str, Told] = {"logs:DescribeLogGroups": logs, "eks:DescribeCluster": absent}
     has(monkeypatch, deployed=answers)
-    monkeypatch.setattr(checks, "CHECKS", (NAMES,))
+    monkeypatch.setattr(checks, "all_checks", lambda: (NAMES,))
 
     refused = ultrascale("deploy", file, "--yes")
     taken = ultrascale("deploy", file, "--yes", "--import-existing-resources")

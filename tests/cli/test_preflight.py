@@ -55,7 +55,7 @@ def has(monkeypatch: pytest.MonkeyPatch, told: dict[str, Told], *found: Check) -
         return account
 
     monkeypatch.setattr("ultrascale.account.connect", connect)
-    monkeypatch.setattr(checks, "CHECKS", found)
+    monkeypatch.setattr(checks, "all_checks", lambda: found)
     return aws
 
 

@@ -98,7 +98,7 @@ class TestRegistration:
     def test_a_section_stands_in_the_file_once(self) -> None:
         sections = {
             kind: places
-            for kind, places in places_of(config.Cluster).items()
+            for kind, places in places_of(config.cluster_type()).items()
             if issubclass(kind, Section) and kind is not Section
         }
 
@@ -108,7 +108,7 @@ class TestRegistration:
     def test_what_stands_in_no_list_is_a_section(self) -> None:
         alone = {
             kind
-            for kind, places in places_of(config.Cluster).items()
+            for kind, places in places_of(config.cluster_type()).items()
             if len(places) == 1 and None not in places[0] and kind is not Model
         }
 

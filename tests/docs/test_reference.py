@@ -15,7 +15,7 @@ from ultrascale import config
 from ultrascale.config._document import read
 
 _LONGEST_CELL = 200
-_TOP = [info.alias or name for name, info in config.Cluster.model_fields.items()]
+_TOP = [info.alias or name for name, info in config.cluster_type().model_fields.items()]
 _SECTIONS = (*_TOP, "jobs.training", "jobs.batch", "jobs.service")
 ROWS = [row for section in _SECTIONS for row in reference.rows(section)]
 CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
@@ -23,7 +23,7 @@ CLUSTERS = sorted((ROOT / "clusters").glob("*.yaml"))
 
 @cache
 def schema() -> dict[str, Any]:
-    return config.Cluster.model_json_schema()
+    return config.cluster_type().model_json_schema()
 
 
 each_page = pytest.mark.parametrize("page", reference.PAGES, ids=lambda page: page.name)

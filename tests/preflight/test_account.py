@@ -12,7 +12,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import SPOT, SYSTEM_POOL, pool_document
 from ultrascale import plan
 from ultrascale.preflight.bootstrap import BOOTSTRAP
-from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.iam import ROLES
 from ultrascale.preflight.identity import IDENTITY
@@ -177,12 +177,12 @@ def test_a_role_that_nobody_may_look_at_is_no_pass() -> None:
 
 
 def test_the_policy_allows_every_check_and_reads_alone() -> None:
-    document = policy(CHECKS, make_context({}).plan, ID)
+    document = policy(all_checks(), make_context({}).plan, ID)
     statements: list[dict[str, Any]] = json.loads(json.dumps(document))["Statement"]
 
     allowed = [action for each in statements for action in each["Action"]]
     # The pipeline of this file installs no object, and the file names no bucket that exists.
-    checks = [check for check in CHECKS if check not in (PACKAGE, EXISTING_BUCKETS)]
+    checks = [check for check in all_checks() if check not in (PACKAGE, EXISTING_BUCKETS)]
     assert {*allowed} == {action for check in checks for action in check.actions}
     assert {action.split(":")[1][:3] for action in allowed} <= {"Des", "Get", "Lis", "Sea"}
 
@@ -203,7 +203,7 @@ def test_what_a_request_takes_beside_its_own_permission_is_allowed(
 
 
 def test_what_can_be_narrowed_is_allowed_for_the_cluster_alone() -> None:
-    statements: Any = policy(CHECKS, make_context({}).plan, ID)["Statement"]
+    statements: Any = policy(all_checks(), make_context({}).plan, ID)["Statement"]
 
     (narrow,) = [each for each in statements if "ssm:GetParameter" in each["Action"]]
     assert narrow["Resource"] == f"arn:aws:ssm:us-west-2:{ID}:parameter/cdk-bootstrap/*"
@@ -212,6 +212,6 @@ def test_what_can_be_narrowed_is_allowed_for_the_cluster_alone() -> None:
 
 
 def test_the_names_of_checks_are_their_own() -> None:
-    names = [check.name for check in CHECKS]
+    names = [check.name for check in all_checks()]
 
     assert len(set(names)) == len(names)

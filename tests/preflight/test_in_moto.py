@@ -10,10 +10,10 @@ from moto import mock_aws
 from tests.support.pools import NEURON_POOL
 from tests.support.preflight_context import NOW, pools_plan
 from ultrascale.account import connect
-from ultrascale.plan.keys import key_policies
+from ultrascale.parts.keys.accesses import key_policies
+from ultrascale.parts.keys.preflight import KEYS
 from ultrascale.plan.needs.report import plan_needs
 from ultrascale.preflight.addresses import ADDRESSES
-from ultrascale.preflight.keys import KEYS
 from ultrascale.preflight.model import Context
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS

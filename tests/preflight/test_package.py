@@ -7,7 +7,7 @@ from tests.support.cases import for_each
 from tests.support.fake_aws import ID, THROTTLED, Refusal, Told
 from tests.support.preflight_context import found, pools_plan
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.policy import policy
 
@@ -110,5 +110,5 @@ def test_a_role_of_another_account_may_read_no_object() -> None:
 
 
 def _statements(plan: ClusterPlan) -> list[Any]:
-    document: Any = policy(CHECKS, plan, ID)
+    document: Any = policy(all_checks(), plan, ID)
     return document["Statement"]

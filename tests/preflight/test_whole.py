@@ -12,7 +12,7 @@ from tests.support.fake_aws import THROTTLED, Told, denied
 from tests.support.folders import ROOT
 from ultrascale import plan
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.run import run_checks
 
@@ -47,7 +47,7 @@ def found(name: str, answer: Told | None = None) -> tuple[tuple[Finding, ...], s
     own = context(name)
     account, aws = fake_account(Everything(answer), region=own.plan.region)
     asking = structs.replace(own, account=replace(account, id=FILES))
-    return run_checks(CHECKS, asking), aws.actions
+    return run_checks(all_checks(), asking), aws.actions
 
 
 @pytest.mark.parametrize("name", ["hybrid-hyperpod", "mixed-capacity", "ultra-100k"])
@@ -69,7 +69,7 @@ def test_nothing_passes_where_nothing_answers(answer: Exception) -> None:
     assert [each.check for each in findings if each.state == "pass"] == ["identity"]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
+@pytest.mark.parametrize("check", all_checks(), ids=[check.name for check in all_checks()])
 def test_a_check_asks_for_no_more_than_its_policy_allows(check: Check) -> None:
     own = context("hybrid-hyperpod")
     account, aws = fake_account(Everything(None), region=own.plan.region)

@@ -76,6 +76,7 @@ def _registries() -> Iterator[list[Any]]:
         ("ultrascale.plan.jobs.rules", "rule"),
     ):
         importlib.import_module("ultrascale.plan.jobs.judgement")
+        importlib.import_module("ultrascale.parts")
         holder: Any = getattr(importlib.import_module(place), attribute)
         yield holder._rules
 

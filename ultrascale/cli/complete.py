@@ -112,6 +112,8 @@ def storage(ctx: typer.Context, incomplete: str) -> Sequence[str]:
 
 def tables(incomplete: str) -> Sequence[str]:
     """Return the tables of a plan."""
+    from ultrascale.cli.table_names import TABLES
+
     return _beginning(incomplete, TABLES)
 
 
@@ -165,26 +167,3 @@ def _document(ctx: typer.Context) -> object:
         return yaml.load(Path(place).expanduser().read_bytes(), loader)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return None
-
-
-TABLES = (
-    "pools",
-    "quotas",
-    "subnets",
-    "control-plane",
-    "load",
-    "launch",
-    "placement",
-    "checkpoints",
-    "services",
-    "queues",
-    "windows",
-    "repairs",
-    "access",
-    "callers",
-    "keys",
-    "storage",
-    "money",
-    "notes",
-)
-"""Names of the tables, in the order in which they are printed."""

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ultrascale.cli import clock, complete, options
-from ultrascale.cli.complete import TABLES
 from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import BEYOND
+from ultrascale.cli.table_names import PARTS, TABLES
+from ultrascale.documents import JsonObject
 from ultrascale.errors import UsageError
 from ultrascale.frozen import to_document
 
 if TYPE_CHECKING:
-    from ultrascale.plan.model import WindowNeeds
-
-
-_KEYS = "keys"
+    from ultrascale.plan.model import ClusterNeeds, WindowNeeds
 
 
 _Tables = Annotated[
@@ -61,7 +59,6 @@ def plan_command(
     from ultrascale import plan
     from ultrascale.cli.answer import answer_lines
     from ultrascale.cli.needs_tables import print_needs
-    from ultrascale.plan.keys import key_answer
     from ultrascale.plan.needs.calendar import plan_calendar, read_time
     from ultrascale.plan.needs.load import beyond_published
     from ultrascale.plan.needs.quotas import beyond_limits
@@ -72,9 +69,11 @@ def plan_command(
     now = moment or clock.now()
     needs = plan_needs(cluster, moment, price_list(prices, cluster.region), now=now)
     if as_json and tables:
-        typer.echo(json.dumps([key_answer(each) for each in needs.keys], indent=2))
+        shown_parts = (part for part in needs.parts if part.name in tables)
+        typer.echo(json.dumps([each for part in shown_parts for each in part.answers], indent=2))
     elif as_json:
-        typer.echo(json.dumps(to_document(needs), indent=2, ensure_ascii=False, default=_time))
+        document = _document(needs)
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=_time))
     else:
         lines = answer_lines(needs, file)
         print_lines(("```text", *lines, "```", "") if as_markdown else lines)
@@ -94,16 +93,29 @@ def _refuse_options(
     if as_json and as_markdown:
         wrong.append("--markdown: --json prints no tables; leave one of them out")
     # The statements are what a security team is sent.
-    others = [name for name in tables if name != _KEYS]
+    others = [name for name in tables if name not in PARTS]
     if as_json and (every or others):
         told = others[0] if others else "--all"
-        wrong.append(f"{told}: --json prints everything, or the table keys alone; leave it out")
+        parts = " or ".join(PARTS)
+        wrong.append(f"{told}: --json prints everything, or the table {parts} alone; leave it out")
     for name in tables:
         if name not in TABLES:
             known = ", ".join(TABLES)
             wrong.append(f"TABLE: no table of that name, got {name!r}; write one of: {known}")
     if wrong:
         raise UsageError(wrong)
+
+
+def _document(needs: "ClusterNeeds") -> JsonObject:
+    """Return needs as JSON has them: those of each part under its name, in the place of all."""
+    document: JsonObject = {}
+    for key, value in to_document(needs).items():
+        if key != "parts":
+            document[key] = value
+            continue
+        for part in needs.parts:
+            document[part.name] = [to_document(each) for each in part.needs]
+    return document
 
 
 def _time(value: object) -> str:

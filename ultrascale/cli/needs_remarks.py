@@ -1,9 +1,9 @@
 """Remarks of `ultrascale plan` beside its tables, and the sum behind each number."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ultrascale.plan.amounts import cell, listed, number
-from ultrascale.plan.model import ClusterNeeds, Figures, IdentityPlan, KeyPolicyPlan
+from ultrascale.plan.model import ClusterNeeds, Figures, IdentityPlan
 from ultrascale.plan.needs.report import MONEY, all_figures
 
 # Longer lists of names end in a count.
@@ -33,7 +33,7 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
             "while all replicas are fully used, and twice as much while they are half used."
         )
     yield from _remarks_on_callers(needs.callers)
-    yield from _remarks_on_keys(needs.keys)
+    yield from (line for part in needs.parts for line in part.remarks)
     yield from _remarks_on_money(needs)
     if needs.control_plane.advice is not None:
         yield f"Control plane: {needs.control_plane.advice}."
@@ -44,18 +44,6 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
         f"{row.name}: {row.advice}." for row in needs.load if row.state == "ask" and row.advice
     )
     yield from _remarks_on_launch(needs.launch)
-
-
-def _remarks_on_keys(policies: Sequence[KeyPolicyPlan]) -> Iterator[str]:
-    if policies:
-        yield "Keys: `ultrascale plan FILE keys --json` prints the statements that they need."
-    for policy in policies:
-        for grant in policy.grants:
-            unless = "" if policy.foreign else f"unless the cluster is in account {policy.owner}: "
-            yield (
-                f"Key of {' and '.join(policy.uses)}: it is account {policy.owner}'s, whose policy "
-                f"alone lets no service-linked role in; {unless}`{grant.command}`."
-            )
 
 
 def _remarks_on_callers(callers: IdentityPlan | None) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
     from ultrascale.cli.preflight_views import as_document, print_findings, progress_bar
     from ultrascale.preflight import checks
 
-    with progress_bar(len(checks.CHECKS)) as progress:
+    with progress_bar(len(checks.all_checks())) as progress:
         verdict = preflight.check(context, allow_unknown=allow_unknown, progress=progress)
     status = STATUSES[verdict.state]
     if as_json:
@@ -86,9 +86,9 @@ def _check(context: "Context", *, as_json: bool, allow_unknown: bool) -> int:
 
 
 def _print_policy(cluster: "ClusterPlan", *, requests: bool) -> None:
-    from ultrascale.preflight.checks import CHECKS
+    from ultrascale.preflight.checks import all_checks
     from ultrascale.preflight.policy import policy
     from ultrascale.preflight.quota_requests import PERMISSIONS
 
-    checks = (*CHECKS, PERMISSIONS) if requests else CHECKS
+    checks = (*all_checks(), PERMISSIONS) if requests else all_checks()
     typer.echo(json.dumps(policy(checks, cluster, cluster.account or "*"), indent=2))

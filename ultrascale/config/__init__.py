@@ -26,11 +26,12 @@ from ultrascale.config import (
     storage_rules,
     vpc_rules,
 )
+from ultrascale.config._base import Section
 from ultrascale.config._document import Document, KeyPath, dump, named, parse_yaml
 from ultrascale.config._document import read as read_yaml
 from ultrascale.config._ejected import RECORD as EJECTED
 from ultrascale.config._ejected import refuse_ejected
-from ultrascale.config._errors import Mistake, near, refuse
+from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._job_document import JobReading, TranslatedJob, read_job, with_changes
 from ultrascale.config._own_images import own_folders, read_own_images
 from ultrascale.config._parts import Every, Names, Parts, Readable
@@ -44,11 +45,11 @@ from ultrascale.config._reading import (
     remarks,
     warnings,
 )
-from ultrascale.config._rules import Rules
+from ultrascale.config._rules import Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
-from ultrascale.config.cluster import Cluster
+from ultrascale.config.cluster import Cluster, cluster_type
 from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.front import Exposure, Front, FrontJwt
@@ -82,7 +83,7 @@ from ultrascale.config.jobs import (
     Volume,
 )
 from ultrascale.config.karpenter import Karpenter
-from ultrascale.config.keys import KeyArn, Keys, misplaced_key
+from ultrascale.config.key_arn import KeyArn, misplaced_key
 from ultrascale.config.kubernetes import Endpoint, Kubernetes
 from ultrascale.config.label_rules import others_domain
 from ultrascale.config.models import FIGURES, ServedModel, served_model, transformer_of
@@ -212,11 +213,11 @@ __all__ = [
     "Karpenter",
     "KeyArn",
     "KeyPath",
-    "Keys",
     "Kubernetes",
     "Lustre",
     "LustreS3",
     "Mistake",
+    "Mistakes",
     "Names",
     "Network",
     "NodeTier",
@@ -247,6 +248,7 @@ __all__ = [
     "ScalingMetric",
     "Scheduling",
     "SchemaKind",
+    "Section",
     "Security",
     "ServedModel",
     "Server",
@@ -273,6 +275,7 @@ __all__ = [
     "WriteLatencySlo",
     "blocks",
     "check",
+    "cluster_type",
     "controllers_needed",
     "count_is_sound",
     "default_claims",
@@ -297,6 +300,7 @@ __all__ = [
     "modeline",
     "named",
     "near",
+    "note",
     "others_domain",
     "own_folders",
     "placeholders",
@@ -311,6 +315,7 @@ __all__ = [
     "release_of",
     "remarks",
     "role_as_job",
+    "rule",
     "schema_file_name",
     "schema_text",
     "served_model",

@@ -11,7 +11,7 @@ from ultrascale.config._errors import Mistake
 from ultrascale.config._form import broken_places, form_mistakes, keys_of
 from ultrascale.config._parts import Parts, parts_of, parts_seen
 from ultrascale.config._rules import Rules, rule
-from ultrascale.config.cluster import Cluster
+from ultrascale.config.cluster import Cluster, cluster_type
 from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
 from ultrascale.errors import ConfigError, Severity
@@ -57,11 +57,13 @@ def read_document(document: Document) -> Reading:
         raise ConfigError([other.told(document)])
     seen = Seen()
     try:
-        cluster = read_as(Cluster, document.value, seen)
+        cluster = read_as(cluster_type(), document.value, seen)
     except pydantic.ValidationError as error:
         mistakes = [*form_mistakes(error, document.value, seen)]
         broken = broken_places(error, document.value)
-        parts = parts_seen(Cluster, document.value, seen, broken, outer=_identity(document.value))
+        parts = parts_seen(
+            cluster_type(), document.value, seen, broken, outer=_identity(document.value)
+        )
         return Reading(
             document=document,
             cluster=None,
@@ -100,7 +102,7 @@ def remarks(cluster: Cluster, severity: Severity) -> Sequence[Mistake]:
 
 def in_order_of_keys(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
     """Return ``mistakes`` in the order of the keys of a cluster file, those of items in theirs."""
-    order = ("", *keys_of(Cluster))
+    order = ("", *keys_of(cluster_type()))
     return sorted(
         mistakes,
         key=lambda each: (order.index(str(each.at[0] if each.at else "")), *each.at[1:2]),

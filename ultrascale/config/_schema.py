@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 
+_PRODUCT = f"{__name__.partition('.')[0]}."
+
 
 def documentation(kind: type) -> Mapping[str, str]:
     """Return the text below each field in the source of ``kind`` and of the types it derives from.
@@ -15,8 +17,8 @@ def documentation(kind: type) -> Mapping[str, str]:
     """
     texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        if base.__module__ == kind.__module__ or base.__module__.startswith(__package__ or ""):
-            texts |= _of_module(base.__module__)[base.__qualname__]
+        if base.__module__ == kind.__module__ or base.__module__.startswith(_PRODUCT):
+            texts |= _of_module(base.__module__).get(base.__qualname__, {})
     return texts
 
 

@@ -1,10 +1,12 @@
 """The whole cluster file."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from functools import cache
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
@@ -15,7 +17,6 @@ from ultrascale.config.images import Images
 from ultrascale.config.job_kinds import AnyJob, StatedJob
 from ultrascale.config.jobs import JobName
 from ultrascale.config.karpenter import Karpenter
-from ultrascale.config.keys import Keys
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import AgreedLimits, Network
 from ultrascale.config.observability import Observability
@@ -24,8 +25,12 @@ from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Queue, Scheduling
 from ultrascale.config.serving import Serving
 from ultrascale.config.storage import Lustre, Storage
+from ultrascale.core.table import all_parts
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
+# `cluster_type` adds the keys of the parts.
 class Cluster(Identity):
     """One EKS cluster: its network, control plane, pools, storage and schedulers."""
 
@@ -34,11 +39,6 @@ class Cluster(Identity):
 
     kubernetes: Kubernetes = Field(default_factory=Kubernetes)
     """The EKS control plane."""
-
-    keys: Keys = Field(default_factory=Keys)
-    """Customer-managed KMS keys. Default: keys that the stacks make, and AWS's own for volumes and
-    logs.
-    """
 
     karpenter: Karpenter | None = None
     """Self-managed Karpenter. Default: not installed."""
@@ -92,6 +92,20 @@ class Cluster(Identity):
             if pool.name == name:
                 return pool
         raise KeyError(name)
+
+    def section(self, kind: type[SectionT]) -> SectionT | None:
+        """Return the section of a type, of the core or of a part; None where the file has none."""
+        sections = (getattr(self, name) for name in type(self).model_fields)
+        return next((each for each in sections if isinstance(each, kind)), None)
+
+
+@cache
+def cluster_type() -> type[Cluster]:
+    """Return the type of a cluster file: the keys of the core, then those of each part."""
+    kinds = (part.section for part in reversed(all_parts()))
+    kind = create_model("Cluster", __base__=(*kinds, Cluster), __doc__=Cluster.__doc__)
+    assert issubclass(kind, Cluster)
+    return kind
 
 
 @rule

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from ultrascale.config.cluster import Cluster
+from ultrascale.config.cluster import cluster_type
 from ultrascale.config.identity import Identity
 from ultrascale.config.job_kinds import AnyJob, StatedJob
 from ultrascale.config.jobs import JobName
@@ -71,7 +71,7 @@ def schema(kind: Kind) -> JsonObject:
 
 def _raw(kind: Kind) -> JsonObject:
     if kind == "cluster":
-        return mapping(Cluster.model_json_schema(by_alias=True))
+        return mapping(cluster_type().model_json_schema(by_alias=True))
     raw = mapping(TypeAdapter[AnyJob](StatedJob).json_schema(by_alias=True))
     parts = {name: mapping(part) for name, part in mapping(raw, "$defs").items()}
     for name in _jobs_of(raw):

@@ -17,7 +17,7 @@ from ultrascale.config._values import (
     one_of,
 )
 from ultrascale.config.identity import AccountId
-from ultrascale.config.keys import KeyArn
+from ultrascale.config.key_arn import KeyArn
 from ultrascale.config.vpc import SecurityGroupId
 from ultrascale.frozen import Frozen
 

@@ -7,7 +7,7 @@ from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.identity import Identity
-from ultrascale.config.keys import Keys, misplaced_key
+from ultrascale.config.key_arn import misplaced_key
 from ultrascale.config.kubernetes import Kubernetes
 from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool, zones_of
@@ -267,32 +267,6 @@ def lustre_bucket_exists(link: LustreS3, storage: Storage) -> Mistakes:
     if link.bucket not in storage.bucket_names:
         todo = near(link.bucket, storage.bucket_names)
         yield refuse("bucket", "not one of storage.buckets", todo)
-
-
-@rule(severity="warning")
-def link_needs_a_key_of_the_account(
-    file_system: Lustre, storage: Storage, keys: Keys, identity: Identity
-) -> Mistakes:
-    """Yield links to buckets whose keys are another account's.
-
-    FSx reads them in a service-linked role that it makes with the link: nobody can make a grant
-    before, and no policy of the cluster's account gives that role the key.
-
-    Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-policy-modifying-external-accounts.html
-    """
-    if file_system.s3 is None or identity.account is None:
-        return
-    name = file_system.s3.bucket
-    existing = storage.existing_buckets.get(name)
-    key = keys.storage if existing is None else existing.key
-    owner = None if key is None else key.split(":")[4]
-    if owner not in (None, identity.account):
-        text = (
-            f"bucket {name} has a key of account {owner}, whose policy may reach no service-linked "
-            "role: FSx would refuse the link; encrypt the bucket with a key of account "
-            f"{identity.account}, or leave s3 out and mount the bucket itself"
-        )
-        yield note("s3.bucket", text)
 
 
 @rule(severity="warning")

@@ -215,7 +215,7 @@ def _check(deployment: Deployment, context: Context, view: View) -> None:
     if deployment.skip_preflight:
         view.warn("preflight is skipped: what the account lacks shows when stacks fail")
         return
-    with view.progress(len(checks.CHECKS)) as progress:
+    with view.progress(len(checks.all_checks())) as progress:
         verdict = preflight.check(
             context, allow_unknown=deployment.allow_unknown, progress=progress
         )

@@ -47,7 +47,7 @@ def copy_into(
             registry.make_repositories(
                 images=map(_repository, (copy for copy in copies if copy.kind == "image")),
                 charts=map(_repository, (copy for copy in copies if copy.kind == "chart")),
-                key=plan.keys.registry,
+                key=plan.key("registry"),
             )
         packed = {
             **chart_pushers(plan, environment),

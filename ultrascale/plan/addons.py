@@ -140,15 +140,27 @@ def node_addons(
 
 
 def workload_addons(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    scale: ScalePlan,
+    volume_key: str | None,
 ) -> tuple[AddonPlan, ...]:
     """Return the add-ons that need system nodes to run on.
+
+    Args:
+        cluster: The cluster.
+        pools: Its pools.
+        scale: Its size.
+        volume_key: ARN of the KMS key of the volumes that they make; None: the default key of EBS.
 
     Raises:
         CatalogError: `addons_can_be_installed` has a mistake to tell.
     """
     settings = _workload_settings(pools, scale)
-    return tuple(_plan(cluster, name, settings.get(name, {})) for name in _workload_names(cluster))
+    return tuple(
+        _plan(cluster, name, settings.get(name, {}), volume_key)
+        for name in _workload_names(cluster)
+    )
 
 
 def addons_of_others(
@@ -411,13 +423,18 @@ def _resources(plan: ResourcesPlan | None) -> Mapping[str, object]:
     return {"resources": {"requests": requests, "limits": {"memory": plan.memory_limit}}}
 
 
-def _plan(cluster: config.Cluster, name: str, settings: Mapping[str, object]) -> AddonPlan:
+def _plan(
+    cluster: config.Cluster,
+    name: str,
+    settings: Mapping[str, object],
+    volume_key: str | None = None,
+) -> AddonPlan:
     return _addon(
         name,
         settings,
         cluster.kubernetes,
         beside_auto_mode=_has_auto_mode(cluster),
-        volume_key=cluster.keys.volumes,
+        volume_key=volume_key,
     )
 
 

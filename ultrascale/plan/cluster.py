@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import quotas, regions
+from ultrascale.core.table import all_parts
 from ultrascale.mirror_lock import MirrorLock
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names, retention
@@ -27,7 +28,8 @@ from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
-    KeysPlan,
+    PlannedPart,
+    key_for,
 )
 from ultrascale.plan.namespaces import (
     plan_namespaces,
@@ -148,6 +150,8 @@ def assemble(
     """
     cluster = with_fixed_system_groups(cluster)
     version = cluster.kubernetes.version
+    parts = _parts(cluster)
+    volume_key = key_for("volumes", parts)
     network = plan_network(cluster)
     scale = plan_scale(cluster)
     pools = [
@@ -158,16 +162,17 @@ def assemble(
             kubernetes_version=version,
             network_zones=config.zones_of(pool, cluster.network),
             name_servers=name_servers(cluster, pool, scale),
-            volume_key=cluster.keys.volumes,
+            volume_key=volume_key,
         )
     ]
     control_plane = plan_control_plane(
         cluster.kubernetes,
         pools,
         scale,
-        keys=cluster.keys,
         node_addons=node_addons(cluster, network, scale),
-        workload_addons=workload_addons(cluster, pools, scale),
+        workload_addons=workload_addons(cluster, pools, scale, volume_key),
+        secrets_key=key_for("secrets", parts),
+        volume_key=volume_key,
     )
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
@@ -191,7 +196,7 @@ def assemble(
         permissions_boundary=cluster.permissions_boundary,
         package=package_words(cluster.pipeline),
         package_object=package_object(cluster.pipeline),
-        keys=KeysPlan(**cluster.keys.model_dump()),
+        parts=parts,
         network=network,
         network_policies=plan_network_policies(cluster, scale),
         interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
@@ -199,7 +204,7 @@ def assemble(
         access=plan_access(cluster, pools),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
-        karpenter=plan_karpenter(cluster, pools, scale),
+        karpenter=plan_karpenter(cluster, pools, scale, volume_key),
         node_groups=plan_node_groups(network, pools, autoscaler, repaired=repaired_groups(cluster)),
         node_role=names.node_role(cluster.name, cluster.region)
         if cluster.karpenter or any(pool.is_node_pool for pool in pools)
@@ -255,7 +260,7 @@ def assemble(
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=claims, kueue=kueue),
         services=services,
-        etcd=plan_etcd(cluster),
+        etcd=plan_etcd(cluster, volume_key),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale, services),
         backend=plan_backend(cluster, pools, builds, lock),
@@ -263,6 +268,11 @@ def assemble(
     )
     endpoints = plan_endpoints(planned, cluster.network)
     return with_copies(replace(planned, network=replace(network, endpoints=endpoints)))
+
+
+def _parts(cluster: config.Cluster) -> tuple[PlannedPart, ...]:
+    plans = (part.plan(cluster) for part in all_parts())
+    return tuple(plan for plan in plans if plan is not None)
 
 
 def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:

@@ -25,7 +25,6 @@ def control_plane_of_others(kubernetes: config.Kubernetes) -> ControlPlanePlan:
         kubernetes,
         (),
         scale_for(1),
-        keys=config.Keys(),
         node_addons=node_addons,
         workload_addons=workload_addons,
     )
@@ -36,9 +35,10 @@ def plan_control_plane(
     pools: Sequence[PoolPlan],
     scale: ScalePlan,
     *,
-    keys: config.Keys,
     node_addons: tuple[AddonPlan, ...],
     workload_addons: tuple[AddonPlan, ...],
+    secrets_key: str | None = None,
+    volume_key: str | None = None,
 ) -> ControlPlanePlan:
     """Return the control plane of a cluster with ``pools``.
 
@@ -46,9 +46,10 @@ def plan_control_plane(
         kubernetes: Its settings.
         pools: Its pools.
         scale: What is set for its size.
-        keys: The user's own KMS keys.
         node_addons: Add-ons that must be there before a node joins.
         workload_addons: Add-ons that need a node to become healthy.
+        secrets_key: ARN of the user's own key of the API's data; None: the stack makes one.
+        volume_key: ARN of that of volumes; None: the account's default key of EBS.
     """
     return ControlPlanePlan(
         version=kubernetes.version,
@@ -63,8 +64,8 @@ def plan_control_plane(
         log_types=_log_types(kubernetes, scale),
         log_retention_days=retention.LOG_DAYS,
         admins=kubernetes.admins,
-        secrets_key=keys.secrets,
-        volume_key=keys.volumes,
+        secrets_key=secrets_key,
+        volume_key=volume_key,
         auto_mode=any(pool.is_auto_mode for pool in pools),
         node_addons=node_addons,
         workload_addons=workload_addons,

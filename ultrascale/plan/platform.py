@@ -174,8 +174,13 @@ def plan_volcano(
     )
 
 
-def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
-    """Return the rendezvous server, if the file's backend needs one."""
+def plan_etcd(cluster: config.Cluster, volume_key: str | None = None) -> EtcdPlan | None:
+    """Return the rendezvous server, if the file's backend needs one.
+
+    Args:
+        cluster: The cluster.
+        volume_key: ARN of the KMS key of its volumes; None: the account's default key of EBS.
+    """
     rendezvous = cluster.scheduling.rendezvous
     if not rendezvous.has_server:
         return None
@@ -189,7 +194,7 @@ def plan_etcd(cluster: config.Cluster) -> EtcdPlan | None:
         volume_provisioner=auto_mode.VOLUME_PROVISIONER
         if all(pool.is_auto_mode for pool in cluster.pools if pool.role == "system")
         else addons.EBS_VOLUME_PROVISIONER,
-        volume_key=cluster.keys.volumes,
+        volume_key=volume_key,
     )
 
 

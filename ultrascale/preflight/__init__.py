@@ -1,18 +1,18 @@
 """Checks of an AWS account against a cluster file. Nothing here changes anything."""
 
-from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.model import Check, Context, Finding
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.run import Progress, run_checks
 from ultrascale.preflight.verdict import Verdict, check, read_context
 
 __all__ = [
-    "CHECKS",
     "Check",
     "Context",
     "Finding",
     "Progress",
     "Verdict",
+    "all_checks",
     "check",
     "policy",
     "read_context",

@@ -1,5 +1,8 @@
 """All checks of an account, in the order of the report."""
 
+from functools import cache
+
+from ultrascale.core.table import all_parts
 from ultrascale.preflight.access import ACCESS_ENTRIES, ADMINS
 from ultrascale.preflight.addons import ADDON_CONFIGURATION, ADDONS
 from ultrascale.preflight.addresses import ADDRESSES
@@ -12,7 +15,6 @@ from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.front import FRONT
 from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
-from ultrascale.preflight.keys import KEYS
 from ultrascale.preflight.mirror import MIRROR
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
@@ -24,18 +26,24 @@ from ultrascale.preflight.stacks import NAMES, STACKS
 from ultrascale.preflight.training_plans import TRAINING_PLANS
 from ultrascale.preflight.upgrade import UPGRADE
 from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
-from ultrascale.preflight.volume_key import VOLUME_KEY
 from ultrascale.preflight.zones import ZONES
 
-CHECKS: tuple[Check, ...] = (
+
+@cache
+def all_checks() -> tuple[Check, ...]:
+    """Return all checks: those of parts stand among those of the core."""
+    modules = (part.module("preflight") for part in all_parts() if part.has_checks)
+    parts: list[Check] = [check for module in modules for check in module.CHECKS]
+    return (*_BEFORE_PARTS, *parts, STACKS, PACKAGE, NAMES)
+
+
+_BEFORE_PARTS: tuple[Check, ...] = (
     IDENTITY,
     BOOTSTRAP,
     ROLES,
     BOUNDARY,
     ADMINS,
     ACCESS_ENTRIES,
-    VOLUME_KEY,
-    KEYS,
     QUOTAS,
     ZONES,
     ENDPOINTS,
@@ -56,7 +64,4 @@ CHECKS: tuple[Check, ...] = (
     EXISTING_BUCKETS,
     FRONT,
     MIRROR,
-    STACKS,
-    PACKAGE,
-    NAMES,
 )

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ultrascale.documents import Json, look_up, mapping, text
+from ultrascale.documents import Json, as_list, look_up, mapping, text
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ExistingBucketPlan
 from ultrascale.plan.needs.existing_storage import bucket_actions, bucket_statements
-from ultrascale.preflight.key_policy import as_list
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ultrascale.catalog import lustre as fsx
 from ultrascale.errors import UnansweredError
 from ultrascale.plan.model import ClusterPlan, ExistingLustrePlan
 from ultrascale.plan.stacks import stack_of
-from ultrascale.preflight.key_policy import key_state_issues
+from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
 from ultrascale.preflight.security_groups import closed, prefix_lists
 

@@ -60,7 +60,7 @@ def check(
         allow_unknown: Count a check that could not ask AWS as passed.
         progress: Is called with each check that has ended.
     """
-    findings = run_checks(checks.CHECKS, context, progress=progress)
+    findings = run_checks(checks.all_checks(), context, progress=progress)
     beyond = {subject_of(need) for need in context.needs.quotas if need.state == "beyond"}
     failed = {finding.subject for finding in findings if finding.state == "fail"}
     unknown = any(finding.state == "unknown" for finding in findings) and not allow_unknown

@@ -14,7 +14,7 @@ import yaml
 from tests.support.cluster_keys import DOCUMENTS
 from tests.support.folders import DATA, ROOT
 from tests.support.rich_documents import RICH
-from ultrascale.config import Cluster
+from ultrascale.config import cluster_type
 
 Schema = Mapping[str, Any]
 Place = tuple[str | int, ...]
@@ -31,7 +31,7 @@ _FENCED = re.compile(r"^```ya?ml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 @cache
 def file_schema() -> Schema:
     """Return the JSON schema of a cluster file."""
-    return Cluster.model_json_schema()
+    return cluster_type().model_json_schema()
 
 
 @cache

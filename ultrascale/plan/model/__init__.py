@@ -66,13 +66,6 @@ from ultrascale.plan.model.jobs import (
     TaskPlan,
     TolerationPlan,
 )
-from ultrascale.plan.model.keys import (
-    KeyAccess,
-    KeyGrantPlan,
-    KeyPolicyPlan,
-    KeysPlan,
-    KeyUse,
-)
 from ultrascale.plan.model.needs import (
     AgreedLimit,
     CheckpointNeeds,
@@ -142,6 +135,7 @@ from ultrascale.plan.model.observability import (
     SectionPlan,
     WriteLatencyPlan,
 )
+from ultrascale.plan.model.parts import KeyUse, PartNeeds, PlannedPart, key_for
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
 from ultrascale.plan.model.platform import (
@@ -290,11 +284,7 @@ __all__ = [
     "KarpenterPlan",
     "KarpenterScale",
     "KedaPlan",
-    "KeyAccess",
-    "KeyGrantPlan",
-    "KeyPolicyPlan",
     "KeyUse",
-    "KeysPlan",
     "KueuePlan",
     "LeaderWorkerSetPlan",
     "LinePlan",
@@ -332,10 +322,12 @@ __all__ = [
     "ObservabilityPlan",
     "OutputAccessPlan",
     "PackageIndexPlan",
+    "PartNeeds",
     "PartPlan",
     "PipelinePlan",
     "PlacementPlan",
     "PlanAnswer",
+    "PlannedPart",
     "PodPlan",
     "PodSecurity",
     "PoolMoney",
@@ -402,5 +394,6 @@ __all__ = [
     "WindowState",
     "WorkloadPriorityPlan",
     "WriteLatencyPlan",
+    "key_for",
     "published",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
@@ -18,13 +18,13 @@ from ultrascale.plan.model.images import (
     MirrorPlan,
 )
 from ultrascale.plan.model.jobs import SavesPlan
-from ultrascale.plan.model.keys import KeysPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
 from ultrascale.plan.model.package import PackageObject
+from ultrascale.plan.model.parts import KeyUse, PlannedPart, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
@@ -51,6 +51,8 @@ from ultrascale.plan.model.storage import (
     OutputAccessPlan,
     VolumePlan,
 )
+
+PartT = TypeVar("PartT", bound=PlannedPart)
 
 
 class ScoringPlan(Frozen):
@@ -101,7 +103,7 @@ class ClusterPlan(Frozen):
     package: str | None
     # The wheel that the pipeline of its file installs, where it is in a bucket.
     package_object: PackageObject | None
-    keys: KeysPlan  # The user's own KMS keys
+    parts: tuple[PlannedPart, ...]  # Parts that the file has, in the order of their table
     network: NetworkPlan  # VPC
     network_policies: NetworkPolicyPlan  # Reach of network policies
     # What deletes interfaces that ended nodes left; None: each node does.
@@ -187,3 +189,11 @@ class ClusterPlan(Frozen):
     def claims(self) -> tuple[ClaimPlan, ...]:
         """Every claim through which pods mount a file system or a bucket."""
         return tuple(volume.claim for volume in self.volumes)
+
+    def part(self, kind: type[PartT]) -> PartT | None:
+        """Return the plan of a part, by its type; None where the cluster does not have it."""
+        return next((plan for plan in self.parts if isinstance(plan, kind)), None)
+
+    def key(self, use: KeyUse) -> str | None:
+        """Return the ARN of the user's own key for ``use``; None: the stacks make one, or AWS."""
+        return key_for(use, self.parts)

@@ -8,8 +8,8 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessEntryPlan
 from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.decisions import Decision
-from ultrascale.plan.model.keys import KeyPolicyPlan
 from ultrascale.plan.model.network import SubnetKind
+from ultrascale.plan.model.parts import PartNeeds
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.queueing import QueueNeeds
 from ultrascale.plan.model.repair import RepairPlan
@@ -313,7 +313,7 @@ class ClusterNeeds(Frozen):
     access: tuple[AccessEntryPlan, ...]
     # Callers of the backend, and what each may submit; None without the backend.
     callers: IdentityPlan | None
-    keys: tuple[KeyPolicyPlan, ...]  # What has to stand in the policies of the user's own KMS keys
+    parts: tuple[PartNeeds, ...]  # Needs of parts, in the order of their table
     storage: tuple[StorageNeed, ...]  # Tasks of the owners of file systems and buckets that exist
     money: MoneyNeeds  # What it costs
     quotas: tuple[QuotaNeed, ...]  # Those that it needs something of

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from ultrascale.catalog import volcano_placement
 from ultrascale.catalog.price_list import PriceList
-from ultrascale.plan.keys import key_policies
+from ultrascale.core.table import all_parts
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, GangPlacement, Verdict
 from ultrascale.plan.needs.answer import plan_answer
 from ultrascale.plan.needs.calendar import plan_calendar, window_rows
@@ -19,12 +19,12 @@ from ultrascale.plan.needs.money import money_rows, plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pool_rows
 from ultrascale.plan.needs.queues import plan_queue_needs, queue_rows
 from ultrascale.plan.needs.quotas import plan_quotas, quota_rows
-from ultrascale.plan.needs.rights import access_rows, caller_rows, key_rows
+from ultrascale.plan.needs.rights import access_rows, caller_rows
 from ultrascale.plan.needs.services import plan_service_needs, service_rows
 from ultrascale.plan.needs.spend import part_rows, plan_spend, step_rows
 from ultrascale.plan.needs.standing import item_rows
 from ultrascale.plan.needs.subnets import plan_subnet_needs, subnet_rows
-from ultrascale.plan.needs.tables import Line, Row, Table, number_at, table_of
+from ultrascale.plan.needs.tables import Line, Row, Table, number_at, table_of, words_table
 from ultrascale.plan.needs.topology import plan_topology
 from ultrascale.plan.network.policies import policy_remarks
 from ultrascale.plan.network.vpc import address_remarks
@@ -51,7 +51,6 @@ _ROWS: Mapping[str, Callable[[ClusterNeeds], Iterator[Row]]] = {
     "repairs": lambda needs: _rows("repairs", needs.repairs),
     "access": access_rows,
     "callers": caller_rows,
-    "keys": key_rows,
     "storage": lambda needs: _rows("storage", needs.storage),
     "money": money_rows,
     "items": item_rows,
@@ -116,7 +115,7 @@ def plan_needs(
         repairs=plan.repairs,
         access=plan.access.entries,
         callers=plan.backend.identity if plan.backend is not None else None,
-        keys=key_policies(plan, plan.account),
+        parts=tuple(needs for part in all_parts() if (needs := part.needs(plan)) is not None),
         storage=plan_storage_needs(plan),
         money=money,
         quotas=quotas,
@@ -182,7 +181,10 @@ def _placement(gang: GangPlacement) -> Figure:
 
 
 def needs_table(needs: ClusterNeeds, name: str) -> Table:
-    """Return a table of ``needs`` by its name in `columns.csv`."""
+    """Return a table of ``needs`` by its name: that of a part, or one of `columns.csv`."""
+    for part in needs.parts:
+        if part.name == name:
+            return words_table(part.columns, part.rows)
     names = [name]
     if name == "services" and any("weights_gb" in service.figures for service in needs.services):
         names.append("models")

@@ -1,4 +1,4 @@
-"""Rows of rights: roles in the cluster, callers of the backend, and users of KMS keys."""
+"""Rows of rights: roles in the cluster and callers of the backend."""
 
 from collections.abc import Iterator
 
@@ -27,16 +27,3 @@ def caller_rows(needs: ClusterNeeds) -> Iterator[Row]:
             yield Row("", {"group": name, **_ALL})
         for index, right in enumerate(needs.callers.rights):
             yield Row(f"callers.rights.{index}", {"kinds": " and ".join(right.kinds)})
-
-
-def key_rows(needs: ClusterNeeds) -> Iterator[Row]:
-    """Yield who uses the user's own KMS keys, and what fails without that."""
-    for index, policy in enumerate(needs.keys):
-        for place, access in enumerate(policy.accesses):
-            actions = [action.removeprefix("kms:") for action in access.actions]
-            cells = {
-                "uses": " and ".join(policy.uses),
-                "via": (access.via or "").partition(".")[0],
-                "actions": ", ".join([*actions, *(["CreateGrant"] if access.grants else [])]),
-            }
-            yield Row(f"keys.{index}.accesses.{place}", cells)

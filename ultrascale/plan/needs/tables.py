@@ -148,6 +148,15 @@ def table_of(names: Sequence[str], rows: Iterable[Row], needs: ClusterNeeds | No
     return Table(columns=columns, rows=own, lines=lines)
 
 
+def words_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of words, by the titles of its columns and the cells of its rows."""
+    return Table(
+        columns=tuple(Column(table="", title=title, kind="words") for title in titles),
+        rows=(Row(""),) * len(rows),
+        lines=tuple(tuple((cell,) for cell in row) for row in rows),
+    )
+
+
 @cache
 def _columns() -> Sequence[Column]:
     return read_rows(str(Path(__file__).with_name("columns.csv")), Column)

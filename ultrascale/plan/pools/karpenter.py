@@ -22,9 +22,19 @@ _GANG_BATCH_MAX_DURATION = "30s"
 
 
 def plan_karpenter(
-    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    scale: ScalePlan,
+    volume_key: str | None = None,
 ) -> KarpenterPlan | None:
-    """Return Karpenter, sized by ``scale`` for ``pools``, if the file asks for it."""
+    """Return Karpenter, sized by ``scale`` for ``pools``, if the file asks for it.
+
+    Args:
+        cluster: The cluster.
+        pools: Its pools.
+        scale: Its size.
+        volume_key: ARN of the KMS key of nodes' volumes; None: the account's default key of EBS.
+    """
     stated = cluster.karpenter
     if stated is None:
         return None
@@ -64,7 +74,7 @@ def plan_karpenter(
         batch_max_duration=_GANG_BATCH_MAX_DURATION if gangs else karpenter.BATCH_MAX_DURATION,
         ignores_preferences=size.ignores_preferences,
         hides_cluster_state=size.hides_cluster_state,
-        volume_key=cluster.keys.volumes,
+        volume_key=volume_key,
         interruption_queue=names.interruption_queue(cluster.name),
         node_role=by_name,
         node_role_by_id=by_id,

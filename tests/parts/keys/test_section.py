@@ -7,6 +7,7 @@ import pytest
 from tests.support.pools import make_cluster
 from ultrascale.config import warnings
 from ultrascale.errors import ConfigError
+from ultrascale.parts.keys import Keys
 
 ID = "11111111-2222-4333-8444-555555555501"
 
@@ -59,7 +60,7 @@ def test_every_wrong_key_is_named_at_once() -> None:
 def test_keys_of_other_accounts_and_multi_region_keys_are_taken(id: str) -> None:
     cluster = make_cluster(region="us-west-2", account="111122223333", keys={"volumes": arn(id=id)})
 
-    assert cluster.keys.volumes == arn(id=id)
+    assert cluster.section(Keys) == Keys(volumes=arn(id=id))
 
 
 @pytest.mark.parametrize(

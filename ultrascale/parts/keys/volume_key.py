@@ -14,11 +14,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ultrascale.catalog import kms
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.keys import volume_accesses
-from ultrascale.plan.model import KeyAccess
-from ultrascale.preflight.key_policy import KeyPolicy, key_state_issues
+from ultrascale.parts.keys import kms
+from ultrascale.parts.keys.accesses import volume_accesses
+from ultrascale.parts.keys.model import KeyAccess
+from ultrascale.parts.keys.policy import KeyPolicy
+from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _DESCRIBE, _POLICY, _GRANTS = "kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGr
 
 def _run(context: Context) -> Iterator[Finding]:
     who = volume_accesses(context.plan, context.account.id)
-    if not who or context.plan.keys.volumes is not None:
+    if not who or context.plan.key("volumes") is not None:
         return
     ec2, client = context.account.client("ec2"), context.account.client("kms")
     by_default = context.account.ask(ec2.get_ebs_encryption_by_default)["EbsEncryptionByDefault"]

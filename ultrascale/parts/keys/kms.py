@@ -11,6 +11,7 @@ Sources:
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -61,7 +62,9 @@ def key_actions(user: KeyUser) -> KeyActions:
 
 @cache
 def _actions() -> Mapping[KeyUser, KeyActions]:
-    return {row.user: row for row in read_rows("kms.csv", KeyActions)}
+    return {
+        row.user: row for row in read_rows(str(Path(__file__).with_name("kms.csv")), KeyActions)
+    }
 
 
 CREATE_GRANT = "kms:CreateGrant"

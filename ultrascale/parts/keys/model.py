@@ -6,31 +6,20 @@ from typing import Literal
 from msgspec import field
 
 from ultrascale.frozen import Frozen
+from ultrascale.plan.model import KeyUse, PlannedPart
 
-KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs", "buckets"]
+PolicyUse = KeyUse | Literal["buckets"]
 """Things that a key encrypts, by its name in `keys`; `buckets` are those that exist already."""
 
 
-class KeysPlan(Frozen):
-    """ARNs of the user's own keys; None: a key that the stacks make, or AWS's own."""
+class Plan(PlannedPart):
+    """The user's own keys; what has none gets a key that the stacks make, or AWS's own."""
 
-    volumes: str | None  # Key of the nodes' EBS volumes
-    secrets: str | None  # Key of the Kubernetes API's data
-    storage: str | None  # Key of file systems, buckets and the backend's database
-    registry: str | None  # Key of ECR repositories
-    logs: str | None  # Key of log groups, HyperPod's metrics and the topic of alarms
+    arns: Mapping[KeyUse, str]  # ARNs of the keys that the file names, in its own order of uses
 
-    @property
-    def stated(self) -> Mapping[KeyUse, str]:
-        """The keys that the file names, by their use."""
-        arns: dict[KeyUse, str | None] = {
-            "volumes": self.volumes,
-            "secrets": self.secrets,
-            "storage": self.storage,
-            "registry": self.registry,
-            "logs": self.logs,
-        }
-        return {use: arn for use, arn in arns.items() if arn is not None}
+    def key(self, use: KeyUse) -> str | None:
+        """Return the ARN of the key for ``use``; None where the file names none."""
+        return self.arns.get(use)
 
 
 class KeyAccess(Frozen):
@@ -68,7 +57,7 @@ class KeyPolicyPlan(Frozen):
     """Statements that the policy of a key of the file needs."""
 
     arn: str  # ARN of the key
-    uses: tuple[KeyUse, ...]  # What it encrypts
+    uses: tuple[PolicyUse, ...]  # What it encrypts
     owner: str  # Account of the key
     # Whether the cluster is in another account; None where the file does not say.
     foreign: bool | None

@@ -9,10 +9,11 @@ from tests.support.cases import for_each
 from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.pools import pool_document
 from tests.support.preflight_context import found, pools_plan
-from ultrascale.plan.keys import key_policies
-from ultrascale.plan.model import ClusterPlan, KeyPolicyPlan
-from ultrascale.preflight.keys import KEYS
-from ultrascale.preflight.volume_key import VOLUME_KEY
+from ultrascale.parts.keys.accesses import key_policies
+from ultrascale.parts.keys.model import KeyPolicyPlan
+from ultrascale.parts.keys.preflight import KEYS
+from ultrascale.parts.keys.volume_key import VOLUME_KEY
+from ultrascale.plan.model import ClusterPlan
 
 OTHER = "999988887777"
 USES = ("volumes", "secrets", "storage", "registry", "logs")

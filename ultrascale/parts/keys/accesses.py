@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ultrascale.catalog import kms
-from ultrascale.plan.key_statements import DOMAIN, PolicyTarget, grants_of, statements_of
-from ultrascale.plan.model import ClusterPlan, ExistingBucketPlan, KeyAccess, KeyPolicyPlan, KeyUse
+from ultrascale.parts.keys import kms
+from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan, Plan, PolicyUse
+from ultrascale.parts.keys.statements import DOMAIN, PolicyTarget, grants_of, statements_of
+from ultrascale.plan.model import ClusterPlan, ExistingBucketPlan, KeyUse
 from ultrascale.plan.stacks import LayerId
 
 UNKNOWN_ACCOUNT = "ACCOUNT"
@@ -22,16 +23,17 @@ def key_policies(plan: ClusterPlan, account: str | None) -> tuple[KeyPolicyPlan,
         plan: The cluster.
         account: Account that it is deployed to; None where nobody says.
     """
-    uses: dict[str, list[KeyUse]] = {}
-    for use, arn in plan.keys.stated.items():
+    uses: dict[str, list[PolicyUse]] = {}
+    own = plan.part(Plan)
+    for use, arn in own.arns.items() if own is not None else ():
         uses.setdefault(arn, []).append(use)
     for bucket in _used_buckets(plan):
         if bucket.key_arn is not None and "buckets" not in uses.setdefault(bucket.key_arn, []):
             uses[bucket.key_arn].append("buckets")
     target = PolicyTarget(plan, account or UNKNOWN_ACCOUNT)
     return tuple(
-        _policy(target, arn, tuple(own), None if account is None else _owner(arn) != account)
-        for arn, own in uses.items()
+        _policy(target, arn, tuple(its_uses), None if account is None else _owner(arn) != account)
+        for arn, its_uses in uses.items()
     )
 
 
@@ -46,7 +48,7 @@ def volume_accesses(plan: ClusterPlan, account: str) -> tuple[KeyAccess, ...]:
 
 
 def _policy(
-    target: PolicyTarget, arn: str, uses: tuple[KeyUse, ...], foreign: bool | None
+    target: PolicyTarget, arn: str, uses: tuple[PolicyUse, ...], foreign: bool | None
 ) -> KeyPolicyPlan:
     accesses = tuple(
         access
@@ -105,7 +107,7 @@ def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
             kms.key_actions("ebs-csi"),
         )
     # Without a key of the user's own its volumes take one of SageMaker.
-    if plan.hyperpod is not None and plan.keys.volumes is not None:
+    if plan.hyperpod is not None and plan.key("volumes") is not None:
         needed = kms.key_actions("hyperpod")
         yield KeyAccess(
             sid="VolumesByHyperPod",
@@ -182,7 +184,7 @@ def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
 
 
 def _of_buckets(
-    target: PolicyTarget, arn: str, *, beside: Collection[KeyUse]
+    target: PolicyTarget, arn: str, *, beside: Collection[PolicyUse]
 ) -> Iterator[KeyAccess]:
     """Yield who uses the key of buckets that exist already.
 
@@ -378,13 +380,3 @@ _ACCESSES: Mapping[KeyUse, Callable[[PolicyTarget], Iterator[KeyAccess]]] = {
     "registry": _of_registry,
     "logs": _of_logs,
 }
-
-
-def key_answer(policy: KeyPolicyPlan) -> Mapping[str, object]:
-    """Return what the owner of a key is sent: the statements as a policy has them, and grants."""
-    return {
-        "key": policy.arn,
-        "uses": list(policy.uses),
-        "statements": list(policy.statements),
-        "grants": [grant.command for grant in policy.grants],
-    }

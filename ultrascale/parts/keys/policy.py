@@ -7,44 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from ultrascale.catalog import kms
-from ultrascale.documents import Json, look_up, mapping, sequence, text
-from ultrascale.plan.model import KeyAccess
+from ultrascale.documents import Json, as_list, look_up, mapping, text
+from ultrascale.parts.keys import kms
+from ultrascale.parts.keys.model import KeyAccess
 from ultrascale.preflight.model import Issue, State
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.type_defs import GrantListEntryTypeDef as Grant
-    from mypy_boto3_kms.type_defs import KeyMetadataTypeDef as Key
 
 _PREFIX = "kms:"
 # KMS sends it with these requests alone.
 _GRANT_ACTIONS = frozenset({kms.CREATE_GRANT, "kms:ListGrants", "kms:RevokeGrant"})
 _FOR_AWS = "kms:grantisforawsresource"
-# A key whose deletion is cancelled is disabled.
-# Source: https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html
-_BY_STATE = {
-    "Disabled": "`aws kms enable-key --key-id {id}`",
-    "PendingDeletion": "`aws kms cancel-key-deletion --key-id {id}` and "
-    "`aws kms enable-key --key-id {id}`",
-}
 _LIKE = frozenset(
     {"stringequals", "stringequalsignorecase", "stringlike", "arnequals", "arnlike", "bool"}
 )
-
-
-def key_state_issues(key: "Key") -> Iterator[Issue]:
-    """Yield what keeps a key from encrypting anything."""
-    state, spec = key.get("KeyState"), key.get("KeySpec", "SYMMETRIC_DEFAULT")
-    if state not in ("Enabled", None):
-        fix = _BY_STATE.get(state, "have its owner make it usable").format(id=key["KeyId"])
-        fix += ", or use another key"
-        yield Issue(state="fail", evidence=f"KeyState is {state}: nothing opens", fix=fix)
-    if spec != "SYMMETRIC_DEFAULT":
-        evidence = f"KeySpec is {spec}: services take symmetric keys alone"
-        yield Issue(state="fail", evidence=evidence, fix="use a symmetric key")
-    elif (usage := key.get("KeyUsage", "ENCRYPT_DECRYPT")) != "ENCRYPT_DECRYPT":
-        evidence = f"KeyUsage is {usage}: it encrypts nothing"
-        yield Issue(state="fail", evidence=evidence, fix="use a key for ENCRYPT_DECRYPT")
 
 
 class KeyPolicy:
@@ -188,15 +165,6 @@ def granted(access: KeyAccess, grants: "Iterable[Grant]") -> set[str]:
         if _alike(grant.get("GranteePrincipal", ""), access.principals)
         for operation in grant.get("Operations", ())
     }
-
-
-def as_list(value: Json) -> Sequence[Json]:
-    """Return a value of a policy as a list: one may stand by itself."""
-    if value is None:
-        return ()
-    if isinstance(value, str | Mapping):
-        return (value,)
-    return sequence({"list": value}, "list") or (value,)
 
 
 def _alike(value: str, patterns: Iterable[str]) -> bool:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.keys import key_policies
-from ultrascale.plan.model import KeyAccess, KeyPolicyPlan
-from ultrascale.preflight.key_policy import KeyPolicy, granted, key_state_issues, needed
+from ultrascale.parts.keys.accesses import key_policies
+from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan
+from ultrascale.parts.keys.policy import KeyPolicy, granted, needed
+from ultrascale.parts.keys.volume_key import VOLUME_KEY
+from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
 
 if TYPE_CHECKING:
@@ -119,3 +121,4 @@ KEYS = Check(
         action: "arn:{partition}:kms:{region}:*:key/*" for action in (_DESCRIBE, _POLICY, _GRANTS)
     },
 )
+CHECKS = (VOLUME_KEY, KEYS)

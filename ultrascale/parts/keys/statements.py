@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ultrascale.catalog import kms
+from ultrascale.parts.keys import kms
+from ultrascale.parts.keys.model import KeyAccess, KeyGrantPlan
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, KeyAccess, KeyGrantPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.stacks import LayerId, planned_layers
 
 DOMAIN = "amazonaws.com"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.support.pools import make_cluster
+from ultrascale.parts.keys.accesses import UNKNOWN_ACCOUNT, key_policies
+from ultrascale.parts.keys.model import KeyPolicyPlan
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.keys import UNKNOWN_ACCOUNT, key_policies
-from ultrascale.plan.model import KeyPolicyPlan
 
 ACCOUNT, OWNER = "111122223333", "444455556666"
 KEY = f"arn:aws:kms:us-west-2:{OWNER}:key/11111111-2222-4333-8444-555555555501"

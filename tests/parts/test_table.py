@@ -1,0 +1,197 @@
+"""The table of parts: one is taken away, and one is added, by its folder, its chart and its row."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.folders import ROOT
+
+_PACKAGES = (
+    "ultrascale",
+    "constructs/ultrascale_constructs",
+    "k8s/ultrascale_k8s",
+    "stacks/ultrascale_stacks",
+)
+# Files beside them that a synthesis reads.
+_BESIDE = ("backend", "examples", "images", "jobs", "lib", "requirements.txt", "training")
+_TABLE = "ultrascale/parts/__init__.py"
+_FILE = ROOT / "clusters" / "trainium-bert.yaml"
+
+# The templates are compared, and judged elsewhere.
+_UNJUDGED = {"CDK_VALIDATION": "false"}
+
+_IMPORT_ALL = """
+import pkgutil, importlib, sys
+for root in ("ultrascale", "ultrascale_constructs", "ultrascale_k8s", "ultrascale_stacks"):
+    package = importlib.import_module(root)
+    assert package.__file__.startswith(sys.argv[1]), package.__file__
+    for module in pkgutil.walk_packages(package.__path__, f"{root}."):
+        alone = ("__main__", "ultrascale.torchx", "ultrascale.lambdas")
+        if not module.name.startswith(alone) and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+"""
+_PLAN = """
+import json, sys
+from pathlib import Path
+from ultrascale import plan
+from ultrascale.frozen import to_document
+from ultrascale.plan.needs.report import plan_needs
+cluster = plan.load(Path(sys.argv[2]))
+needs = to_document(plan_needs(cluster))
+parts = {each.pop("name"): each for each in needs.pop("parts")}
+"""
+_SYNTHESIZE = """
+from aws_cdk import App
+from ultrascale_k8s import define_charts
+from ultrascale_stacks.assembly import define_stacks
+from ultrascale_stacks.feature_flags import FLAGS
+app = App(post_cli_context=dict(FLAGS), analytics_reporting=False)
+charts = define_charts(cluster)
+define_stacks(app, cluster, charts)
+templates = {each.stack_name: each.template for each in app.synth().stacks}
+objects = {chart.name: list(chart.manifests) for chart in charts.all}
+"""
+_TELL = "print(json.dumps([needs, parts, {0}], default=str, sort_keys=True))"
+
+
+def tree(folder: Path) -> Path:
+    """A copy of the product, with what was compiled of it."""
+    for name in _PACKAGES:
+        shutil.copytree(ROOT / name, folder / name)
+    for name in _BESIDE:
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def told(root: Path, program: str, file: Path = _FILE) -> Any:
+    """What a program prints that imports the product of ``root``."""
+    paths = (root / name for name in ("", "constructs", "k8s", "stacks"))
+    done = subprocess.run(
+        [sys.executable, "-c", program, root, file],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), **_UNJUDGED},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def with_row(root: Path, old: str, new: str) -> None:
+    table = root / _TABLE
+    text = table.read_text()
+    assert old in text
+    table.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("name", ["keys"])
+def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
+    tmp_path: Path, name: str
+) -> None:
+    root = tree(tmp_path)
+    shutil.rmtree(root / "ultrascale" / "parts" / name)
+    with_row(root, f"{name}.PART,", "")
+    with_row(root, f"from ultrascale.parts import {name}\n", "")
+    whole = _PLAN + _SYNTHESIZE + _TELL.format("templates, objects")
+
+    with ThreadPoolExecutor() as pool:
+        without = pool.submit(told, root, _IMPORT_ALL + whole)
+        needs, parts, templates, objects = told(ROOT, whole)
+    del parts[name]
+    assert without.result() == [needs, parts, templates, objects]
+
+
+_SANDBOX = '''
+"""A namespace with a quota, for people who try something."""
+from typing import Annotated, ClassVar
+from pydantic import Field
+from ultrascale import config
+from ultrascale.core.part import Part
+from ultrascale.plan.model import PlannedPart
+
+class Sandbox(config.Section):
+    namespace: str
+    """Its name."""
+    cpus: Annotated[int, Field(ge=1)] = 8
+    """CPUs that its pods may request. Default: 8."""
+
+class FileKeys(config.Section):
+    sandbox: Sandbox | None = None
+    """A namespace with a quota. Default: none."""
+
+@config.rule
+def sandbox_has_a_namespace_of_its_own(sandbox: Sandbox) -> config.Mistakes:
+    if sandbox.namespace == "training":
+        yield config.refuse("namespace", "where jobs run", "choose another")
+
+class Plan(PlannedPart):
+    chart: ClassVar[str] = "sandbox"
+    namespace: str
+    cpus: int
+
+class _Part(Part[FileKeys, Plan]):
+    name = "sandbox"
+    section = FileKeys
+
+    def plan(self, cluster: config.Cluster) -> Plan | None:
+        section = cluster.section(Sandbox)
+        return section and Plan(namespace=section.namespace, cpus=section.cpus)
+
+PART = _Part()
+'''
+_SANDBOX_CHART = '''
+"""Objects of the sandbox."""
+from collections.abc import Iterator
+from ultrascale.documents import JsonObject
+from ultrascale.parts.sandbox import Plan
+
+def objects(plan: Plan) -> Iterator[JsonObject]:
+    """Yield the namespace and its quota."""
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.namespace}}
+    quota = {"name": "cpus", "namespace": plan.namespace}
+    spec = {"hard": {"requests.cpu": str(plan.cpus)}}
+    yield {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": quota, "spec": spec}
+'''
+_RENDER = """
+from ultrascale_k8s import define_charts
+print(json.dumps({chart.name: list(chart.manifests) for chart in define_charts(cluster).all}))
+"""
+_CHECK = """
+import json, sys
+from ultrascale import config
+from ultrascale.errors import ConfigError
+try:
+    config.loads(open(sys.argv[2]).read())
+except ConfigError as error:
+    print(json.dumps(error.mistakes))
+"""
+
+
+def test_a_new_part_is_its_folder_its_chart_and_its_row(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    (root / "ultrascale/parts/sandbox").mkdir()
+    (root / "ultrascale/parts/sandbox/__init__.py").write_text(_SANDBOX)
+    (root / "k8s/ultrascale_k8s/sandbox.py").write_text(_SANDBOX_CHART)
+    with_row(root, "import keys", "import keys, sandbox")
+    with_row(root, "keys.PART,", "keys.PART, sandbox.PART,")
+    file = tmp_path / "research.yaml"
+    file.write_text(f"{_FILE.read_text()}\nsandbox: {{namespace: play, cpus: 16}}\n")
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(f"{_FILE.read_text()}\nsandbox: {{namespace: training, cpu: 16}}\n")
+
+    rendered = told(root, _PLAN + _RENDER, file)
+    mistakes = told(root, _CHECK, wrong)
+
+    namespace, quota = rendered["sandbox"]
+    assert namespace["metadata"]["name"] == quota["metadata"]["namespace"] == "play"
+    assert quota["spec"] == {"hard": {"requests.cpu": "16"}}
+    assert [line.split(": ")[1] for line in mistakes] == ["sandbox.namespace", "sandbox.cpu"]
+    assert len((_SANDBOX + _SANDBOX_CHART).splitlines()) <= 100

@@ -1,0 +1,48 @@
+"""The face of a part: a subject that a cluster may have, and what the core asks of it.
+
+A part is a folder of `ultrascale.parts` and a row of the table there. The core asks every part the
+same questions and knows none by name. A method that a part leaves out says that it has nothing of
+the kind. What it adds to a later step than planning is in a module that the step imports by name:
+who reads and plans files, as the backend does, has none of it.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from ultrascale import config
+    from ultrascale.plan.model import ClusterPlan, PartNeeds, PlannedPart
+
+SectionT_co = TypeVar("SectionT_co", bound="config.Section", covariant=True)
+PlanT_co = TypeVar("PlanT_co", bound="PlannedPart", covariant=True)
+
+
+class Part(Generic[SectionT_co, PlanT_co]):
+    """A part, by its keys of the cluster file and the type of its plan."""
+
+    name: str
+    """Its folder's name, which is that of its table of `ultrascale plan` too."""
+
+    section: type[SectionT_co]
+    """Its keys at the top of the cluster file. Its rules stand beside them: an import of the part
+    registers them.
+    """
+
+    has_table: bool = False
+    """Whether `needs` may say something, for the names of tables."""
+
+    has_checks: bool = False
+    """Whether its module `preflight` has checks of an account, as `CHECKS`."""
+
+    def plan(self, cluster: "config.Cluster") -> PlanT_co | None:
+        """Return its plan, before that of the core, which asks it; None where it is not there."""
+        raise NotImplementedError
+
+    def needs(self, plan: "ClusterPlan") -> "PartNeeds | None":
+        """Return what `ultrascale plan` says of it; None where it says nothing, ever."""
+        return None
+
+    def module(self, name: str) -> ModuleType:
+        """Return its module ``name``, imported."""
+        return import_module(f"{type(self).__module__}.{name}")

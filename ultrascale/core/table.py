@@ -1,0 +1,20 @@
+"""The way from the core to the table of parts."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ultrascale.core.part import Part
+
+if TYPE_CHECKING:
+    from ultrascale import config
+    from ultrascale.plan.model import PlannedPart
+
+
+@cache
+def all_parts() -> "Sequence[Part[config.Section, PlannedPart]]":
+    """Return every part, in the order of the table."""
+    # Parts import the core: it imports their table when it asks, not while it loads itself.
+    from ultrascale.parts import PARTS
+
+    return PARTS

@@ -1,0 +1,37 @@
+"""Plans of parts, as the core sees them: what it asks of each, and what each says of itself."""
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal
+
+from ultrascale.frozen import Frozen
+
+KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
+"""Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
+systems, buckets and the database; images; log groups, metrics and the topic of alarms."""
+
+
+class PlannedPart(Frozen):
+    """The plan of a part. A method that it leaves as it is changes nothing of the core's."""
+
+    # Module of `ultrascale_k8s` whose `objects` renders its plan; None where it has no objects.
+    chart: ClassVar[str | None] = None
+
+    def key(self, use: KeyUse) -> str | None:
+        """Return the ARN of the user's own key for ``use``; None where it names none."""
+        return None
+
+
+def key_for(use: KeyUse, parts: Iterable[PlannedPart]) -> str | None:
+    """Return the ARN of the user's own key for ``use``; None where no part names one."""
+    return next((arn for part in parts if (arn := part.key(use)) is not None), None)
+
+
+class PartNeeds(Frozen):
+    """A part's table of `ultrascale plan`, and what stands beside it."""
+
+    name: str  # Name of the table, and key in `plan --json`
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]  # Empty: the table is left out
+    remarks: tuple[str, ...]  # Sentences below the tables
+    needs: tuple[Frozen, ...]  # What `plan --json` has
+    answers: tuple[Mapping[str, object], ...]  # What `plan NAME --json` has
