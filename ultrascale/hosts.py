@@ -159,7 +159,7 @@ class ClosedNetwork:
         self._endpoints = {
             endpoint.service for endpoint in plan.network.endpoints if endpoint.state != "missing"
         }
-        self._mirror = plan.mirror and plan.mirror.location.partition("/")[0].partition(":")[0]
+        self._mirror = plan.copies and plan.copies.location.partition("/")[0].partition(":")[0]
         text = file.read_text(encoding="utf-8")
         self._named = {use.host for use in hosts_in(text) if not use.is_pulled}
 

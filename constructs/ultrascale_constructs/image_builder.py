@@ -19,7 +19,7 @@ from constructs import Construct
 
 from ultrascale.plan import names
 from ultrascale.plan.model import (
-    BuildMirrorPlan,
+    BuildLoginPlan,
     CodeArtifactPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
@@ -227,7 +227,7 @@ class ImageBuilder(Construct):
         )
 
 
-def allow_pull(role: iam.Role, mirror: BuildMirrorPlan) -> None:
+def allow_pull(role: iam.Role, mirror: BuildLoginPlan) -> None:
     """Let the project pull from the mirror; the mirror of another account has to agree."""
     repositories = Stack.of(role).format_arn(
         service="ecr",

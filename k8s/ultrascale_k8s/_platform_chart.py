@@ -6,10 +6,10 @@ from typing import TypeAlias
 
 from ultrascale.documents import Json, JsonObject, text
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import ImageCachePlan, MirrorPlan
+from ultrascale.plan.model import CopiesPlan, ImageCachePlan
 from ultrascale_k8s.objects import named_by_template
 
-Copies: TypeAlias = ImageCachePlan | MirrorPlan
+Copies: TypeAlias = ImageCachePlan | CopiesPlan
 
 
 class PlatformChart(Frozen, dict=True):

@@ -67,7 +67,7 @@ _PlanT = TypeVar("_PlanT")
 
 def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
-    copies = plan.mirror or plan.image_cache
+    copies = plan.copies or plan.image_cache
 
     def copied(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
         return tuple(replace(chart, copies=copies) for chart in charts)

@@ -38,6 +38,7 @@ def synthesize(
         manifests: Folder of the objects.
         validated: Whether the templates are judged.
     """
+    from ultrascale.core.table import all_parts
     from ultrascale_k8s import define_charts, write_manifests
     from ultrascale_stacks.builders import define_stacks
     from ultrascale_stacks.validation import closed_network
@@ -46,8 +47,9 @@ def synthesize(
     define_stacks(app, cluster, charts)
     _write_templates(app, closed_network(cluster, file), validated=validated)
     write_manifests(charts, manifests)
-    for line in cluster.mirror.unrecorded(charts.published_images) if cluster.mirror else ():
-        sys.stderr.write(f"warning: {line}\n")
+    for part in all_parts():
+        for line in part.image_warnings(cluster, charts.published_images):
+            sys.stderr.write(f"warning: {line}\n")
 
 
 def synthesize_pipeline(

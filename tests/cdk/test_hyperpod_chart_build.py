@@ -19,7 +19,7 @@ from tests.support.hyperpod_chart_build import (
 )
 from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
 from ultrascale.plan.model import (
-    BuildMirrorPlan,
+    BuildLoginPlan,
     ChartCopyPlan,
     HyperPodChartPlan,
     RemoteChartPlan,
@@ -230,7 +230,7 @@ class TestCopy:
                 digest=digest,
                 images={"ours:1": f"{TestCopy.MIRROR}/ours:1"},
                 renamed={},
-                login=BuildMirrorPlan(
+                login=BuildLoginPlan(
                     host="", account="111122223333", region="us-east-1", prefix="mirror"
                 ),
                 registries=(TestCopy.MIRROR,),

@@ -44,7 +44,7 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     )
     assert cluster.karpenter is None
     assert cluster.storage == config.Storage(lustre=(), buckets=())
-    assert cluster.images == config.Images(repositories=(), eks_registry=None)
+    assert cluster.images.model_dump(exclude_defaults=True) == {}
     assert cluster.jobs == {}
     assert cluster.hyperpod == config.HyperPod(node_recovery="automatic", task_governance=None)
     assert (cluster.agreed_limits, cluster.backend, cluster.pipeline) == (None, None, None)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,9 @@ define_stacks(app, cluster, charts)
 templates = {each.stack_name: each.template for each in app.synth().stacks}
 objects = {chart.name: list(chart.manifests) for chart in charts.all}
 """
-_TELL = "print(json.dumps([needs, parts, {0}], default=str, sort_keys=True))"
+_WHOLE = f"""{_PLAN}{_SYNTHESIZE}
+print(json.dumps([needs, parts, templates, objects], default=str, sort_keys=True))
+"""
 
 
 def tree(folder: Path) -> Path:
@@ -70,8 +73,8 @@ def tree(folder: Path) -> Path:
     return folder
 
 
-def told(root: Path, program: str, file: Path = _FILE) -> Any:
-    """What a program prints that imports the product of ``root``."""
+def output_of(root: Path, program: str, file: Path = _FILE) -> Any:
+    """Return the JSON that a program prints which imports the product of ``root``."""
     paths = (root / name for name in ("", "constructs", "k8s", "stacks"))
     done = subprocess.run(
         [sys.executable, "-c", program, root, file],
@@ -85,36 +88,45 @@ def told(root: Path, program: str, file: Path = _FILE) -> Any:
     return json.loads(done.stdout) if done.stdout else None
 
 
-def with_row(root: Path, old: str, new: str) -> None:
-    table = root / _TABLE
-    text = table.read_text()
-    assert old in text
-    table.write_text(text.replace(old, new))
+@cache
+def whole() -> Any:
+    """Return needs, tables of parts, templates and objects of the product with all its parts."""
+    return output_of(ROOT, _WHOLE)
 
 
-@pytest.mark.parametrize("name", ["keys"])
+def import_of(name: str) -> str:
+    return f"from ultrascale.parts.{name} import PART as {name.upper()}\n"
+
+
+def row_of(name: str) -> str:
+    return f"    {name.upper()},\n"
+
+
+@pytest.mark.parametrize("name", ["keys", "mirror"])
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     tmp_path: Path, name: str
 ) -> None:
     root = tree(tmp_path)
     shutil.rmtree(root / "ultrascale" / "parts" / name)
-    with_row(root, f"{name}.PART,", "")
-    with_row(root, f"from ultrascale.parts import {name}\n", "")
-    whole = _PLAN + _SYNTHESIZE + _TELL.format("templates, objects")
+    table = root / _TABLE
+    assert {import_of(name), row_of(name)} <= {*table.read_text().splitlines(keepends=True)}
+    table.write_text(table.read_text().replace(import_of(name), "").replace(row_of(name), ""))
 
     with ThreadPoolExecutor() as pool:
-        without = pool.submit(told, root, _IMPORT_ALL + whole)
-        needs, parts, templates, objects = told(ROOT, whole)
-    del parts[name]
-    assert without.result() == [needs, parts, templates, objects]
+        without = pool.submit(output_of, root, _IMPORT_ALL + _WHOLE)
+        needs, parts, templates, objects = whole()
+    others = {key: value for key, value in parts.items() if key != name}
+    assert without.result() == [needs, others, templates, objects]
 
 
 _SANDBOX = '''
 """A namespace with a quota, for people who try something."""
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 from pydantic import Field
 from ultrascale import config
 from ultrascale.core.part import Part
+from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PlannedPart
 
 class Sandbox(config.Section):
@@ -141,7 +153,7 @@ class _Part(Part[FileKeys, Plan]):
     name = "sandbox"
     section = FileKeys
 
-    def plan(self, cluster: config.Cluster) -> Plan | None:
+    def plan(self, cluster: config.Cluster, records: Sequence[Frozen]) -> Plan | None:
         section = cluster.section(Sandbox)
         return section and Plan(namespace=section.namespace, cpus=section.cpus)
 
@@ -180,15 +192,18 @@ def test_a_new_part_is_its_folder_its_chart_and_its_row(tmp_path: Path) -> None:
     (root / "ultrascale/parts/sandbox").mkdir()
     (root / "ultrascale/parts/sandbox/__init__.py").write_text(_SANDBOX)
     (root / "k8s/ultrascale_k8s/sandbox.py").write_text(_SANDBOX_CHART)
-    with_row(root, "import keys", "import keys, sandbox")
-    with_row(root, "keys.PART,", "keys.PART, sandbox.PART,")
+    table = root / _TABLE
+    text = table.read_text()
+    for line in (import_of, row_of):
+        text = text.replace(line("keys"), line("keys") + line("sandbox"))
+    table.write_text(text)
     file = tmp_path / "research.yaml"
     file.write_text(f"{_FILE.read_text()}\nsandbox: {{namespace: play, cpus: 16}}\n")
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(f"{_FILE.read_text()}\nsandbox: {{namespace: training, cpu: 16}}\n")
 
-    rendered = told(root, _PLAN + _RENDER, file)
-    mistakes = told(root, _CHECK, wrong)
+    rendered = output_of(root, _PLAN + _RENDER, file)
+    mistakes = output_of(root, _CHECK, wrong)
 
     namespace, quota = rendered["sandbox"]
     assert namespace["metadata"]["name"] == quota["metadata"]["namespace"] == "play"

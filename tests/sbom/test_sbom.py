@@ -79,7 +79,7 @@ def test_cyclonedx_refuses_what_is_no_bill(auto: Assembly) -> None:
 
 
 def test_every_image_of_a_pod_is_listed(assembly: Assembly) -> None:
-    mirror = assembly.plan.mirror
+    mirror = assembly.plan.copies
     copies = f"{mirror.location}/" if mirror else ""
     images = {
         published(container["image"].removeprefix(copies))

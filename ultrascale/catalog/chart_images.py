@@ -1,9 +1,9 @@
 """Images that Helm charts bring with the values that this product gives them.
 
 No value of ours turns on another container of these charts: Kueue's dashboard is off by default,
-KEDA has three programs, the others have one container. `tests/mirror/test_chart_images.py` holds a
-chart's source against its row by `helm template`, as done with Karpenter 1.14.1, Kueue 0.19.2,
-JobSet 0.12.0, LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
+KEDA has three programs, the others have one container. `tests/parts/mirror/test_chart_images.py`
+holds a chart's source against its row by `helm template`, as done with Karpenter 1.14.1, Kueue
+0.19.2, JobSet 0.12.0, LeaderWorkerSet 0.10.0 and KEDA 2.20.2.
 
 Sources:
     https://github.com/aws/karpenter-provider-aws/blob/v1.14.1/charts/karpenter/templates/deployment.yaml

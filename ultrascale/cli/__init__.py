@@ -25,7 +25,7 @@ class Command(NamedTuple):
     """Place and summary of a command.
 
     Attributes:
-        module: Module of this package.
+        module: Module of this package; of a part, with its whole name.
         name: Function in it that takes the options, or app of a command that has commands itself.
         summary: Line of the list of commands; at most 58 characters, or typer cuts it short.
         stopped: What is said after Ctrl-C, where the command itself says nothing.
@@ -81,7 +81,7 @@ COMMANDS: "Mapping[str, Command]" = {
         stopped="the folders are as they were",
     ),
     "mirror": Command(
-        "mirror",
+        "ultrascale.parts.mirror.command",
         "mirror",
         "List, copy or check what a closed cluster pulls.",
         stopped="mirror.lock has what was copied",
@@ -151,7 +151,8 @@ COMMANDS: "Mapping[str, Command]" = {
 def load(name: str) -> TyperCommand | TyperGroup:
     """Return a command with its options; imports its module."""
     command = COMMANDS[name]
-    loaded = getattr(import_module(f"{_MODULE}.{command.module}"), command.name)
+    place = command.module if "." in command.module else f"{_MODULE}.{command.module}"
+    loaded = getattr(import_module(place), command.name)
     # Without markup: help and errors of wrong use do not import rich, and stay easy to search.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.callback()(lambda: None)

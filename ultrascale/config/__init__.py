@@ -47,6 +47,7 @@ from ultrascale.config._reading import (
 )
 from ultrascale.config._rules import Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
+from ultrascale.config._values import WrongValueError
 from ultrascale.config.access import Access, AccessLevel
 from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster, cluster_type
@@ -108,6 +109,7 @@ from ultrascale.config.roles import (
     hosts_variable,
     in_role,
     role_as_job,
+    role_mistakes,
 )
 from ultrascale.config.scheduling import Queue, Rendezvous, Scheduling
 from ultrascale.config.schema import Kind as SchemaKind
@@ -136,7 +138,7 @@ from ultrascale.config.storage import (
 )
 from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.config.vpc_rules import subnets_are_sound
-from ultrascale.mirror_lock import read_mirror_lock
+from ultrascale.core.table import all_parts
 
 # An import of a module registers its rules.
 _RULES = (
@@ -273,6 +275,7 @@ __all__ = [
     "Volume",
     "Vpc",
     "WriteLatencySlo",
+    "WrongValueError",
     "blocks",
     "check",
     "cluster_type",
@@ -315,6 +318,7 @@ __all__ = [
     "release_of",
     "remarks",
     "role_as_job",
+    "role_mistakes",
     "rule",
     "schema_file_name",
     "schema_text",
@@ -334,18 +338,19 @@ def read(path: Path) -> Reading:
     """Read the cluster file at ``path`` as far as it can be read, and the records beside it.
 
     Raises:
-        ConfigError: The file cannot be read, or is no YAML mapping; the record of the mirror
+        ConfigError: The file cannot be read, or is no YAML mapping; the record of a part
             cannot be read; or a record of copies lies there, which nothing reads any more.
     """
     folder = path.parent
     refuse_ejected(folder)
     reading = read_document(read_yaml(path))
     own_images, mistakes = read_own_images(reading.document, folder)
+    records = (part.read_record(folder) for part in all_parts())
     return replace(
         reading,
         mistakes=(*reading.mistakes, *mistakes),
         own_images=own_images,
-        lock=read_mirror_lock(folder),
+        records=tuple(each for each in records if each is not None),
     )
 
 

@@ -16,7 +16,6 @@ from ultrascale.config.identity import Identity
 from ultrascale.config.releases import wrong_release
 from ultrascale.errors import ConfigError, Severity
 from ultrascale.frozen import Frozen
-from ultrascale.mirror_lock import MirrorLock
 from ultrascale.own_images import NO_IMAGES, OwnImages
 
 
@@ -30,8 +29,7 @@ class Reading(Frozen):
     mistakes: tuple[Mistake, ...] = ()  # What is wrong with the file in itself
     # Folders beside the file that images are built from.
     own_images: OwnImages = field(default_factory=lambda: NO_IMAGES)
-    # Digests of the mirror's copies, from the record beside the file.
-    lock: MirrorLock = field(default_factory=MirrorLock)
+    records: tuple[Frozen, ...] = ()  # What parts have recorded beside the file
 
     def judge(self, rules: Rules) -> Iterator[Mistake]:
         """Yield what ``rules`` find wrong with what could be read."""

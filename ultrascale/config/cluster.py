@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, create_model
 
@@ -102,10 +102,30 @@ class Cluster(Identity):
 @cache
 def cluster_type() -> type[Cluster]:
     """Return the type of a cluster file: the keys of the core, then those of each part."""
-    kinds = (part.section for part in reversed(all_parts()))
-    kind = create_model("Cluster", __base__=(*kinds, Cluster), __doc__=Cluster.__doc__)
-    assert issubclass(kind, Cluster)
+    places = {part.place for part in all_parts()} - {""}
+    extended = {place: _extended(_section_at(place), place) for place in places}
+    # Any: fields of a model that is created.
+    fields: dict[str, Any] = {
+        place: (kind, Field(default_factory=kind)) for place, kind in extended.items()
+    }
+    kind = create_model("Cluster", __base__=_extended(Cluster, ""), **fields)
+    kind.__doc__ = Cluster.__doc__
     return kind
+
+
+def _section_at(key: str) -> type[Section]:
+    kind = Cluster.model_fields[key].annotation
+    assert isinstance(kind, type)
+    assert issubclass(kind, Section)
+    return kind
+
+
+def _extended(kind: type[SectionT], place: str) -> type[SectionT]:
+    """Return a section with the keys that parts add to it."""
+    kinds = (part.section for part in reversed(all_parts()) if part.place == place)
+    made = create_model(kind.__name__, __base__=(*kinds, kind), __doc__=kind.__doc__)
+    assert issubclass(made, kind)
+    return made
 
 
 @rule

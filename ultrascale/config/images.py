@@ -7,13 +7,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, Tag
 
-from ultrascale.catalog import image_references, registries
+from ultrascale.catalog import registries
 from ultrascale.config._base import Model, Section, told_apart_by_form
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import Distinct, InSchema, WrongValueError, matching
 from ultrascale.config.identity import Identity
-from ultrascale.config.network import Network
 
 RepositoryName = Annotated[
     str,
@@ -94,16 +93,6 @@ Cached = Annotated[
 ]
 
 
-def _mirror(value: str) -> str:
-    """Return where copies of images and charts lie, if an image can."""
-    reference = image_references.parse(f"{value}/docker.io/library/image:1")
-    if reference is None or reference.host is None or "://" in value:
-        todo = "write HOST/PREFIX, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com/mirror"
-        raise WrongValueError("not a registry and a prefix in it", todo)
-    return value
-
-
-MirrorLocation = Annotated[str, AfterValidator(_mirror)]
 IndexUrl = Annotated[
     str,
     matching(
@@ -147,11 +136,6 @@ class Images(Section):
     `mirror`.
     """
 
-    mirror: MirrorLocation | None = None
-    """Registry and prefix with a copy of every image and chart; see `ultrascale mirror`.
-    Default: the publishers' registries.
-    """
-
     packages: Packages | None = None
     """Mirrors of package indexes, for builds of images. Default: the public ones."""
 
@@ -165,26 +149,11 @@ def builds_have_a_repository(images: Images) -> Mistakes:
 
 
 @rule
-def copies_come_one_way(images: Images) -> Mistakes:
-    if images.mirror is not None and images.pull_through:
-        wrong = "a cache beside images.mirror, which holds every image"
-        yield refuse("pull_through", wrong, "keep one of the two")
-
-
-@rule
 def code_artifact_is_whole(packages: Packages) -> Mistakes:
     is_there = registries.CODE_ARTIFACT_HOST.match(packages.pip)
     if is_there and registries.parse_code_artifact(packages.pip) is None:
         todo = "write https://DOMAIN-OWNER.d.codeartifact.REGION.amazonaws.com/pypi/NAME/simple/"
         yield refuse("pip", "not the whole URL of a repository of AWS CodeArtifact", todo)
-
-
-@rule
-def closed_network_has_a_mirror(network: Network, images: Images) -> Mistakes:
-    if network.egress == "none" and images.mirror is None:
-        wrong = "no way out without images.mirror: nodes reach no registry but Amazon ECR's"
-        todo = "name in images.mirror a registry and a prefix in it that hold every image and chart"
-        yield refuse("egress", wrong, todo)
 
 
 @rule

@@ -8,7 +8,6 @@ from ultrascale.catalog import (
     image_references,
     kueue,
     recipes,
-    registries,
     runtime_environment,
     volcano,
 )
@@ -17,7 +16,6 @@ from ultrascale.config._parts import Every, Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance, Team
-from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.jobs import (
     BatchJob,
@@ -27,7 +25,6 @@ from ultrascale.config.jobs import (
     TopologyLayer,
     TrainingJob,
 )
-from ultrascale.config.network import Network
 from ultrascale.config.pools import NODE_TYPE, Pool
 from ultrascale.config.purchase import OnDemand, Spot
 from ultrascale.config.scheduling import Rendezvous, Scheduling
@@ -232,21 +229,6 @@ def job_image_is_known(job: Job, images: Images) -> Mistakes:
         todo = near(reference.repository, images.repositories)
         todo += "; for another registry write its host too, as docker.io/…"
         yield refuse("image", "not one of images.repositories", todo)
-
-
-@rule
-def closed_network_pulls_no_public_image(
-    job: Job, images: Images, network: Network, identity: Identity
-) -> Mistakes:
-    if job.image is None or network.egress != "none" or images.mirror is not None:
-        return
-    reference = image_references.parse(job.image)
-    if reference is None or reference.host is None:
-        return
-    if not reference.host.endswith(registries.ecr_registry("", identity.region)):
-        wrong = f"of {reference.host}, which a network without a way out does not reach"
-        todo = "name images.mirror, or push it to one of images.repositories"
-        yield refuse("image", wrong, todo)
 
 
 @rule

@@ -9,10 +9,8 @@ from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Names, Readable
 from ultrascale.config._rules import rule
 from ultrascale.config.hyperpod import TaskGovernance
-from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
 from ultrascale.config.job_rules import (
-    closed_network_pulls_no_public_image,
     job_fits_its_nodes,
     job_has_the_nodes,
     job_image_is_known,
@@ -23,7 +21,6 @@ from ultrascale.config.job_rules import (
     variables_do_no_harm,
 )
 from ultrascale.config.jobs import RoleSpec, TrainingJob
-from ultrascale.config.network import Network
 from ultrascale.config.pools import Pool
 from ultrascale.config.scheduling import Scheduling
 
@@ -156,26 +153,17 @@ def role_fits_its_pool(job: TrainingJob, pools: Readable[Pool]) -> Mistakes:
         for judge in _ON_POOLS:
             yield from judge(part, pools)
 
-    yield from _beyond(job, judged)
+    yield from role_mistakes(job, judged)
 
 
 @rule
 def role_image_is_known(job: TrainingJob, images: Images) -> Mistakes:
-    yield from _beyond(job, lambda part: job_image_is_known(part, images))
-
-
-@rule
-def role_pulls_no_public_image(
-    job: TrainingJob, images: Images, network: Network, identity: Identity
-) -> Mistakes:
-    yield from _beyond(
-        job, lambda part: closed_network_pulls_no_public_image(part, images, network, identity)
-    )
+    yield from role_mistakes(job, lambda part: job_image_is_known(part, images))
 
 
 @rule
 def variables_of_roles_do_no_harm(job: TrainingJob) -> Mistakes:
-    yield from _beyond(job, variables_do_no_harm)
+    yield from role_mistakes(job, variables_do_no_harm)
 
 
 @rule
@@ -192,7 +180,7 @@ def hosts_of_roles_are_told(job: TrainingJob) -> Mistakes:
             yield Mistake((*place, name), wrong, "choose another name")
 
 
-def _beyond(job: TrainingJob, judge: Callable[[TrainingJob], Mistakes]) -> Iterator[Mistake]:
+def role_mistakes(job: TrainingJob, judge: Callable[[TrainingJob], Mistakes]) -> Iterator[Mistake]:
     """Yield what is wrong with roles, once, and beyond what is wrong with the job itself."""
     found = (
         in_role(job, name, each) for name in job.roles for each in judge(role_as_job(job, name))

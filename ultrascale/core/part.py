@@ -6,9 +6,13 @@ the kind. What it adds to a later step than planning is in a module that the ste
 who reads and plans files, as the backend does, has none of it.
 """
 
+from collections.abc import Iterable, Sequence, Set
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale import config
@@ -25,9 +29,15 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """Its folder's name, which is that of its table of `ultrascale plan` too."""
 
     section: type[SectionT_co]
-    """Its keys at the top of the cluster file. Its rules stand beside them: an import of the part
-    registers them.
+    """Its keys of the cluster file. Its rules, of the file, of the plan and of jobs, stand beside
+    what they judge: an import of the part registers them.
     """
+
+    place: str = ""
+    """Section of the core that its keys stand in; empty: they stand at the top of the file."""
+
+    record: str | None = None
+    """Name of the file beside the cluster file that `read_record` reads."""
 
     has_table: bool = False
     """Whether `needs` may say something, for the names of tables."""
@@ -35,9 +45,26 @@ class Part(Generic[SectionT_co, PlanT_co]):
     has_checks: bool = False
     """Whether its module `preflight` has checks of an account, as `CHECKS`."""
 
-    def plan(self, cluster: "config.Cluster") -> PlanT_co | None:
-        """Return its plan, before that of the core, which asks it; None where it is not there."""
+    def read_record(self, folder: Path) -> Frozen | None:
+        """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
+
+        Raises:
+            ConfigError: The record cannot be read.
+        """
+        return None
+
+    def plan(self, cluster: "config.Cluster", records: Sequence[Frozen]) -> PlanT_co | None:
+        """Return its plan, before that of the core, which asks it; None where it is not there.
+
+        Args:
+            cluster: The cluster file.
+            records: What every part has recorded beside the file.
+        """
         raise NotImplementedError
+
+    def image_warnings(self, plan: "ClusterPlan", images: Set[str]) -> Iterable[str]:
+        """Return what a synthesis warns of in the images of pods, as publishers name them."""
+        return ()
 
     def needs(self, plan: "ClusterPlan") -> "PartNeeds | None":
         """Return what `ultrascale plan` says of it; None where it says nothing, ever."""

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ultrascale import config
+from ultrascale.core.table import all_parts
 from ultrascale.errors import ConfigError, QuestionError, UltrascaleError
 from ultrascale.guard.sources import read_assembly_of, synthesize
 from ultrascale.guard.templates import Templates
-from ultrascale.mirror_lock import FILE as MIRROR_LOCK
 from ultrascale.plan.model import ClusterPlan
 
 _OPTION = "--against"
@@ -61,7 +61,8 @@ def _check_out(top: Path, commit: str, path: Path, tree: Path) -> tuple[str, ...
         The paths of the files in the repository.
     """
     folder = path.parent
-    paths = _write(top, commit, (path, folder / config.EJECTED, folder / MIRROR_LOCK), tree)
+    beside = (config.EJECTED, *(part.record for part in all_parts() if part.record is not None))
+    paths = _write(top, commit, (path, *(folder / name for name in beside)), tree)
     own: tuple[str, ...] = ()
     if (tree / path).is_file():
         # Synthesis says what is wrong with the file.

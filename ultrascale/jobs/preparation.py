@@ -21,21 +21,10 @@ from ultrascale.plan.jobs import judgement
 from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.submission import Submission, rule
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
 from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
 from ultrascale.plan.pipeline import load_pipeline
-
-
-class _Submission(Frozen):
-    """Demands of whoever sends a job, beside the job itself."""
-
-    account: str | None = None  # Account of the registry
-    tier: str | None = None  # The tier that was chosen
-    now: datetime | None = None  # Time of submission; None where windows are not checked
-    values: bool = False  # Whether the job was translated from values of a chart
-
-
-_rule = config.Rules(given=(_Submission, JobRequest))
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
@@ -89,7 +78,7 @@ class JobCluster(Frozen):
             kueue=kueue,
             template=template,
             precompile=precompile,
-            mirror=self.plan.mirror,
+            copies=self.plan.copies,
         )
         return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
 
@@ -104,7 +93,7 @@ def read_cluster(cluster_file: Path) -> JobCluster:
     wrong = plan.all_mistakes(reading)
     if wrong or reading.cluster is None:
         raise reading.refusal(wrong)
-    planned = plan.assemble(reading.cluster, reading.own_images, reading.lock)
+    planned = plan.assemble(reading.cluster, reading.own_images, reading.records)
     if wrong := [*plan.mistakes_of_plan(planned)]:
         raise reading.refusal(wrong)
     return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
@@ -138,9 +127,9 @@ def prepare(
     precompile = options.get("precompile", False)
     into = read_cluster(cluster_file) if isinstance(cluster_file, Path) else cluster_file
     reading = read(into, job, options)
-    sent = _Submission(account=account, tier=tier, now=now, values=reading.translated is not None)
+    sent = Submission(account=account, tier=tier, now=now, values=reading.translated is not None)
     if reading.job is None:
-        raise reading.refusal((*_rule.judge(sent), *reading.mistakes))
+        raise reading.refusal((*rule.judge(sent), *reading.mistakes))
     request = into.request(
         reading.name,
         reading.job,
@@ -152,7 +141,7 @@ def prepare(
     wrong_keys = {str(mistake.at[0]) for mistake in reading.mistakes if mistake.at} | reading.unread
     mistakes = (
         *reading.mistakes,
-        *_rule.judge(sent, request),
+        *rule.judge(sent, request, into.plan),
         *judgement.mistakes_of(request, wrong_keys),
     )
     if mistakes or not reading.is_sound:
@@ -220,22 +209,22 @@ def _with_tier(
     return replace(request, tier=choice.tier), (f"It runs on {choice.tier}: {choice.why}.",)
 
 
-@_rule
-def account_is_an_id(sent: _Submission) -> Iterator[config.Mistake]:
+@rule
+def account_is_an_id(sent: Submission) -> Iterator[config.Mistake]:
     """Yield an account that is no account id: nodes could pull no image."""
     if sent.account and not config.is_account_id(sent.account):
         todo = "write its 12 digits"
         yield config.refuse("account", "not an AWS account id", todo, got=sent.account)
 
 
-@_rule
-def tier_can_be_chosen(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
+@rule
+def tier_can_be_chosen(request: JobRequest, sent: Submission) -> Iterator[config.Mistake]:
     """Yield a tier that the job does not have."""
     yield from job_tiers.tier_mistakes(request, sent.tier)
 
 
-@_rule
-def values_have_their_claims(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
+@rule
+def values_have_their_claims(request: JobRequest, sent: Submission) -> Iterator[config.Mistake]:
     """Yield claims of values that are not in the namespace of their job."""
     if sent.values:
         yield from chart_values.mistakes_of(request)
@@ -249,26 +238,8 @@ def _is_over(pools: Sequence[PoolPlan], now: datetime | None) -> bool:
     return now >= max(window.usable_until for window in windows)
 
 
-@_rule
-def images_are_copied(request: JobRequest) -> Iterator[config.Mistake]:
-    """Yield images that nobody has copied into the mirror: their pods would wait for ever.
-
-    Only of a job that is sent: a copy is made from a file that is right so far.
-    """
-    mirror = request.mirror
-    if mirror is None or not mirror.is_recorded:
-        return
-    for part in request.roles or (request,):
-        name = part.image
-        if name.startswith(f"{mirror.location}/") and mirror.published(name) not in mirror.digests:
-            at = ("roles", part.role, "image") if part.role else ("image",)
-            wrong = "not in mirror.lock, so that the mirror may lack it"
-            todo = "name it in a job of the cluster file, then run `ultrascale mirror FILE copy`"
-            yield config.Mistake(at, wrong, todo, repr(name))
-
-
-@_rule
-def window_is_open(request: JobRequest, sent: _Submission) -> Iterator[config.Mistake]:
+@rule
+def window_is_open(request: JobRequest, sent: Submission) -> Iterator[config.Mistake]:
     """Yield a pool whose Capacity Block or training plan has no more time for a job."""
     pools = request.nodes
     if _is_over(pools, sent.now):

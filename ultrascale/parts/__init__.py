@@ -4,8 +4,12 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.core.part import Part
-from ultrascale.parts import keys
+from ultrascale.parts.keys import PART as KEYS
+from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.plan.model import PlannedPart
 
-PARTS: Sequence[Part[config.Section, PlannedPart]] = (keys.PART,)
+PARTS: Sequence[Part[config.Section, PlannedPart]] = (
+    KEYS,
+    MIRROR,
+)
 """Every part, in the order of the file's keys, of the tables and of the checks."""

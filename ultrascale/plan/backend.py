@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
-from ultrascale import config, mirror_lock, own_images, yaml_writer
+from ultrascale import config, own_images, yaml_writer
 from ultrascale.catalog import rds
-from ultrascale.mirror_lock import MirrorLock
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.jobs.namespaces import namespace_of
@@ -18,6 +17,7 @@ from ultrascale.plan.model import (
     IdentityPlan,
     ImageBuildPlan,
     InstanceCapacity,
+    PlannedPart,
     PoolPlan,
     RightPlan,
     ServerlessCapacity,
@@ -47,7 +47,7 @@ def plan_backend(
     cluster: config.Cluster,
     pools: Sequence[PoolPlan],
     builds: Sequence[ImageBuildPlan],
-    lock: MirrorLock,
+    parts: Sequence[PlannedPart],
 ) -> BackendPlan | None:
     """Return the backend, if the file has one.
 
@@ -55,7 +55,7 @@ def plan_backend(
         cluster: The cluster that it submits jobs to.
         pools: Plans of its pools.
         builds: Images that are built for its repositories.
-        lock: Digests of the copies in the mirror, by which its jobs name images.
+        parts: Plans of parts, some of which read files beside the cluster file.
     """
     backend = cluster.backend
     if backend is None:
@@ -72,7 +72,7 @@ def plan_backend(
         cluster_rights=tuple(_cluster_rights(cluster, every)),
         allow_from=backend.allow_from,
         identity=plan_identity(backend, cluster.scheduling.priority_classes),
-        application=_application(cluster, backend, database, builds, lock),
+        application=_application(cluster, backend, database, builds, parts),
     )
 
 
@@ -210,15 +210,13 @@ def _application(
     backend: config.Backend,
     database: DatabasePlan | None,
     builds: Sequence[ImageBuildPlan],
-    lock: MirrorLock,
+    parts: Sequence[PlannedPart],
 ) -> ApplicationPlan | None:
     if backend.image is None:
         return None
     files = {CLUSTER_FILE: config.text_of(cluster)}
-    mirror = cluster.images.mirror
-    if mirror is not None and mirror in lock.mirrors:
-        own = MirrorLock(mirrors={mirror: lock.mirrors[mirror]})
-        files[mirror_lock.FILE] = mirror_lock.lock_text(own)
+    for part in parts:
+        files |= part.files
     if own := [(build.dockerfile, build.own) for build in builds if build.own is not None]:
         files[own_images.RECORD] = own_images.record_text(own)
     environment = {

@@ -1,5 +1,6 @@
 """Everything that follows from a cluster file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.catalog import quotas, regions
 from ultrascale.core.table import all_parts
-from ultrascale.mirror_lock import MirrorLock
+from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names, retention
 from ultrascale.plan.access import plan_access
@@ -15,13 +16,13 @@ from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.control_plane import plan_control_plane
+from ultrascale.plan.delivery.copies import with_copies
 from ultrascale.plan.delivery.images import (
     plan_image_builder,
     plan_image_builds,
     plan_image_cache,
     unbuilt_repositories,
 )
-from ultrascale.plan.delivery.mirror import plan_mirror, with_copies
 from ultrascale.plan.delivery.package import package_object, package_words
 from ultrascale.plan.front import plan_front
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
@@ -29,6 +30,7 @@ from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
     PlannedPart,
+    copies_of,
     key_for,
 )
 from ultrascale.plan.namespaces import (
@@ -82,8 +84,6 @@ from ultrascale.plan.storage import (
 )
 from ultrascale.plan.volumes import plan_volumes
 
-_NO_LOCK = MirrorLock()
-
 
 def load(path: Path) -> ClusterPlan:
     """Read the cluster file at ``path`` and plan it.
@@ -105,7 +105,7 @@ def draft(path: Path) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    return assemble(reading.cluster, reading.own_images, reading.lock)
+    return assemble(reading.cluster, reading.own_images, reading.records)
 
 
 def plan_cluster(cluster: config.Cluster, own_images: OwnImages = NO_IMAGES) -> ClusterPlan:
@@ -126,7 +126,7 @@ def _plan(reading: config.Reading) -> ClusterPlan:
     mistakes = all_mistakes(reading)
     if mistakes or reading.cluster is None:
         raise reading.refusal(mistakes)
-    planned = assemble(reading.cluster, reading.own_images, reading.lock)
+    planned = assemble(reading.cluster, reading.own_images, reading.records)
     if mistakes := [*mistakes_of_plan(planned)]:
         raise reading.refusal(mistakes)
     return planned
@@ -135,14 +135,14 @@ def _plan(reading: config.Reading) -> ClusterPlan:
 def assemble(
     cluster: config.Cluster,
     own_images: OwnImages = NO_IMAGES,
-    lock: MirrorLock = _NO_LOCK,
+    records: Sequence[Frozen] = (),
 ) -> ClusterPlan:
     """Join the plans of all parts of a cluster that has no mistakes.
 
     Args:
         cluster: The cluster file.
         own_images: Folders beside the cluster file that images are built from.
-        lock: Digests of the copies in the mirror.
+        records: What parts have recorded beside the file.
 
     Raises:
         CatalogError: No source states a value that the cluster needs.
@@ -150,7 +150,7 @@ def assemble(
     """
     cluster = with_fixed_system_groups(cluster)
     version = cluster.kubernetes.version
-    parts = _parts(cluster)
+    parts = _parts(cluster, records)
     volume_key = key_for("volumes", parts)
     network = plan_network(cluster)
     scale = plan_scale(cluster)
@@ -177,7 +177,7 @@ def assemble(
     autoscaler = plan_cluster_autoscaler(cluster, pools)
     volumes = plan_volumes(cluster)
     builds = plan_image_builds(cluster, pools, own_images)
-    mirror = plan_mirror(cluster, lock)
+    copies = copies_of(parts)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
     claims = [each.claim for each in volumes]
     services = plan_services(
@@ -233,14 +233,13 @@ def assemble(
         image_builder=plan_image_builder(
             cluster.region,
             builds=builds,
-            mirror=mirror,
+            copies=copies,
             packages=cluster.images.packages,
         )
         if builds
         else None,
         unbuilt_repositories=unbuilt_repositories(cluster, pools),
-        image_cache=plan_image_cache(cluster, scale),
-        mirror=mirror,
+        image_cache=None if copies else plan_image_cache(cluster, scale),
         untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),
@@ -263,15 +262,15 @@ def assemble(
         etcd=plan_etcd(cluster, volume_key),
         node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
         observability=plan_observability(cluster, pools, lustre, scale, services),
-        backend=plan_backend(cluster, pools, builds, lock),
+        backend=plan_backend(cluster, pools, builds, parts),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     endpoints = plan_endpoints(planned, cluster.network)
     return with_copies(replace(planned, network=replace(network, endpoints=endpoints)))
 
 
-def _parts(cluster: config.Cluster) -> tuple[PlannedPart, ...]:
-    plans = (part.plan(cluster) for part in all_parts())
+def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:
+    plans = (part.plan(cluster, records) for part in all_parts())
     return tuple(plan for plan in plans if plan is not None)
 
 

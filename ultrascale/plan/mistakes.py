@@ -16,7 +16,7 @@ from ultrascale.plan import (
     stack_sizes,
     stacks,
 )
-from ultrascale.plan.delivery import mirror, package
+from ultrascale.plan.delivery import package
 from ultrascale.plan.jobs import claims, governance
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network import addresses, endpoints, existing_addresses, vpc
@@ -99,6 +99,5 @@ rule.order(
     services,
     vpc,
     package,
-    mirror,
     versions,
 )

@@ -305,7 +305,7 @@ def _plan(
 def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan:
     cluster = config.check(reading)
     assert cluster.account is not None
-    plan = assemble(cluster, reading.own_images, reading.lock)
+    plan = assemble(cluster, reading.own_images, reading.records)
     windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
     return StagePlan(
         name=stage.name,

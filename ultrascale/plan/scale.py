@@ -234,7 +234,7 @@ def plan_scale(cluster: config.Cluster) -> ScalePlan:
         proxy_mode=None if unknown_kernel else row.proxy_mode,
         instance_id_node_names=bool(own)
         and (row.instance_id_node_names if named_by_id is None else named_by_id),
-        pull_through=(row.pull_through if cached and cluster.images.mirror is None else ())
+        pull_through=(row.pull_through if cached else ())
         if stated is None
         else tuple(map(str, stated)),
     )

@@ -15,7 +15,6 @@ from ultrascale.preflight.existing_vpc import EXISTING_VPC
 from ultrascale.preflight.front import FRONT
 from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
-from ultrascale.preflight.mirror import MIRROR
 from ultrascale.preflight.model import Check
 from ultrascale.preflight.network_cards import INSTANCE_TYPES, NETWORK_CARDS
 from ultrascale.preflight.offerings import OFFERINGS
@@ -63,5 +62,4 @@ _BEFORE_PARTS: tuple[Check, ...] = (
     EXISTING_LUSTRE,
     EXISTING_BUCKETS,
     FRONT,
-    MIRROR,
 )

@@ -160,8 +160,8 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _published(reference: str, plan: ClusterPlan) -> str:
-    if plan.mirror is not None:
-        return plan.mirror.published(reference)
+    if plan.copies is not None:
+        return plan.copies.published(reference)
     cache = plan.image_cache
     for rule in () if cache is None else cache.rules:
         _, found, rest = reference.partition(f"/{rule.prefix}/")

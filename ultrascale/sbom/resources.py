@@ -98,8 +98,8 @@ def _helm_chart(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component
     version, location = text(properties, "Version"), text(properties, "Repository")
     if not location.startswith("oci://"):
         location = f"{location}/{text(properties, 'Chart')}"
-    elif plan.mirror is not None:
-        location = plan.mirror.published(location)
+    elif plan.copies is not None:
+        location = plan.copies.published(location)
     for image in chart_images(location, version):
         yield pulled_image(image, plan, used_by="")
     yield Component(

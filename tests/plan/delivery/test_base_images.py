@@ -8,7 +8,7 @@ from tests.support.pools import make_cluster
 from ultrascale.own_images import NO_IMAGES, OwnImages, read_own_image
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.delivery.base_images import base_images, mirrored
-from ultrascale.plan.model import ImageBuilderPlan, MirrorPlan, published
+from ultrascale.plan.model import CopiesPlan, ImageBuilderPlan, published
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
 PYTHON = "public.ecr.aws/docker/library/python:3.12.13-slim-trixie"
@@ -16,12 +16,12 @@ DIGEST = "sha256:" + "a" * 64
 IMAGES = {"repositories": ["llm"], "builds": {"llm": "nvidia"}}
 
 
-def the_mirror(digests: dict[str, str] | None = None) -> MirrorPlan:
-    return MirrorPlan(
+def the_mirror(digests: dict[str, str] | None = None) -> CopiesPlan:
+    return CopiesPlan(
         location=MIRROR,
         regional=".dkr.ecr.us-west-2.amazonaws.com",
         digests=digests or {},
-        is_recorded=True,
+        key="images.mirror",
     )
 
 

@@ -1,9 +1,11 @@
 """The user's own KMS keys: what they encrypt, and what their policies need."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 from ultrascale import config
 from ultrascale.core.part import Part
+from ultrascale.frozen import Frozen
 from ultrascale.parts.keys.model import Plan
 from ultrascale.parts.keys.section import FileKeys, Keys
 from ultrascale.plan.model import ClusterPlan, KeyUse, PartNeeds
@@ -17,7 +19,7 @@ class _Part(Part[FileKeys, Plan]):
     has_table = True
     has_checks = True
 
-    def plan(self, cluster: config.Cluster) -> Plan | None:
+    def plan(self, cluster: config.Cluster, records: Sequence[Frozen]) -> Plan | None:
         section = cluster.section(Keys)
         arns: dict[KeyUse, str] = {
             use: arn for use in _USES if (arn := getattr(section, use)) is not None

@@ -1,4 +1,4 @@
-"""What `ultrascale plan` says of keys: who uses each, and the statements that let them in."""
+"""The table of keys in `ultrascale plan`: users of each key, and statements that let them in."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,10 +1,10 @@
-"""Images that Dockerfiles build on, and Dockerfiles that take them from a mirror."""
+"""Images that Dockerfiles build on, and Dockerfiles that take copies of them."""
 
 import re
 from collections.abc import Iterator, Mapping
 
 from ultrascale.catalog import image_references
-from ultrascale.plan.model import MirrorPlan
+from ultrascale.plan.model import CopiesPlan
 
 _FROM = re.compile(
     r"^(?P<start>[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*)(?P<image>\S+)(?:[ \t]+AS[ \t]+(?P<stage>\S+))?",
@@ -35,15 +35,15 @@ def base_images(dockerfile: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(image for _, image in _references(dockerfile)))
 
 
-def mirrored(dockerfile: str, mirror: MirrorPlan) -> str:
-    """Return a Dockerfile that takes all of its images from ``mirror``.
+def mirrored(dockerfile: str, copies: CopiesPlan) -> str:
+    """Return a Dockerfile that takes all of its images from ``copies``.
 
     Args:
         dockerfile: Content of the file.
-        mirror: Where copies of the images are.
+        copies: Where copies of the images are.
     """
     for (start, end), image in sorted({*_references(dockerfile)}, reverse=True):
-        dockerfile = dockerfile[:start] + mirror.reference(image) + dockerfile[end:]
+        dockerfile = dockerfile[:start] + copies.reference(image) + dockerfile[end:]
     return dockerfile
 
 

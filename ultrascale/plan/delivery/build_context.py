@@ -23,7 +23,6 @@ _CORE = (
     "ultrascale/fabric",
     "ultrascale/frozen.py",
     "ultrascale/jobs",
-    "ultrascale/mirror_lock.py",
     "ultrascale/own_images.py",
     "ultrascale/parts",
     "ultrascale/plan",

@@ -17,14 +17,14 @@ from ultrascale.plan.delivery.build_context import (
     own_folder,
     own_tag,
 )
-from ultrascale.plan.delivery.mirror import mirror_login
+from ultrascale.plan.delivery.copies import registry_login
 from ultrascale.plan.model import (
     CodeArtifactPlan,
+    CopiesPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
-    MirrorPlan,
     PackageIndexPlan,
     PoolPlan,
     ScalePlan,
@@ -64,7 +64,7 @@ def plan_image_builder(
     region: str,
     *,
     builds: Sequence[ImageBuildPlan],
-    mirror: MirrorPlan | None = None,
+    copies: CopiesPlan | None = None,
     packages: config.Packages | None = None,
 ) -> ImageBuilderPlan:
     """Return the build of the images of a cluster.
@@ -72,7 +72,7 @@ def plan_image_builder(
     Args:
         region: Region of the cluster.
         builds: The images.
-        mirror: Where base images come from instead of their publishers; None: from these.
+        copies: Where base images come from instead of their publishers; None: from these.
         packages: Indexes that packages come from instead of the public ones.
 
     Raises:
@@ -81,21 +81,21 @@ def plan_image_builder(
     product = sorted({build.dockerfile for build in builds if build.own is None})
     own = sorted({build.dockerfile for build in builds if build.own is not None})
     sources = {**build_context(product), **own_context(builds)}
-    texts = _mirrored(product, own, sources, mirror)
+    texts = _mirrored(product, own, sources, copies)
     # The backend computes tags of images from their files as they are.
     replaced = texts and "backend" not in product
     dropped = {f"images/{name}/{DOCKERFILE}" for name in product if replaced} | texts.keys()
     # Amazon ECR Public knows no accounts of other partitions; its images are there for all.
-    has_account = regions.lookup_region(region).partition == "aws" and mirror is None
+    has_account = regions.lookup_region(region).partition == "aws" and copies is None
     return ImageBuilderPlan(
         build=build_environment.BUILD_ENVIRONMENT,
         public_registry=registries.ECR_PUBLIC if has_account else None,
         public_region=build_environment.PUBLIC_REGION if has_account else None,
         sources={path: file for path, file in sources.items() if path not in dropped},
         log_retention_days=retention.LOG_DAYS,
-        dockerfiles=_MIRRORED if mirror is not None else "images",
+        dockerfiles=_MIRRORED if copies is not None else "images",
         texts=texts,
-        mirror=None if mirror is None else mirror_login(mirror),
+        mirror=None if copies is None else registry_login(copies),
         pip=None if packages is None else _index(packages.pip),
     )
 
@@ -104,13 +104,13 @@ def _mirrored(
     product: Sequence[str],
     own: Sequence[str],
     sources: Mapping[str, Path],
-    mirror: MirrorPlan | None,
+    copies: CopiesPlan | None,
 ) -> Mapping[str, str]:
-    """Return the Dockerfiles that take their bases from ``mirror``, by their paths in the build.
+    """Return the Dockerfiles that take their bases from ``copies``, by their paths in the build.
 
     Those of the user's own take the places of the files.
     """
-    if mirror is None:
+    if copies is None:
         return {}
     places = {f"{_MIRRORED}/{name}": f"images/{name}" for name in product}
     places |= {own_folder(name): own_folder(name) for name in own}
@@ -118,7 +118,7 @@ def _mirrored(
     for place, folder in places.items():
         # The pods of the backend have no folders of the user's own.
         if (file := sources.get(f"{folder}/{DOCKERFILE}")) is not None:
-            texts[f"{place}/{DOCKERFILE}"] = mirrored(file.read_text("utf-8"), mirror)
+            texts[f"{place}/{DOCKERFILE}"] = mirrored(file.read_text("utf-8"), copies)
     return texts
 
 

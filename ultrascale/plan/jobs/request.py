@@ -15,9 +15,9 @@ from ultrascale.plan.jobs import rendezvous as meeting
 from ultrascale.plan.model import (
     ClaimPlan,
     ClusterQueuePlan,
+    CopiesPlan,
     ImageBuildPlan,
     KueuePlan,
-    MirrorPlan,
     MountPlan,
     PoolPlan,
     TeamPlan,
@@ -51,7 +51,7 @@ class JobRequest(Frozen):
     # Whether it checks nodes before another job, by a Job of Kubernetes on HyperPod.
     is_check: bool = False
     # Where its image comes from instead of the publisher's registry; None: from there.
-    mirror: MirrorPlan | None = None
+    copies: CopiesPlan | None = None
 
     @classmethod
     def of_template(
@@ -283,7 +283,7 @@ class JobRequest(Frozen):
         """The whole reference of its image."""
         image = self.job.image or ""
         if not is_own_image(image):
-            return image if self.mirror is None else self.mirror.reference(image)
+            return image if self.copies is None else self.copies.reference(image)
         if self.account is None:
             return image
         repository, _, tag = image.partition(":")

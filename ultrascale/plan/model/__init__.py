@@ -42,13 +42,13 @@ from ultrascale.plan.model.hyperpod_chart import (
     RemoteChartPlan,
 )
 from ultrascale.plan.model.images import (
-    BuildMirrorPlan,
+    BuildLoginPlan,
     CodeArtifactPlan,
+    CopiesPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
-    MirrorPlan,
     PackageIndexPlan,
     published,
 )
@@ -135,7 +135,7 @@ from ultrascale.plan.model.observability import (
     SectionPlan,
     WriteLatencyPlan,
 )
-from ultrascale.plan.model.parts import KeyUse, PartNeeds, PlannedPart, key_for
+from ultrascale.plan.model.parts import KeyUse, PartNeeds, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
 from ultrascale.plan.model.platform import (
@@ -223,7 +223,7 @@ __all__ = [
     "BucketNamePlan",
     "BucketPlan",
     "Budget",
-    "BuildMirrorPlan",
+    "BuildLoginPlan",
     "CallerRightPlan",
     "CapacityType",
     "ChartCopyPlan",
@@ -239,6 +239,7 @@ __all__ = [
     "ControlPlaneNeeds",
     "ControlPlanePlan",
     "ControllerPlan",
+    "CopiesPlan",
     "DataRepositoryPlan",
     "DatabasePlan",
     "Decision",
@@ -297,7 +298,6 @@ __all__ = [
     "LustreAccessPlan",
     "LustrePlan",
     "MetricPlan",
-    "MirrorPlan",
     "MoneyAnswer",
     "MoneyItem",
     "MoneyNeeds",
@@ -394,6 +394,7 @@ __all__ = [
     "WindowState",
     "WorkloadPriorityPlan",
     "WriteLatencyPlan",
+    "copies_of",
     "key_for",
     "published",
 ]

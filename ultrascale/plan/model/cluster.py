@@ -12,10 +12,10 @@ from ultrascale.plan.model.front import FrontPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import (
+    CopiesPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
-    MirrorPlan,
 )
 from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.model.needs import AgreedLimit
@@ -24,7 +24,7 @@ from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
 from ultrascale.plan.model.package import PackageObject
-from ultrascale.plan.model.parts import KeyUse, PlannedPart, key_for
+from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
@@ -146,8 +146,6 @@ class ClusterPlan(Frozen):
     unbuilt_repositories: Mapping[str, str]
     # Where images of public registries come from instead; None: from there.
     image_cache: ImageCachePlan | None
-    # Where all other images and all charts come from instead; None: from there.
-    mirror: MirrorPlan | None
     untagged_image_retention_days: int  # How long images without a tag are kept, in days
     namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
     # Namespaces that HyperPod task governance makes, as they are to be.
@@ -197,3 +195,8 @@ class ClusterPlan(Frozen):
     def key(self, use: KeyUse) -> str | None:
         """Return the ARN of the user's own key for ``use``; None: the stacks make one, or AWS."""
         return key_for(use, self.parts)
+
+    @property
+    def copies(self) -> CopiesPlan | None:
+        """Copies that take the place of all images and charts; None: publishers' own are pulled."""
+        return copies_of(self.parts)

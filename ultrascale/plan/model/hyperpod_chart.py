@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.images import BuildMirrorPlan
+from ultrascale.plan.model.images import BuildLoginPlan
 
 
 class RemoteChartPlan(Frozen):
@@ -28,7 +28,7 @@ class ChartCopyPlan(Frozen):
     # Patterns of what its images begin with then, before a slash; the build installs no other.
     registries: tuple[str, ...]
     # How the build logs in to the mirror; None where it asks for no login.
-    login: BuildMirrorPlan | None
+    login: BuildLoginPlan | None
 
 
 class HyperPodChartPlan(Frozen):

@@ -1,12 +1,11 @@
 """Container images."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ultrascale.catalog import Architecture, image_references
 from ultrascale.catalog.build_environment import BuildEnvironment
 from ultrascale.frozen import Frozen
-from ultrascale.mirror_lock import FILE
 from ultrascale.own_images import OwnImage
 
 
@@ -44,12 +43,12 @@ class ImageBuilderPlan(Frozen):
     texts: Mapping[str, str]
     # Mirror in Amazon ECR that it pulls base images from; None without one, and where the mirror
     # asks for no login of ours.
-    mirror: "BuildMirrorPlan | None"
+    mirror: "BuildLoginPlan | None"
     # Index of Python packages that it takes in place of the public one; None: that one.
     pip: "PackageIndexPlan | None"
 
 
-class BuildMirrorPlan(Frozen):
+class BuildLoginPlan(Frozen):
     """A mirror in Amazon ECR, as builds log in to it."""
 
     host: str  # Its registry
@@ -109,7 +108,7 @@ class ImageCachePlan(Frozen):
         return f"{prefixes[host]}/{rest}" if host in prefixes else None
 
 
-class MirrorPlan(Frozen):
+class CopiesPlan(Frozen):
     """A registry that holds a copy of every image and chart that the cluster pulls.
 
     The name of a copy is the publisher's host and repository below the mirror's prefix, so that
@@ -120,7 +119,7 @@ class MirrorPlan(Frozen):
     # Ending of the hosts of Amazon ECR in the Region, which need no copy: endpoints lead there.
     regional: str
     digests: Mapping[str, str]  # Digest of each reference that has been copied
-    is_recorded: bool  # Whether a record of copies lies beside the cluster file
+    key: str  # Key of the cluster file that names it
 
     def reference(self, image: str) -> str:
         """Return what a pod pulls for ``image``, by digest where it is known.
@@ -147,17 +146,6 @@ class MirrorPlan(Frozen):
     def digest(self, image: str) -> str | None:
         """Return the digest of ``image``: its own, or the recorded one; None where neither is."""
         return image.partition("@")[2] or self.digests.get(published(image))
-
-    def unrecorded(self, images: Iterable[str]) -> Iterator[str]:
-        """Yield what to say of images that pods name by tag alone, for want of a digest."""
-        without = sorted(
-            image for image in images if self.needs_copy(image) and self.digest(image) is None
-        )
-        if without:
-            yield (
-                f"images.mirror: {FILE} has no digest of {', '.join(without)}, so pods name tags, "
-                "which can be moved; run `ultrascale mirror FILE copy`, then synthesize again"
-            )
 
     def needs_copy(self, image: str) -> bool:
         """Return whether ``image`` comes from somewhere that a closed network does not reach."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, Literal
 
 from ultrascale.frozen import Frozen
+from ultrascale.plan.model.images import CopiesPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
 """Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
@@ -19,6 +20,21 @@ class PlannedPart(Frozen):
     def key(self, use: KeyUse) -> str | None:
         """Return the ARN of the user's own key for ``use``; None where it names none."""
         return None
+
+    @property
+    def copies(self) -> CopiesPlan | None:
+        """Copies that take the place of all images and charts; None: publishers' own are pulled."""
+        return None
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Files beside the cluster file without which it is planned otherwise, by name."""
+        return {}
+
+
+def copies_of(parts: Iterable[PlannedPart]) -> CopiesPlan | None:
+    """Return the copies that take the place of all images and charts; None without any."""
+    return next((part.copies for part in parts if part.copies is not None), None)
 
 
 def key_for(use: KeyUse, parts: Iterable[PlannedPart]) -> str | None:

@@ -257,11 +257,11 @@ def _images(plan: ClusterPlan) -> Iterator[_Decided]:
             "images of public registries come through a cache in the Region",
             "without a token, the registries answer so many nodes at once with 429",
         )
-    if plan.mirror is not None:
+    if plan.copies is not None:
         yield _Decided(
             "images",
-            f"images and charts come from {plan.mirror.location}",
-            "images.mirror; those of Amazon ECR in the Region come from where they are",
+            f"images and charts come from {plan.copies.location}",
+            f"{plan.copies.key}; those of Amazon ECR in the Region come from where they are",
         )
 
 

@@ -399,7 +399,7 @@ class _Rows:
         hosts: dict[str, int] = {}
         for image, count in (*self._images(self._daemons), *_volcano_images(self._plan)):
             host = image.partition("/")[0]
-            cached = self._plan.mirror is not None or (
+            cached = self._plan.copies is not None or (
                 self._plan.image_cache is not None
                 and self._plan.image_cache.repository(image) is not None
             )

@@ -218,8 +218,8 @@ def _routes(plan: ClusterPlan) -> Iterator[NetworkNeed]:
 def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
     """Yield the hosts that are called from the VPC and belong to no endpoint."""
     hosts: dict[str, str] = {}
-    if plan.mirror is not None:
-        host = plan.mirror.location.partition("/")[0]
+    if plan.copies is not None:
+        host = plan.copies.location.partition("/")[0]
         hosts[host] = "nodes and functions pull images and charts"
         _, region = registries.parse_ecr_registry(host) or ("", plan.region)
         if region != plan.region:

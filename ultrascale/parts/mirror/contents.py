@@ -15,9 +15,9 @@ from ultrascale.documents import JsonObject, mapping, text
 from ultrascale.errors import CatalogError, ConfigError, UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.jobs.preparation import JobCluster, prepare, stated_parts
-from ultrascale.mirror.tools import untagged
+from ultrascale.parts.mirror.tools import untagged
 from ultrascale.plan.jobs.gate import check_image
-from ultrascale.plan.model import ClusterPlan, MirrorPlan, published
+from ultrascale.plan.model import ClusterPlan, CopiesPlan, published
 from ultrascale.sbom.images import base_images, container_images
 
 _CHART = "Custom::AWSCDK-EKS-HelmChart"
@@ -78,17 +78,17 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
     return tuple(sorted(copies.values(), key=lambda copy: (copy.kind == "chart", copy.source)))
 
 
-def mirror_of(plan: ClusterPlan) -> MirrorPlan:
+def mirror_of(plan: ClusterPlan) -> CopiesPlan:
     """Return the mirror of a cluster.
 
     Raises:
         UltrascaleError: The file names none.
     """
-    if plan.mirror is None:
+    if plan.copies is None:
         raise UltrascaleError(
             "images.mirror: missing; name the registry and a prefix in it that hold the copies"
         )
-    return plan.mirror
+    return plan.copies
 
 
 def _from_manifests(folder: Path) -> Iterator[_Pull]:
@@ -109,7 +109,7 @@ def _from_object(document: JsonObject) -> Iterator[_Pull]:
         yield _Pull(reference, f"{text(document, 'kind')} {name}")
 
 
-def _from_templates(plan: ClusterPlan, assembly: Path, mirror: MirrorPlan) -> Iterator[_Pull]:
+def _from_templates(plan: ClusterPlan, assembly: Path, mirror: CopiesPlan) -> Iterator[_Pull]:
     for stack, file in read_stacks_of(plan, assembly).items():
         for body in mapping(read_json(file), "Resources").values():
             if text(body, "Type") == _CHART:
@@ -128,7 +128,7 @@ def _known_images(chart: str, version: str) -> tuple[str, ...]:
         raise CatalogError(f"{error}; {todo}") from None
 
 
-def _from_hyperpod(plan: ClusterPlan, mirror: MirrorPlan) -> Iterator[_Pull]:
+def _from_hyperpod(plan: ClusterPlan, mirror: CopiesPlan) -> Iterator[_Pull]:
     chart = plan.hyperpod_chart
     if chart is not None and chart.copy is not None:
         yield _Pull(f"{chart.copy.repository}:{chart.copy.version}", f"release {chart.release}")
@@ -168,7 +168,7 @@ def _images_of_job(cluster: JobCluster, name: str) -> Iterator[str]:
 
 
 def _refuse_unlisted(
-    copies: Iterable[Copy], mirror: MirrorPlan, folders: Iterable[Path], unused: Set[str]
+    copies: Iterable[Copy], mirror: CopiesPlan, folders: Iterable[Path], unused: Set[str]
 ) -> None:
     """Refuse a list that lacks what a file of the synthesis names: the cluster would pull it."""
     listed = {untagged(copy.target.removeprefix(_OCI)) for copy in copies} | unused

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ultrascale.catalog import registries
 from ultrascale.errors import UnansweredError
-from ultrascale.mirror_lock import FILE
-from ultrascale.plan.model import MirrorPlan
+from ultrascale.parts.mirror.lock import FILE
+from ultrascale.parts.mirror.plan import Plan
+from ultrascale.plan.model import CopiesPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
 _NAME = "mirror"
@@ -20,11 +21,12 @@ _COPY = "run `ultrascale mirror FILE copy`"
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    mirror = context.plan.mirror
-    if mirror is None:
+    plan = context.plan.part(Plan)
+    if plan is None:
         return
+    mirror = plan.copies
     registry = registries.parse_ecr_registry(mirror.location.partition("/")[0])
-    if not mirror.is_recorded:
+    if not plan.is_recorded:
         evidence = f"no copies of it in {FILE} beside the file"
         issue = Issue(state="fail", evidence=evidence, fix=_COPY)
         yield finding(_NAME, mirror.location, [issue], fine="")
@@ -36,7 +38,7 @@ def _run(context: Context) -> Iterator[Finding]:
         yield _look(context, mirror, *registry)
 
 
-def _look(context: Context, mirror: MirrorPlan, account: str, region: str) -> Finding:
+def _look(context: Context, mirror: CopiesPlan, account: str, region: str) -> Finding:
     wanted: dict[str, dict[str, str]] = {}
     for source, digest in mirror.digests.items():
         name = mirror.copy(source.removeprefix("oci://")).partition("@")[0]
@@ -75,3 +77,4 @@ def _absent(
 
 
 MIRROR = Check(name=_NAME, title="copies in images.mirror", actions=(_ACTION,), run=_run)
+CHECKS = (MIRROR,)

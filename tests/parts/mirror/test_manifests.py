@@ -2,7 +2,7 @@
 
 from tests.support.pools import NEURON_POOL, SYSTEM_POOL, make_cluster
 from ultrascale.catalog import versions
-from ultrascale.mirror_lock import MirrorLock
+from ultrascale.parts.mirror.lock import MirrorLock
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
 from ultrascale_k8s import define_charts
@@ -18,7 +18,9 @@ def test_every_image_of_the_platform_is_a_copy_or_in_the_regions_ecr() -> None:
         pools=[SYSTEM_POOL, NEURON_POOL],
         scheduling={"queueing": "volcano", "rendezvous": {"backend": "etcd"}},
     )
-    charts = define_charts(assemble(cluster, lock=MirrorLock(mirrors={MIRROR: {NEURON: DIGEST}})))
+    charts = define_charts(
+        assemble(cluster, records=(MirrorLock(mirrors={MIRROR: {NEURON: DIGEST}}),))
+    )
 
     pulled = {
         image

@@ -9,7 +9,7 @@ import pytest
 from tests.support.fake_aws import FakeAws, denied
 from ultrascale.account import Account
 from ultrascale.errors import UltrascaleError
-from ultrascale.mirror.ecr import EcrMirror, ecr_mirror, logged_in
+from ultrascale.parts.mirror.ecr import EcrMirror, ecr_mirror, logged_in
 
 HOST = "111122223333.dkr.ecr.us-west-2.amazonaws.com"
 KEY = "arn:aws:kms:us-west-2:111122223333:key/11111111-2222-4333-8444-555555555501"

@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from ultrascale.catalog import keda, load_balancer_controller
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
-from ultrascale.mirror import helm
-from ultrascale.mirror.contents import Copy
-from ultrascale.mirror.copying import Pusher
+from ultrascale.parts.mirror import helm
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.copying import Pusher
 from ultrascale.plan.model import ClusterPlan
 
 
@@ -62,7 +62,7 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
 
 
 def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
-    mirror, serving, front = plan.mirror, plan.serving, plan.front
+    mirror, serving, front = plan.copies, plan.serving, plan.front
     if mirror is None:
         return
     if serving is not None and serving.keda is not None:

@@ -13,7 +13,7 @@ from ultrascale.cli.statuses import FAILED
 
 if TYPE_CHECKING:
     from ultrascale.jobs.preparation import JobCluster
-    from ultrascale.mirror import Copy
+    from ultrascale.parts.mirror.contents import Copy
 
 
 class Action(StrEnum):
@@ -48,7 +48,7 @@ def mirror(
     with status 3 where something is missing or different.
     """
     from ultrascale.jobs.preparation import read_cluster
-    from ultrascale.mirror import list_copies
+    from ultrascale.parts.mirror.contents import list_copies
 
     cluster = read_cluster(file)
     copies = list_copies(cluster, assembly=assembly, manifests=manifests)
@@ -93,7 +93,7 @@ def _copy(
     *,
     renew: bool,
 ) -> None:
-    from ultrascale.mirror.session import copy_into
+    from ultrascale.parts.mirror.session import copy_into
 
     failed = 0
     for outcome in copy_into(file, cluster.plan, copies, profile=profile, renew=renew):
@@ -107,7 +107,7 @@ def _copy(
 
 
 def _check(cluster: "JobCluster", copies: "Sequence[Copy]", profile: str | None) -> None:
-    from ultrascale.mirror.session import check_in
+    from ultrascale.parts.mirror.session import check_in
 
     wrong = 0
     for finding in check_in(cluster.plan, copies, profile=profile):

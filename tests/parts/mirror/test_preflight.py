@@ -4,8 +4,9 @@ from msgspec.structs import replace
 
 from tests.support.fake_aws import ID, REGION, Refusal, Told
 from tests.support.preflight_context import found, pools_plan
+from ultrascale.parts.mirror.plan import Plan
+from ultrascale.parts.mirror.preflight import MIRROR
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.mirror import MIRROR
 
 GET = "ecr:DescribeImages"
 HOST = f"{ID}.dkr.ecr.{REGION}.amazonaws.com"
@@ -16,9 +17,9 @@ LOCK = {ETCD: DIGEST, CHART: OTHER}
 
 def planned(location: str = f"{HOST}/mirror", digests: dict[str, str] | None = None) -> ClusterPlan:
     plan = pools_plan(account=ID, images={"mirror": location})
-    assert plan.mirror is not None
-    recorded = replace(plan.mirror, digests=digests or {}, is_recorded=digests is not None)
-    return replace(plan, mirror=recorded)
+    assert plan.copies is not None
+    registry = replace(plan.copies, digests=digests or {})
+    return replace(plan, parts=(Plan(registry=registry, is_recorded=digests is not None),))
 
 
 def answer(*missing: str) -> Told:

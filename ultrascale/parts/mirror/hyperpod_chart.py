@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ultrascale.errors import UltrascaleError
-from ultrascale.mirror import helm
-from ultrascale.mirror.contents import Copy
-from ultrascale.mirror.copying import Pusher
+from ultrascale.parts.mirror import helm
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.copying import Pusher
 from ultrascale.plan.model import ClusterPlan, HyperPodChartPlan
 
 
@@ -24,9 +24,9 @@ def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[
         environment: Environment variables of the programs beside those of this process.
     """
     chart = plan.hyperpod_chart
-    if chart is None or chart.copy is None or plan.mirror is None:
+    if chart is None or chart.copy is None or plan.copies is None:
         return {}
-    source = plan.mirror.published(chart.copy.repository)
+    source = plan.copies.published(chart.copy.repository)
 
     def push(copy: Copy) -> None:
         assert chart is not None

@@ -3,7 +3,7 @@
 from tests.support.pools import make_cluster, make_document
 from ultrascale.catalog import jobset, kueue
 from ultrascale.documents import look_up
-from ultrascale.mirror_lock import MirrorLock
+from ultrascale.parts.mirror.lock import MirrorLock
 from ultrascale.plan.cluster import assemble
 from ultrascale_constructs.karpenter import controller_values
 from ultrascale_constructs.queueing import jobset_values, kueue_values
@@ -22,7 +22,7 @@ def test_charts_come_from_the_mirror_and_their_controllers_with_them() -> None:
         images={"mirror": MIRROR},
     )
     image = f"{kueue.IMAGE}:v{kueue.VERSION}"
-    planned = assemble(cluster, lock=MirrorLock(mirrors={MIRROR: {image: DIGEST}}))
+    planned = assemble(cluster, records=(MirrorLock(mirrors={MIRROR: {image: DIGEST}}),))
 
     assert planned.karpenter is not None
     assert planned.kueue is not None

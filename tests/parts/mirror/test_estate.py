@@ -4,13 +4,13 @@ from tests.support.assembly import Assembly
 from tests.support.folders import ROOT
 from ultrascale.catalog import versions
 from ultrascale.jobs.preparation import read_cluster
-from ultrascale.mirror import list_copies
+from ultrascale.parts.mirror.contents import list_copies
 from ultrascale.sbom.images import container_images
 
 
 def test_nothing_that_the_estate_pulls_is_missing_in_its_list(estate: Assembly) -> None:
     cluster = read_cluster(ROOT / "clusters" / "existing-estate.yaml")
-    mirror = cluster.plan.mirror
+    mirror = cluster.plan.copies
     assert mirror is not None
 
     copies = list_copies(

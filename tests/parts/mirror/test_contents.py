@@ -11,7 +11,7 @@ from tests.support.pools import as_text, make_document, pool_document
 from ultrascale.catalog import hyperpod_chart, versions
 from ultrascale.errors import CatalogError, UltrascaleError
 from ultrascale.jobs.preparation import read_cluster
-from ultrascale.mirror import Copy, list_copies
+from ultrascale.parts.mirror.contents import Copy, list_copies
 from ultrascale.plan.stacks import planned_stacks
 from ultrascale.sbom.images import base_images
 

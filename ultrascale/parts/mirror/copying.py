@@ -5,8 +5,8 @@ from typing import Literal
 
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
-from ultrascale.mirror.contents import Copy
-from ultrascale.mirror.tools import CopyTool, pinned, tagged
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.tools import CopyTool, pinned, tagged
 
 State = Literal["copied", "there", "failed"]
 Pusher = Callable[[Copy], None]

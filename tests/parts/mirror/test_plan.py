@@ -10,9 +10,10 @@ from tests.support.pools import as_text, make_cluster, make_document
 from ultrascale import plan
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.preparation import prepare
-from ultrascale.mirror_lock import FILE, MirrorLock
+from ultrascale.parts.mirror.lock import FILE, MirrorLock
+from ultrascale.parts.mirror.plan import Plan
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import MirrorPlan
+from ultrascale.plan.model import CopiesPlan
 from ultrascale.sbom.images import container_images
 
 MIRROR = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
@@ -26,11 +27,15 @@ def record(digests: dict[str, str]) -> dict[str, Any]:
     return {"mirrors": {MIRROR: digests}}
 
 
-def the_mirror(digests: dict[str, str] | None = None, **changes: Any) -> MirrorPlan:
+def planned(digests: dict[str, str] | None = None, **changes: Any) -> Plan:
     cluster = make_cluster(**{"images": {"mirror": MIRROR}, **changes})
-    found = assemble(cluster, lock=MirrorLock(mirrors={MIRROR: digests or {}})).mirror
+    found = assemble(cluster, records=(MirrorLock(mirrors={MIRROR: digests or {}}),)).part(Plan)
     assert found is not None
     return found
+
+
+def the_mirror(digests: dict[str, str] | None = None, **changes: Any) -> CopiesPlan:
+    return planned(digests, **changes).copies
 
 
 @pytest.mark.parametrize(
@@ -97,19 +102,19 @@ def test_a_mirror_has_the_copies_that_were_made_into_it() -> None:
     lock = MirrorLock().with_copies(FAR, {VOLCANO: DIGEST, "quay.io/a/b:1": OTHER})
     cluster = make_cluster(images={"mirror": MIRROR})
 
-    empty = assemble(cluster, lock=lock).mirror
-    filled = assemble(cluster, lock=lock.with_copies(MIRROR, {VOLCANO: OTHER})).mirror
+    empty = assemble(cluster, records=(lock,)).part(Plan)
+    filled = assemble(cluster, records=(lock.with_copies(MIRROR, {VOLCANO: OTHER}),)).part(Plan)
 
     assert empty is not None
     assert filled is not None
-    assert (empty.is_recorded, empty.digests) == (False, {})
-    assert (filled.is_recorded, filled.digests) == (True, {VOLCANO: OTHER})
+    assert (empty.is_recorded, empty.copies.digests) == (False, {})
+    assert (filled.is_recorded, filled.copies.digests) == (True, {VOLCANO: OTHER})
     # What one mirror has, the next one gets too.
     assert lock.known_to(MIRROR) == lock.mirrors[FAR]
 
 
 def test_images_without_a_digest_are_told() -> None:
-    mirror = the_mirror({VOLCANO: DIGEST})
+    mirror = planned({VOLCANO: DIGEST})
     regional = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/pause:3.10"
 
     assert [*mirror.unrecorded([VOLCANO, regional, f"quay.io/a/b:1@{OTHER}"])] == []
@@ -128,7 +133,7 @@ def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
         },
         jobs={"train": {"pool": "train", "durable": False}},
     )
-    backend = assemble(cluster, lock=lock).backend
+    backend = assemble(cluster, records=(lock,)).backend
 
     assert backend is not None
     assert backend.application is not None
@@ -136,12 +141,12 @@ def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
 
 
 class TestRecord:
-    def load(self, folder: Path, lock: str | None) -> MirrorPlan:
+    def load(self, folder: Path, lock: str | None) -> Plan:
         file = folder / "cluster.yaml"
         file.write_text(as_text(make_document(images={"mirror": MIRROR})))
         if lock is not None:
             (folder / FILE).write_text(lock)
-        found = plan.load(file).mirror
+        found = plan.load(file).part(Plan)
         assert found is not None
         return found
 
@@ -149,13 +154,13 @@ class TestRecord:
         mirror = self.load(tmp_path, json.dumps(record({VOLCANO: DIGEST})))
 
         assert mirror.is_recorded
-        assert mirror.reference(VOLCANO).endswith(f"@{DIGEST}")
+        assert mirror.copies.reference(VOLCANO).endswith(f"@{DIGEST}")
 
     def test_a_file_without_one_names_copies_by_tag(self, tmp_path: Path) -> None:
         mirror = self.load(tmp_path, None)
 
         assert not mirror.is_recorded
-        assert mirror.reference(VOLCANO) == f"{MIRROR}/{VOLCANO}"
+        assert mirror.copies.reference(VOLCANO) == f"{MIRROR}/{VOLCANO}"
 
     @pytest.mark.parametrize(
         ("lock", "said"),

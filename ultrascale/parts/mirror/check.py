@@ -5,8 +5,8 @@ from typing import Literal
 
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
-from ultrascale.mirror.contents import Copy
-from ultrascale.mirror.tools import CopyTool, tagged
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.tools import CopyTool, tagged
 
 State = Literal["there", "missing", "unrecorded", "different", "unknown"]
 

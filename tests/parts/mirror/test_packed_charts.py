@@ -18,10 +18,11 @@ from tests.support.hyperpod_chart_build import (
 )
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
-from ultrascale.mirror import Copy, copy_all
-from ultrascale.mirror.hyperpod_chart import chart_pushers
-from ultrascale.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
-from ultrascale.mirror.tools import find_tool
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.copying import copy_all
+from ultrascale.parts.mirror.hyperpod_chart import chart_pushers
+from ultrascale.parts.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
+from ultrascale.parts.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
 from ultrascale.plan.model import ChartCopyPlan, ClusterPlan, RemoteChartPlan
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ultrascale import processes
 from ultrascale.errors import UltrascaleError
-from ultrascale.mirror.contents import Copy
-from ultrascale.mirror.tools import is_local
+from ultrascale.parts.mirror.contents import Copy
+from ultrascale.parts.mirror.tools import is_local
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> None:

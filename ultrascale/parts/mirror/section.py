@@ -1,0 +1,72 @@
+"""`images.mirror`: a registry of the user's own with a copy of every image and chart."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from ultrascale import config
+from ultrascale.catalog import image_references, registries
+
+
+def _mirror(value: str) -> str:
+    """Return where copies of images and charts lie, if an image can."""
+    reference = image_references.parse(f"{value}/docker.io/library/image:1")
+    if reference is None or reference.host is None or "://" in value:
+        todo = "write HOST/PREFIX, such as ACCOUNT.dkr.ecr.REGION.amazonaws.com/mirror"
+        raise config.WrongValueError("not a registry and a prefix in it", todo)
+    return value
+
+
+MirrorLocation = Annotated[str, AfterValidator(_mirror)]
+
+
+class FileKeys(config.Section):
+    """The keys of the section `images` that belong to this part."""
+
+    mirror: MirrorLocation | None = None
+    """Registry and prefix with a copy of every image and chart; see `ultrascale mirror`.
+    Default: the publishers' registries.
+    """
+
+
+@config.rule
+def copies_come_one_way(own: FileKeys, images: config.Images) -> config.Mistakes:
+    """Refuse a cache beside the mirror."""
+    if own.mirror is not None and images.pull_through:
+        wrong = "a cache beside images.mirror, which holds every image"
+        yield config.refuse("pull_through", wrong, "keep one of the two")
+
+
+@config.rule
+def closed_network_has_a_mirror(network: config.Network, images: FileKeys) -> config.Mistakes:
+    """Refuse a network without a way out whose images come from nowhere."""
+    if network.egress == "none" and images.mirror is None:
+        wrong = "no way out without images.mirror: nodes reach no registry but Amazon ECR's"
+        todo = "name in images.mirror a registry and a prefix in it that hold every image and chart"
+        yield config.refuse("egress", wrong, todo)
+
+
+@config.rule
+def closed_network_pulls_no_public_image(
+    job: config.Job, images: FileKeys, network: config.Network, identity: config.Identity
+) -> config.Mistakes:
+    """Refuse an image that a network without a way out does not reach."""
+    if job.image is None or network.egress != "none" or images.mirror is not None:
+        return
+    reference = image_references.parse(job.image)
+    if reference is None or reference.host is None:
+        return
+    if not reference.host.endswith(registries.ecr_registry("", identity.region)):
+        wrong = f"of {reference.host}, which a network without a way out does not reach"
+        todo = "name images.mirror, or push it to one of images.repositories"
+        yield config.refuse("image", wrong, todo)
+
+
+@config.rule
+def role_pulls_no_public_image(
+    job: config.TrainingJob, images: FileKeys, network: config.Network, identity: config.Identity
+) -> config.Mistakes:
+    """Refuse such an image of a role."""
+    yield from config.role_mistakes(
+        job, lambda part: closed_network_pulls_no_public_image(part, images, network, identity)
+    )

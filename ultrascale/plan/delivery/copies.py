@@ -1,0 +1,137 @@
+"""Charts and images of a plan whose copies lie in a registry of the user's own."""
+
+from msgspec.structs import replace
+
+from ultrascale.catalog import hyperpod_chart as chart
+from ultrascale.catalog import registries
+from ultrascale.catalog.karpenter import CONTROLLER_IMAGE
+from ultrascale.documents import look_up
+from ultrascale.plan.model import (
+    BuildLoginPlan,
+    ChartCopyPlan,
+    ClusterPlan,
+    CopiesPlan,
+    HyperPodChartPlan,
+    LoadBalancerPlan,
+    ServingControllersPlan,
+)
+
+
+def registry_login(copies: CopiesPlan) -> BuildLoginPlan | None:
+    """Return how builds log in to copies in Amazon ECR; None for another registry."""
+    host, _, prefix = copies.location.partition("/")
+    found = registries.parse_ecr_registry(host)
+    if found is None:
+        return None
+    account, region = found
+    return BuildLoginPlan(host=host, account=account, region=region, prefix=prefix)
+
+
+def with_copies(plan: ClusterPlan) -> ClusterPlan:
+    """Return ``plan`` with the copies of its charts, whose values name its images.
+
+    Charts come from a registry, as ``oci://``: the function that installs them logs in to a
+    private one of Amazon ECR by its own role, through the endpoints that pods have. An archive in
+    S3 would have to be at hand while templates are made, which ask nobody.
+    """
+    copies = plan.copies
+    if copies is None:
+        return plan
+    karpenter, kueue, front = plan.karpenter, plan.kueue, plan.front
+    if karpenter is not None:
+        karpenter = replace(
+            karpenter,
+            crd_chart=copies.chart(karpenter.crd_chart),
+            chart=copies.chart(karpenter.chart),
+            # The chart names the image by digest, and copies keep digests.
+            image=copies.reference(CONTROLLER_IMAGE),
+        )
+    if kueue is not None:
+        kueue = replace(
+            kueue,
+            chart=copies.chart(kueue.chart),
+            image=copies.reference(kueue.image),
+            jobset_chart=copies.chart(kueue.jobset_chart),
+            jobset_image=copies.reference(kueue.jobset_image),
+        )
+    if front is not None:
+        front = replace(
+            front,
+            chart=copies.chart(front.chart),
+            image=copies.reference(front.image),
+            proxy_image=copies.reference(front.proxy_image),
+            load_balancer=_load_balancer(front.load_balancer, copies),
+        )
+    return replace(
+        plan,
+        karpenter=karpenter,
+        kueue=kueue,
+        serving=_serving(plan.serving, copies),
+        front=front,
+        hyperpod_chart=_hyperpod_chart(plan, copies),
+    )
+
+
+def _serving(
+    serving: ServingControllersPlan | None, copies: CopiesPlan
+) -> ServingControllersPlan | None:
+    if serving is None:
+        return None
+    keda, groups = serving.keda, serving.leader_worker_set
+    if keda is not None:
+        keda = replace(
+            keda,
+            chart=copies.chart(keda.chart),
+            operator_image=copies.reference(keda.operator_image),
+            metrics_image=copies.reference(keda.metrics_image),
+            webhooks_image=copies.reference(keda.webhooks_image),
+        )
+    if groups is not None:
+        groups = replace(
+            groups, chart=copies.chart(groups.chart), image=copies.reference(groups.image)
+        )
+    return ServingControllersPlan(keda=keda, leader_worker_set=groups)
+
+
+def _load_balancer(
+    balancer: LoadBalancerPlan | None, copies: CopiesPlan
+) -> LoadBalancerPlan | None:
+    """Return the load balancer with its controller's chart and image copied."""
+    if balancer is None or (controller := balancer.controller) is None:
+        return balancer
+    copy = replace(
+        controller,
+        chart=copies.chart(controller.chart),
+        image=copies.reference(controller.image),
+    )
+    return replace(balancer, controller=copy)
+
+
+def _hyperpod_chart(plan: ClusterPlan, copies: CopiesPlan) -> HyperPodChartPlan | None:
+    """Return the copy of AWS's chart, with the images of the parts that are on."""
+    release = plan.hyperpod_chart
+    if release is None:
+        return None
+    repository = f"oci://{copies.location}/{chart.ARTEFACT}"
+    images = [chart.TRAINING_OPERATOR_IMAGE]
+    for part, image in (
+        ("neuron-device-plugin", chart.NEURON_IMAGE),
+        ("nvidia-device-plugin", chart.NVIDIA_IMAGE),
+    ):
+        if look_up(release.values, part, "devicePlugin", "enabled"):
+            images.append(image)
+    efa = chart.EFA_REPOSITORY.partition("/")[2]
+    idle = copies.copy(chart.IDLE_REPOSITORY)
+    copy = ChartCopyPlan(
+        repository=repository,
+        version=chart.ARTEFACT_VERSION,
+        digest=copies.digests.get(f"oci://{chart.ARTEFACT}:{chart.ARTEFACT_VERSION}"),
+        images={image: copies.reference(image) for image in images},
+        renamed={
+            chart.EFA_REPOSITORY: f"{registries.eks_registry(plan.region)}/{efa}",
+            chart.IDLE_REPOSITORY: idle,
+        },
+        registries=(copies.location, f"*{copies.regional}"),
+        login=registry_login(copies),
+    )
+    return replace(release, copy=copy)
