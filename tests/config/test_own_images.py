@@ -211,5 +211,5 @@ def test_the_folder_of_the_page_has_all_that_its_dockerfile_copies(tmp_path: Pat
     mine = tmp_path / "mine"
     sent = files_of(mine)
     copied = re.findall(r"^COPY ([^-]\S*) ", (mine / "Dockerfile").read_text(), re.MULTILINE)
-    assert copied == ["wheel-requirements.txt", "training", "requirements.txt"]
+    assert copied == ["wheel-requirements.txt", "examples/bert", "training", "requirements.txt"]
     assert all(any(path.startswith(name) for path in sent) for name in copied)
