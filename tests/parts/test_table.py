@@ -51,7 +51,7 @@ parts = {each.pop("name"): each for each in needs.pop("parts")}
 _SYNTHESIZE = """
 from aws_cdk import App
 from ultrascale_k8s import define_charts
-from ultrascale_stacks.assembly import define_stacks
+from ultrascale_stacks.builders import define_stacks
 from ultrascale_stacks.feature_flags import FLAGS
 app = App(post_cli_context=dict(FLAGS), analytics_reporting=False)
 charts = define_charts(cluster)
