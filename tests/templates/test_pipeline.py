@@ -34,7 +34,7 @@ from ultrascale.plan.delivery.execution_policy import ExecutionScope, execution_
 from ultrascale.plan.delivery.roles_boundary import roles_boundary
 from ultrascale.plan.names import APPROVAL_PREFIX
 from ultrascale.plan.pipeline import pipeline_actions, stage_actions
-from ultrascale.preflight.checks import CHECKS
+from ultrascale.preflight.checks import all_checks
 from ultrascale.preflight.policy import policy
 from ultrascale.sbom import list_pipeline
 from ultrascale_stacks.pipeline import share_files
@@ -305,7 +305,9 @@ class TestGate:
         (more,) = (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Policy")
 
         (allowed,) = role["Policies"]
-        assert actions(allowed["PolicyDocument"]) == actions(policy(CHECKS, plan.cluster, account))
+        assert actions(allowed["PolicyDocument"]) == actions(
+            policy(all_checks(), plan.cluster, account)
+        )
         assert set(actions(more["PolicyDocument"])) == {"cloudformation:GetTemplate"}
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
         assert trust["Principal"] == {"AWS": f"arn:aws:iam::{HOME}:root"}

@@ -39,9 +39,6 @@ class Part(Generic[SectionT_co, PlanT_co]):
     record: str | None = None
     """Name of the file beside the cluster file that `read_record` reads."""
 
-    has_table: bool = False
-    """Whether `needs` may say something, for the names of tables."""
-
     has_checks: bool = False
     """Whether its module `preflight` has checks of an account, as `CHECKS`."""
 

@@ -16,7 +16,6 @@ _USES: tuple[KeyUse, ...] = get_args(KeyUse)
 class _Part(Part[FileKeys, Plan]):
     name = "keys"
     section = FileKeys
-    has_table = True
     has_checks = True
 
     def plan(self, cluster: config.Cluster, records: Sequence[Frozen]) -> Plan | None:
