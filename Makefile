@@ -42,10 +42,11 @@ serving: .make/serving/.installed ## run the tests with a real vLLM on the CPU, 
 	@.make/serving/bin/python -m pytest -c tests/serving/pytest.ini --quiet tests/serving
 	@.venv/bin/python -m pytest --quiet --numprocesses 0 tests/manifests/test_front_envoy.py
 
+# The types of torch, the CDK and all tests are more than the heap that Node takes by itself.
 lint: .venv/.dev ## format check, linter, types, import contracts
 	ruff format --check .
 	ruff check .
-	pyright
+	NODE_OPTIONS=--max-old-space-size=8192 pyright
 	lint-imports
 
 lint-templates: .venv/.dev ## cfn-lint over what `make synth` wrote, in the cluster's Region
