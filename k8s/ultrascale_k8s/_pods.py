@@ -183,7 +183,7 @@ def http_probe(path: str, port: int | str, **fields: Json) -> JsonObject:
 
 
 def scraped(port: int) -> Mapping[str, str]:
-    """Return the annotations by which Prometheus finds a pod, without an endpoint for each."""
+    """Return the annotations that make Prometheus scrape a pod."""
     return {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}
 
 

@@ -62,7 +62,7 @@ _COUNTERS = (
 
 
 def dcgm_exporter_objects(plan: DevicePluginPlan) -> list[JsonObject]:
-    """Return the DaemonSet that tells Prometheus what the GPUs of a node do, and for which pod.
+    """Return the DaemonSet that exports the GPU metrics of a node and its pods to Prometheus.
 
     It has no Service: an endpoint for each of thousands of nodes would be sent to every node.
     Prometheus finds the pods by their annotations.

@@ -1,4 +1,4 @@
-"""All charts of a cluster, in the order in which they are applied.
+"""All charts of a cluster in the order of their application.
 
 Charts are plain objects. Those of etcd, the Neuron device plugin and Volcano are constructs of
 cdk8s-plus-27, which takes as long to import as the CDK: a cluster without them does without it.

@@ -307,7 +307,7 @@ TEMPLATES = ("production", "development", "research")
 def test_the_chart_knows_the_nodes_of_the_hybrid_cluster(
     hybrid: JobCluster, installed: Callable[..., list[Any]], name: str
 ) -> None:
-    """Its values are a plain file: each of them is held to what `submit` takes and refuses."""
+    """The chart's plain values are what `submit` takes, and it refuses the same ones."""
     placement = _placement(name)
     kinds = {
         priority.name: template(name, priorityClassName=priority.name)

@@ -95,12 +95,12 @@ class _Rule(_Call, kw_only=False):
     def mistakes(self, known: "Known") -> Iterator[Mistake]:
         if not known.allows(self):
             return
-        for judged in self._judged(known):
+        for judged in self._places_to_judge(known):
             arguments = self.arguments(known, judged)
             if arguments is not None:
                 yield from self._applied(arguments, judged)
 
-    def _judged(self, known: "Known") -> Iterable[Placed[object]]:
+    def _places_to_judge(self, known: "Known") -> Iterable[Placed[object]]:
         if self.kinds is None:
             return (_FILE,)
         return (placed for kind in self.kinds for placed in known.parts.judged(kind))
@@ -162,9 +162,9 @@ class Known:
     def allows(self, call: _Call) -> bool:
         """Return whether a function has its parts, and the rules that it rests on find nothing."""
         is_there = Parts not in call.takes or Parts in self._values
-        return is_there and not any(self.found(other) for other in call.after)
+        return is_there and not any(self.mistakes_by(other) for other in call.after)
 
-    def found(self, function: RuleFunction) -> tuple[Mistake, ...]:
+    def mistakes_by(self, function: RuleFunction) -> tuple[Mistake, ...]:
         """Return the mistakes that a rule finds; none of one that is not among the rules."""
         if function not in self._found:
             rule = self._rules.get(function)
@@ -182,7 +182,7 @@ class Known:
         """
         for function, rule in self._rules.items():
             if rule.severity == severity and (resting_on is None or self._rests(rule, resting_on)):
-                yield from self.found(function)
+                yield from self.mistakes_by(function)
 
     def _rests(self, call: _Call, kind: object) -> bool:
         """Return whether a function takes a value of type ``kind``, or a fact that rests on one."""

@@ -292,7 +292,7 @@ class Arguments:
         return {key: stand_in(value) for key, value in keys.items()}
 
     def with_tokens(self, pool: config.Pool) -> config.Pool:
-        """Return ``pool``, whose purchase has the tokens again in place of what stood for them."""
+        """Return ``pool`` with the tokens in its purchase instead of their stand-ins."""
         keys = ("reservation", "resource_group", "plan")
         stated = {key: getattr(pool.purchase, key, None) for key in keys}
         tokens = {key: self._tokens[each] for key, each in stated.items() if each in self._tokens}

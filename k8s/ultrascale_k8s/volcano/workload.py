@@ -36,7 +36,7 @@ LEASE_RULE = rule("leases", group="coordination.k8s.io", verbs=("get", "create",
 
 
 class Probes(Frozen):
-    """Probes by which the kubelet judges a program."""
+    """Probes of a program for the kubelet."""
 
     liveness: kube.Probe  # Restarts it
     readiness: kube.Probe  # Takes it out of its Service

@@ -163,7 +163,7 @@ def warnings_of(request: JobRequest) -> Iterator[config.Mistake]:
     """Yield what is legal in a template but likely not meant, whoever sends it with what."""
     known = rule.known(request)
     leading = rule.known(request.roles[0]) if request.roles else known
-    for mistake in leading.found(output.output_outlives_its_pods):
+    for mistake in leading.mistakes_by(output.output_outlives_its_pods):
         if mistake.kind == "undurable":
             yield replace(mistake, severity="warning")
     yield from known.mistakes(severity="warning")
