@@ -67,8 +67,10 @@ def render_pools(file: str) -> None:
     cluster = config.load(ROOT / "clusters" / file)
     sys.setprofile(profile)
     planned = plan.assemble(cluster)
-    for node_class in planned.node_classes:
-        node_pools = [pool for pool in planned.node_pools if pool.node_class == node_class.name]
+    for node_class in planned.nodes.classes:
+        node_pools = [
+            pool for pool in planned.nodes.node_pools if pool.node_class == node_class.name
+        ]
         node_pool_objects(node_class, node_pools)
 
 

@@ -17,6 +17,7 @@ from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
     BackendPlan,
     ClusterPlan,
+    DevicesPlan,
     NamespacePlan,
     NodeClassPlan,
     NodePoolPlan,
@@ -67,7 +68,7 @@ _PlanT = TypeVar("_PlanT")
 
 def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
-    copies = plan.copies or plan.image_cache
+    copies = plan.copies or plan.images.cache
 
     def copied(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
         return tuple(replace(chart, copies=copies) for chart in charts)
@@ -145,8 +146,8 @@ def _of_plan(
 
 
 def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    policies = plan.network_policies
-    yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
+    policies = plan.network.policies
+    yield from _of_plan("node-isolation", node_isolation_objects, plan.nodes.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
         yield _chart("network-policy-controller", controller_objects(enforced=policies.enforced))
@@ -155,15 +156,15 @@ def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
     )
     yield _chart("namespaces", namespaces, retained=True)
     yield _chart("priority-classes", priority_class_objects(plan.priority_classes))
-    yield from _of_plan("cluster-autoscaler", cluster_autoscaler_objects, plan.cluster_autoscaler)
+    yield from _of_plan("cluster-autoscaler", cluster_autoscaler_objects, plan.nodes.autoscaler)
     yield from _of_plan(
-        "node-termination-handler", termination_handler_objects, plan.termination_handler
+        "node-termination-handler", termination_handler_objects, plan.nodes.termination_handler
     )
     # Nodes that were told to ask it do so as long as they live, whatever new ones are told.
     yield from _of_plan(
-        "node-local-dns", node_local_dns_objects, plan.node_local_dns, retained=True
+        "node-local-dns", node_local_dns_objects, plan.network.node_local_dns, retained=True
     )
-    yield from _device_plugins(plan)
+    yield from _device_plugins(plan.devices)
     if plan.observability is not None:
         function, canary = plan.observability.fleet_metrics, plan.observability.write_latency
         yield _chart("fleet-metrics", fleet_metrics_objects(function))
@@ -173,8 +174,8 @@ def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
         from ultrascale_k8s.etcd import EtcdChart
 
         yield _built(EtcdChart(cdk8s.App(), "etcd", plan=plan.etcd, job_ranges=policies.ranges))
-    if plan.node_readers:
-        yield _chart("node-readers", node_reader_objects(plan.node_readers))
+    if plan.access.node_readers:
+        yield _chart("node-readers", node_reader_objects(plan.access.node_readers))
     yield from _access(plan)
     yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
     for part in plan.parts:
@@ -215,7 +216,7 @@ def _teams(plan: ClusterPlan) -> Iterator[PlatformChart]:
     namespaces = namespace_objects(
         plan.team_namespaces,
         plan.control_plane.version,
-        policies_of_jobs=plan.network_policies.of_jobs,
+        policies_of_jobs=plan.network.policies.of_jobs,
     )
     yield _chart("team-namespaces", namespaces, retained=True)
     if plan.access.team_bindings:
@@ -248,21 +249,21 @@ def _storage(
     plan: ClusterPlan, namespaces: Set[str], *, prefix: str = ""
 ) -> Iterator[PlatformChart]:
     """Yield the volumes of claims in ``namespaces``, and what opens their file systems to jobs."""
-    here = [volume for volume in plan.volumes if volume.claim.namespace in namespaces]
+    here = [volume for volume in plan.storage.volumes if volume.claim.namespace in namespaces]
     for source in ("lustre", "bucket"):
         if plans := [volume for volume in here if volume.claim.source == source]:
             yield _chart(f"{prefix}{source}-volumes", volume_objects(plans), retained=True)
-    output = plan.output_access
+    output = plan.storage.output_access
     jobs = [each for each in output.namespaces if each in namespaces] if output else []
     if output is not None and jobs:
         yield _chart(f"{prefix}output-access", output_access_objects(output, jobs))
-    access = plan.lustre_access
+    access = plan.storage.lustre_access
     claims = [claim for claim in access.claims if claim.namespace in namespaces] if access else []
     if access is not None and claims:
         yield _chart(f"{prefix}lustre-access", lustre_access_objects(access.image, claims))
 
 
-def _device_plugins(plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _device_plugins(plan: DevicesPlan) -> Iterator[PlatformChart]:
     if plan.neuron is not None:
         from ultrascale_k8s.neuron import NeuronDevicePluginChart
 
@@ -277,12 +278,12 @@ def _device_plugins(plan: ClusterPlan) -> Iterator[PlatformChart]:
 def _node_pools(plan: ClusterPlan, pools: Sequence[PoolPlan]) -> Iterator[PlatformChart]:
     """Yield the rights of each calendar, then each node class with the NodePools on it."""
     names = {pool.name for pool in pools}
-    classes = [each for each in plan.node_classes if each.name in names]
-    for node_pool in plan.node_pools:
+    classes = [each for each in plan.nodes.classes if each.name in names]
+    for node_pool in plan.nodes.node_pools:
         if node_pool.follows_reservation and node_pool.node_class in names:
             yield _chart(f"block-calendar-{node_pool.name}", block_calendar_objects(node_pool))
     for node_class in classes:
-        own = [each for each in plan.node_pools if each.node_class == node_class.name]
+        own = [each for each in plan.nodes.node_pools if each.node_class == node_class.name]
         yield _chart(f"node-pool-{node_class.name}", node_pool_objects(node_class, own))
 
 

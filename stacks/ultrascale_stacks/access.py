@@ -17,8 +17,8 @@ class AutoModeStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.node_role is not None, "a cluster without Auto Mode has no such stack"
-        AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.node_role)
+        assert plan.nodes.role is not None, "a cluster without Auto Mode has no such stack"
+        AutoModeNodeRole(self, "NodeRole", cluster_name=plan.name, role_name=plan.nodes.role)
 
 
 class AccessStack(Stack):

@@ -80,7 +80,7 @@ class ClusterStacks:
         """Return the node group whose stack has a name."""
         (group,) = (
             group
-            for group in self.plan.node_groups
+            for group in self.plan.nodes.groups
             if names.stack(self.plan.name, group.pool.name) == name
         )
         return group
@@ -118,7 +118,7 @@ def _node_addons(cluster: ClusterStacks, name: StackName) -> Stack:
         name,
         plan=plan,
         addons=plan.control_plane.node_addons,
-        cleaner=plan.interface_cleaner,
+        cleaner=plan.network.interface_cleaner,
     )
 
 

@@ -113,9 +113,11 @@ class HyperPodStack(Stack):
             subnet_ids={group.name: network.ids_of(group.subnets) for group in hyperpod.groups},
             file_systems={
                 lustre.name: (placeholders[lustre.dns_name], placeholders[lustre.mount_name])
-                for lustre in plan.lustre
+                for lustre in plan.storage.lustre
             }
-            | {each.name: (each.dns_name, each.mount_name) for each in plan.existing_lustre},
+            | {
+                each.name: (each.dns_name, each.mount_name) for each in plan.storage.existing_lustre
+            },
         )
         self.hyperpod_cluster_arn = resource.arn
         self.export_value(resource.arn)

@@ -29,9 +29,9 @@ class ImageCacheStack(Stack):
         images: Iterable[str],
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.image_cache is not None, "a cluster without a cache has no such stack"
+        assert plan.images.cache is not None, "a cluster without a cache has no such stack"
         ImageCache(
-            self, "Cache", plan=plan.image_cache, images=images, key_arn=plan.key("registry")
+            self, "Cache", plan=plan.images.cache, images=images, key_arn=plan.key("registry")
         )
         self.placeholders: Mapping[str, str] = {names.ACCOUNT_ID: self.account}
 
@@ -49,8 +49,8 @@ class RegistryStack(Stack):
             self,
             "Registry",
             cluster_name=plan.name,
-            repositories=plan.repositories,
-            untagged_image_retention_days=plan.untagged_image_retention_days,
+            repositories=plan.images.repositories,
+            untagged_image_retention_days=plan.images.untagged_retention_days,
             key_arn=plan.key("registry"),
         ).key
         if plan.key("registry") is None:
@@ -64,14 +64,14 @@ class ImagesStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan, key: kms.IKey) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.image_builder is not None, "a cluster that builds no images has no such stack"
+        assert plan.images.builder is not None, "a cluster that builds no images has no such stack"
         ImageBuilder(
             self,
             "Builder",
             cluster_name=plan.name,
             region=plan.region,
-            builds=plan.image_builds,
-            plan=plan.image_builder,
+            builds=plan.images.builds,
+            plan=plan.images.builder,
             key=key,
         )
         CfnOutput(
@@ -81,7 +81,7 @@ class ImagesStack(Stack):
             description="builds and pushes the images that the repositories lack",
         )
         images = Construct(self, "Images")
-        for build in plan.image_builds:
+        for build in plan.images.builds:
             CfnOutput(
                 images,
                 build.repository,

@@ -27,7 +27,7 @@ class KarpenterStack(Stack):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        karpenter = plan.karpenter
+        karpenter = plan.nodes.karpenter
         assert karpenter is not None, "a cluster without Karpenter has no such stack"
         rights = Karpenter(self, "Karpenter", plan=karpenter, cluster_name=plan.name)
         charts = ManifestApplier(self, "Charts", cluster=cluster)

@@ -34,16 +34,19 @@ class ScalingStack(Stack):
         ).service_token
         # Exported whether used or not: see `NetworkStack`.
         self.export_value(self.service_token)
-        if plan.cluster_autoscaler is not None:
+        if plan.nodes.autoscaler is not None:
             ClusterAutoscaler(
-                self, "ClusterAutoscaler", plan=plan.cluster_autoscaler, cluster_name=plan.name
+                self, "ClusterAutoscaler", plan=plan.nodes.autoscaler, cluster_name=plan.name
             )
         values: dict[str, str] = {}
-        if plan.termination_handler is not None:
+        if plan.nodes.termination_handler is not None:
             handler = TerminationHandler(
-                self, "TerminationHandler", plan=plan.termination_handler, cluster_name=plan.name
+                self,
+                "TerminationHandler",
+                plan=plan.nodes.termination_handler,
+                cluster_name=plan.name,
             )
-            placeholder = plan.termination_handler.queue_url
+            placeholder = plan.nodes.termination_handler.queue_url
             values[placeholder] = handler.queue_url
             show(self, "TerminationQueueUrl", placeholder, handler.queue_url)
         self.placeholders: Mapping[str, str] = values

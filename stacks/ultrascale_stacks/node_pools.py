@@ -86,7 +86,7 @@ class _NodePools:
     def __init__(
         self, stack: Stack, plan: ClusterPlan, manifests: ManifestApplier, cluster: ClusterContext
     ) -> None:
-        self._plans = {node_pool.name: node_pool for node_pool in plan.node_pools}
+        self._plans = {node_pool.name: node_pool for node_pool in plan.nodes.node_pools}
         self._manifests = manifests
         self._cluster = cluster
         self._log_retention_days = plan.control_plane.log_retention_days

@@ -43,13 +43,13 @@ class StorageStack(Stack):
         # A file system and a bucket may have the same name.
         buckets: dict[str, Bucket | ExistingBucket] = {}
         key: kms.IKey | None = None
-        if plan.lustre or plan.buckets:
+        if plan.storage.lustre or plan.storage.buckets:
             key = key_of(
                 self,
                 description=f"File systems and buckets of {plan.name}",
                 arn=plan.key("storage"),
             )
-            for lustre in plan.lustre:
+            for lustre in plan.storage.lustre:
                 (subnet_id, *_) = network.subnet_ids("private", zones=[lustre.zone])
                 file_system = LustreFileSystem(
                     self,
@@ -64,25 +64,25 @@ class StorageStack(Stack):
                 values[lustre.dns_name] = file_system.dns_name
                 values[lustre.mount_name] = file_system.mount_name
             folder = Construct(self, "Buckets")
-            for bucket in plan.buckets:
+            for bucket in plan.storage.buckets:
                 made = Bucket(folder, bucket.name, plan=bucket, key=key)
                 buckets[bucket.name] = made
                 values[bucket.bucket_name] = made.bucket_name
-        if plan.existing_lustre:
+        if plan.storage.existing_lustre:
             ExistingLustreClients(
-                self, "ExistingLustre", plans=plan.existing_lustre, cluster=cluster
+                self, "ExistingLustre", plans=plan.storage.existing_lustre, cluster=cluster
             )
         there = Construct(self, "ExistingBuckets")
-        for bucket in plan.existing_buckets:
+        for bucket in plan.storage.existing_buckets:
             buckets[bucket.name] = ExistingBucket(there, bucket.name, plan=bucket)
         self._link(plan, file_systems, buckets, key)
         self._mount(plan, buckets)
-        if plan.output_access is not None:
+        if plan.storage.output_access is not None:
             OutputAccess(
                 self,
                 "Output",
-                plan=plan.output_access,
-                bucket=buckets[plan.output_access.bucket],
+                plan=plan.storage.output_access,
+                bucket=buckets[plan.storage.output_access.bucket],
                 cluster_name=plan.name,
             )
         self.placeholders: Mapping[str, str] = values
@@ -99,7 +99,7 @@ class StorageStack(Stack):
         folder = Construct(self, "DataRepositories")
         links = {
             lustre.name: lustre.repository
-            for lustre in plan.lustre
+            for lustre in plan.storage.lustre
             if lustre.repository is not None
         }
         for name, link in links.items():
@@ -110,7 +110,7 @@ class StorageStack(Stack):
                 file_system_id=file_systems[name].file_system_id,
                 bucket=buckets[link.bucket],
             )
-        made = {bucket.name for bucket in plan.buckets}
+        made = {bucket.name for bucket in plan.storage.buckets}
         if key is not None and any(link.bucket in made for link in links.values()):
             grant_to_file_systems(key)
 
@@ -118,7 +118,7 @@ class StorageStack(Stack):
         """Let Mountpoint reach the buckets that pods mount."""
         mounted: list[tuple[Bucket | ExistingBucket, Access]] = [
             (buckets[bucket.name], bucket.access)
-            for bucket in (*plan.buckets, *plan.existing_buckets)
+            for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
             if bucket.access != "none"
         ]
         if mounted:

@@ -230,7 +230,7 @@ def closed() -> Template:
             },
         }
     )
-    plan = plan_cluster(cluster).image_builder
+    plan = plan_cluster(cluster).images.builder
     assert plan is not None
     stack = make_stack()
     ImageBuilder(
@@ -299,7 +299,7 @@ class TestStack:
     def test_the_others_are_the_images_that_jobs_name(self, trainium: Assembly) -> None:
         outputs = self.outputs(trainium)
 
-        for image in trainium.plan.image_builds:
+        for image in trainium.plan.images.builds:
             value = outputs[f"image of images/{image.dockerfile} in {image.repository}"]
             assert value.endswith(f'/trainium-bert/{image.repository}:{image.tag}"]]}}')
 

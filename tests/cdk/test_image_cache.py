@@ -88,7 +88,7 @@ class TestReferences:
 
     def test_nothing_is_cached_unless_somebody_asks(self) -> None:
         assert cache() is None
-        assert assemble(make_cluster()).image_cache is None
+        assert assemble(make_cluster()).images.cache is None
 
 
 class TestRules:

@@ -26,7 +26,7 @@ def planned(nodes: int) -> ClusterPlan:
 
 
 def template() -> Template:
-    plan = planned(6_000).interface_cleaner
+    plan = planned(6_000).network.interface_cleaner
     assert plan is not None
     stack = make_stack()
     InterfaceCleaner(stack, "Cleaner", plan=plan, cluster_name="research")
@@ -34,8 +34,8 @@ def template() -> Template:
 
 
 def test_it_is_there_where_nodes_do_not_look_themselves() -> None:
-    assert planned(100).interface_cleaner is None
-    assert planned(6_000).interface_cleaner is not None
+    assert planned(100).network.interface_cleaner is None
+    assert planned(6_000).network.interface_cleaner is not None
 
 
 def test_it_may_delete_interfaces_of_its_cluster_and_no_others() -> None:

@@ -28,7 +28,7 @@ def test_it_names_each_image_with_its_tag_and_the_command_that_builds_them(
 ) -> None:
     lines = printed(trainium, capsys).splitlines()
 
-    for build in trainium.plan.image_builds:
+    for build in trainium.plan.images.builds:
         (line,) = (line for line in lines if line.split()[:1] == [build.repository])
         assert line.split()[1:] == [
             f"images/{build.dockerfile}",
@@ -49,7 +49,7 @@ def test_it_says_why_a_repository_stays_empty(
         trainium,
         capsys,
         image_builds=(),
-        unbuilt_repositories=dict.fromkeys(trainium.plan.repositories, "by images.builds"),
+        unbuilt_repositories=dict.fromkeys(trainium.plan.images.repositories, "by images.builds"),
     )
 
     assert "not built: by images.builds" in text

@@ -44,7 +44,7 @@ def lines(file: Path) -> list[str]:
 
 
 def test_the_folder_is_built_whose_path_the_file_states(file: Path) -> None:
-    (build,) = plan.load(file).image_builds
+    (build,) = plan.load(file).images.builds
 
     assert build.own is not None
     assert (build.own.location, build.non_root) == (file.parent / "mine", True)
@@ -123,14 +123,14 @@ def test_what_a_build_would_not_get_is_refused_at_the_key(file: Path, case: str)
 def test_a_link_within_the_folder_is_the_file_that_it_leads_to(file: Path) -> None:
     mine = file.parent / "mine"
     (mine / "v1.sh").write_text("true\n")
-    before = plan.load(file).image_builds[0].tag
+    before = plan.load(file).images.builds[0].tag
     (mine / "start.sh").symlink_to("v1.sh")
 
     planned = plan.load(file)
 
-    assert planned.image_builds[0].tag != before
-    assert planned.image_builder is not None
-    assert planned.image_builder.sources["own/mine/start.sh"] == mine / "start.sh"
+    assert planned.images.builds[0].tag != before
+    assert planned.images.builder is not None
+    assert planned.images.builder.sources["own/mine/start.sh"] == mine / "start.sh"
 
 
 def test_a_dockerfile_that_is_no_text_is_refused(file: Path) -> None:

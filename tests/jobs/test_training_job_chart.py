@@ -313,7 +313,7 @@ def test_the_chart_knows_the_nodes_of_the_hybrid_cluster(
         priority.name: template(name, priorityClassName=priority.name)
         for priority in hybrid.plan.priority_classes
     }
-    claims = {claim.name for claim in hybrid.plan.claims}
+    claims = {claim.name for claim in hybrid.plan.storage.claims}
 
     assert {kind for kind in kinds if not told(hybrid, name, kinds[kind])} == {
         *placement["priorityClasses"]

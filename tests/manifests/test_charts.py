@@ -95,7 +95,7 @@ def test_every_placeholder_of_the_file_systems_chart_is_one_that_gets_replaced(
 ) -> None:
     replaced = {
         text
-        for lustre in plan.lustre
+        for lustre in plan.storage.lustre
         for text in (lustre.file_system_id, lustre.dns_name, lustre.mount_name)
     }
 

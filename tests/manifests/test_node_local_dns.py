@@ -153,7 +153,7 @@ class TestPlan:
         plan = assemble(large_cluster())
         told = {"clusterDNS": ["169.254.20.10", "172.20.0.10"]}
 
-        (group,), (node_class,) = plan.system_pools, plan.node_classes
+        (group,), (node_class,) = plan.system_pools, plan.nodes.classes
         spec = cast("dict[str, Any]", node_config(group)["spec"])
         assert spec["kubelet"]["config"] == {"maxPods": group.max_pods, **told}
         kubelet = cast("dict[str, Any]", ec2_node_class_spec(node_class)["kubelet"])

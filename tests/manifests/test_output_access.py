@@ -24,7 +24,7 @@ LUSTRE = {
 def documents() -> list[dict[str, Any]]:
     plan = plan_cluster(
         make_cluster(storage={"buckets": ["datasets", "checkpoints"], "lustre": [LUSTRE]})
-    ).output_access
+    ).storage.output_access
     assert plan is not None
     return applied(output_access_objects(plan, plan.namespaces))
 

@@ -44,7 +44,7 @@ def manifests(file: str) -> tuple[Document, ...]:
 
 
 def isolation() -> IsolationPlan:
-    found = planned(HYBRID).isolation
+    found = planned(HYBRID).nodes.isolation
     assert found is not None
     return found
 
@@ -95,7 +95,7 @@ def _words(configuration: Document) -> list[str]:
 
 
 def test_karpenter_keeps_to_the_system_nodes() -> None:
-    karpenter = planned(HYBRID).karpenter
+    karpenter = planned(HYBRID).nodes.karpenter
     assert karpenter is not None
 
     values = controller_values(karpenter, cluster_name="hybrid")
@@ -133,7 +133,7 @@ def test_the_policy_is_there_before_anything_that_makes_pods() -> None:
 
 @pytest.mark.parametrize("file", [file for file in FILES if file != HYBRID])
 def test_clusters_whose_nodes_have_taints_have_no_policy(file: str) -> None:
-    assert planned(file).isolation is None
+    assert planned(file).nodes.isolation is None
 
 
 def test_aws_s_own_namespaces_are_exempt_and_those_of_users_are_not() -> None:

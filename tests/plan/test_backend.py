@@ -192,9 +192,9 @@ class TestApplication:
 
         there = plan.load(pod / "cluster.yaml")
 
-        llm, *_ = there.image_builds
-        assert [build.tag for build in there.image_builds] == [
-            build.tag for build in here.image_builds
+        llm, *_ = there.images.builds
+        assert [build.tag for build in there.images.builds] == [
+            build.tag for build in here.images.builds
         ]
         assert (llm.repository, llm.non_root) == ("llm", True)
         assert "images.lock" not in application().files
@@ -326,7 +326,7 @@ def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_so
 
     found = plan.plan_cluster(cluster)
 
-    (build,) = found.image_builds
+    (build,) = found.images.builds
     assert found.backend is not None
     assert found.backend.application is not None
     assert found.backend.application.image.endswith(f"/research/backend:{build.tag}")

@@ -45,7 +45,7 @@ class TestClusterFiles:
         assert [pool.name for pool in plan.pools] == ["trn1"]
         assert plan.pools[0].efa_interfaces == 8
         assert plan.pools[0].placement_group
-        assert plan.repositories == ("bert-pretrain", "tensorboard")
+        assert plan.images.repositories == ("bert-pretrain", "tensorboard")
         assert plan.control_plane.public_cidrs == ("203.0.113.0/24",)
 
     def test_what_is_not_built_yet_is_refused_by_file_and_key(self, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_arns_are_of_the_partition_of_the_region(region: str, partition: str) ->
 def test_two_file_systems_never_share_a_placeholder() -> None:
     other = LUSTRE | {"name": "scratch-2"}
 
-    first, second = planned(storage={"lustre": [LUSTRE, other]}).lustre
+    first, second = planned(storage={"lustre": [LUSTRE, other]}).storage.lustre
 
     assert first.file_system_id == "${FSX_TRAINING_ID}"
     assert second.dns_name == "${FSX_SCRATCH_2_DNS_NAME}"

@@ -42,7 +42,7 @@ def plan() -> ClusterPlan:
 
 
 def test_the_file_system_is_mounted_by_its_own_id_name_and_mount_name(plan: ClusterPlan) -> None:
-    (volume,) = (each for each in plan.volumes if each.claim.name == "training")
+    (volume,) = (each for each in plan.storage.volumes if each.claim.name == "training")
 
     assert volume.handle == FILE_SYSTEM
     assert volume.attributes == {
@@ -52,7 +52,7 @@ def test_the_file_system_is_mounted_by_its_own_id_name_and_mount_name(plan: Clus
 
 
 def test_default_claims_mount_it_beside_under_handles_of_their_own(plan: ClusterPlan) -> None:
-    volumes = [each for each in plan.volumes if each.component == "training"]
+    volumes = [each for each in plan.storage.volumes if each.component == "training"]
 
     assert len(volumes) > 1
     assert len({each.handle for each in volumes}) == len(volumes)
@@ -62,7 +62,7 @@ def test_default_claims_mount_it_beside_under_handles_of_their_own(plan: Cluster
 def test_a_bucket_is_mounted_by_its_own_name_and_only_read_where_the_file_says_so(
     plan: ClusterPlan,
 ) -> None:
-    (volume,) = (each for each in plan.volumes if each.component == "corpus")
+    (volume,) = (each for each in plan.storage.volumes if each.component == "corpus")
 
     assert volume.attributes == {"bucketName": "corp-datasets"}
     assert volume.claim.read_only
@@ -71,8 +71,8 @@ def test_a_bucket_is_mounted_by_its_own_name_and_only_read_where_the_file_says_s
 
 
 def test_jobs_are_told_its_own_name(plan: ClusterPlan) -> None:
-    assert plan.output_access is not None
-    names = {each.config_map: each.bucket_name for each in plan.output_access.bucket_names}
+    assert plan.storage.output_access is not None
+    names = {each.config_map: each.bucket_name for each in plan.storage.output_access.bucket_names}
 
     assert names == {
         "ultrascale-bucket-corpus": "corp-datasets",
@@ -81,9 +81,9 @@ def test_jobs_are_told_its_own_name(plan: ClusterPlan) -> None:
 
 
 def test_nothing_is_made_and_nobody_changes_the_root_of_the_file_system(plan: ClusterPlan) -> None:
-    assert plan.lustre == ()
-    assert plan.buckets == ()
-    assert plan.lustre_access is None
+    assert plan.storage.lustre == ()
+    assert plan.storage.buckets == ()
+    assert plan.storage.lustre_access is None
 
 
 def test_it_takes_no_quota_and_costs_nothing_of_ours(plan: ClusterPlan) -> None:
@@ -122,7 +122,7 @@ def test_an_owner_that_is_the_cluster_s_account_is_no_other() -> None:
     lustre = LUSTRE | {"existing": LUSTRE["existing"] | {"owner": "111122223333"}}
     document = existing_document() | {"account": "111122223333", "storage": {"lustre": [lustre]}}
 
-    (existing,) = plan_cluster(loads_own(as_text(document))).existing_lustre
+    (existing,) = plan_cluster(loads_own(as_text(document))).storage.existing_lustre
 
     assert existing.owner is None
 

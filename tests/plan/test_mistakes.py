@@ -208,8 +208,8 @@ class TestCatalog:
         registry = "123456789012.dkr.ecr.me-west-1.amazonaws.com"
         document = make_document(**changes, images={"eks_registry": registry})
         plan = plan_cluster(config.loads(yaml.safe_dump(document)))
-        assert plan.efa is not None
-        assert plan.efa.image.startswith(f"{registry}/")
+        assert plan.devices.efa is not None
+        assert plan.devices.efa.image.startswith(f"{registry}/")
 
 
 @pytest.mark.parametrize("name", ["storage", "hyperpod-groups", "pipeline-gate", "default"])

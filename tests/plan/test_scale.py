@@ -308,8 +308,8 @@ class TestBeyondAThousandNodes:
         plan = large(1_001)
         (system,) = plan.system_pools
 
-        assert large(1_000).cluster_autoscaler is not None
-        assert plan.cluster_autoscaler is None
+        assert large(1_000).nodes.autoscaler is not None
+        assert plan.nodes.autoscaler is None
         assert (system.initial_nodes, system.max_nodes, system.sized_by) == (4, 4, "file")
 
     def test_whoever_wrote_a_group_that_scales_is_told(self) -> None:
@@ -323,7 +323,7 @@ class TestBeyondAThousandNodes:
         assert line.startswith("4 nodes at all times: ")
 
     def test_no_network_policy_selects_the_pods_of_jobs_or_names_them(self) -> None:
-        few, many = (large(nodes).network_policies for nodes in (1_000, 1_001))
+        few, many = (large(nodes).network.policies for nodes in (1_000, 1_001))
 
         assert few.of_jobs
         assert few.ranges == ()

@@ -105,6 +105,6 @@ def test_a_pool_may_be_called_like_a_layer_of_pools() -> None:
 def test_identities_of_pods_are_made_after_the_cluster_that_they_name() -> None:
     plan = load(ROOT / "clusters" / "ultra-100k.yaml")
 
-    assert plan.output_access is not None
-    assert not plan.lustre
+    assert plan.storage.output_access is not None
+    assert not plan.storage.lustre
     assert "cluster" in layers_before(plan, "storage")

@@ -67,7 +67,7 @@ class TestHybrid:
     """The two claims of the seed's job format, wherever one of its jobs may run."""
 
     def test_every_job_namespace_has_both(self, hybrid: ClusterPlan) -> None:
-        named = {(claim.namespace, claim.name, claim.mount_path) for claim in hybrid.claims}
+        named = {(claim.namespace, claim.name, claim.mount_path) for claim in hybrid.storage.claims}
 
         for namespace in ("training", "hyperpod-ns-research", "hyperpod-ns-production"):
             assert (namespace, "training-data-pvc", "/data") in named
@@ -76,19 +76,23 @@ class TestHybrid:
     def test_one_pod_mounts_each_of_its_volumes_and_not_one_of_them_twice(
         self, hybrid: ClusterPlan
     ) -> None:
-        handles = [volume.handle for volume in hybrid.volumes]
+        handles = [volume.handle for volume in hybrid.storage.volumes]
 
-        assert len({*handles}) == len({volume.name for volume in hybrid.volumes}) == len(handles)
+        assert (
+            len({*handles})
+            == len({volume.name for volume in hybrid.storage.volumes})
+            == len(handles)
+        )
 
     def test_all_namespaces_share_one_file_system_and_one_bucket(self, hybrid: ClusterPlan) -> None:
         lustre = {
             volume.attributes["dnsname"]
-            for volume in hybrid.volumes
+            for volume in hybrid.storage.volumes
             if volume.claim.name == "training-data-pvc"
         }
         buckets = {
             volume.attributes["bucketName"]
-            for volume in hybrid.volumes
+            for volume in hybrid.storage.volumes
             if volume.claim.name == "model-checkpoints-pvc"
         }
 
@@ -98,7 +102,7 @@ class TestHybrid:
     def test_spot_nodes_in_the_zone_without_lustre_have_the_datasets_in_s3(
         self, hybrid: ClusterPlan
     ) -> None:
-        (stand_in,) = [v for v in hybrid.volumes if v.claim.name == "training-data-pvc-s3"]
+        (stand_in,) = [v for v in hybrid.storage.volumes if v.claim.name == "training-data-pvc-s3"]
 
         assert stand_in.claim.namespace == "training"
         assert stand_in.claim.mount_path == "/data"
@@ -108,19 +112,19 @@ class TestHybrid:
     def test_a_file_system_is_opened_once_and_before_any_team_has_its_namespace(
         self, hybrid: ClusterPlan
     ) -> None:
-        assert hybrid.lustre_access is not None
-        opened = [(each.namespace, each.name) for each in hybrid.lustre_access.claims]
+        assert hybrid.storage.lustre_access is not None
+        opened = [(each.namespace, each.name) for each in hybrid.storage.lustre_access.claims]
 
         assert opened == [("training", "training-data-pvc")]
 
     def test_the_pods_behind_a_mounted_bucket_start_beside_jobs_on_nodes_that_refuse_others(
         self, hybrid: ClusterPlan
     ) -> None:
-        assert hybrid.isolation is not None
-        assert "mount-s3" in hybrid.isolation.exempt_namespaces
+        assert hybrid.nodes.isolation is not None
+        assert "mount-s3" in hybrid.nodes.isolation.exempt_namespaces
 
     def test_datasets_are_read_and_checkpoints_written(self, hybrid: ClusterPlan) -> None:
-        assert {bucket.name: bucket.access for bucket in hybrid.buckets} == {
+        assert {bucket.name: bucket.access for bucket in hybrid.storage.buckets} == {
             "datasets": "read",
             "checkpoints": "write",
         }

@@ -110,8 +110,8 @@ def test_the_programs_of_a_layer_have_the_versions_that_their_binaries_state(
 
 
 def test_karpenters_controller_is_listed_with_its_chart(mixed: Assembly) -> None:
-    assert mixed.plan.karpenter is not None
-    controller = ("public.ecr.aws/karpenter/controller", mixed.plan.karpenter.version)
+    assert mixed.plan.nodes.karpenter is not None
+    controller = ("public.ecr.aws/karpenter/controller", mixed.plan.nodes.karpenter.version)
 
     assert controller in pairs(mixed, "container image")
 
@@ -191,7 +191,7 @@ def test_the_images_of_this_project_say_what_they_are_built_from(trainium: Assem
 
 
 def test_every_pinned_package_of_an_image_is_listed(trainium: Assembly) -> None:
-    for image, build in zip(own_images(trainium.plan), trainium.plan.image_builds, strict=True):
+    for image, build in zip(own_images(trainium.plan), trainium.plan.images.builds, strict=True):
         lines = (ROOT / "images" / build.dockerfile / "requirements.txt").read_text().splitlines()
         pinned = [line for line in lines if "==" in line and not line.startswith("#")]
         assert len(image.parts) == len(pinned) + 1
@@ -327,8 +327,9 @@ def test_without_a_synthesis_there_is_no_bill(
 
 def test_images_without_their_sources_are_no_silent_gap(trainium: Assembly, tmp_path: Path) -> None:
     own = OwnImage(location=tmp_path, digest="", non_root=False)
-    first, *_ = trainium.plan.image_builds
-    plan = replace(trainium.plan, image_builds=(replace(first, dockerfile="./mine", own=own),))
+    first, *_ = trainium.plan.images.builds
+    images = replace(trainium.plan.images, builds=(replace(first, dockerfile="./mine", own=own),))
+    plan = replace(trainium.plan, images=images)
 
     with pytest.raises(UltrascaleError, match="Dockerfile: cannot be read"):
         list(own_images(plan))

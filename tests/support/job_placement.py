@@ -50,7 +50,7 @@ def nodes(cluster: ClusterPlan) -> Iterator[Node]:
         if pool.provisioner == "hyperpod":
             well = {hyperpod.HEALTH_STATUS: hyperpod.HEALTHY}
             yield Node(pool.pool, {**pool.labels, **well}, pool.taints)
-    for node_pool in cluster.node_pools:
+    for node_pool in cluster.nodes.node_pools:
         yield Node(node_pool.pool, node_pool.labels, node_pool.taints)
 
 

@@ -19,9 +19,7 @@ def node_group_template(plan: ClusterPlan, pool: PoolPlan) -> dict[str, Any]:
     app = cdk.App(context=dict(FLAGS), builtin_cloud_formation_validation=False)
     network = NetworkStack(app, "Network", plan=plan).network
     before = takewhile(lambda other: other.name != pool.name, plan.all_pools)
-    *_, group = plan_node_groups(
-        plan.network, [*before, pool], plan.cluster_autoscaler, repaired=()
-    )
+    *_, group = plan_node_groups(plan.network, [*before, pool], plan.nodes.autoscaler, repaired=())
     stack = NodeGroupStack(
         app,
         "Pool",

@@ -22,7 +22,7 @@ def cluster_of(plan: ClusterPlan, *, launched: Mapping[str, int] | None = None) 
     nodes = [node for pool in plan.all_pools for node in _of_group(pool)]
     for group in plan.hyperpod.groups if plan.hyperpod is not None else ():
         nodes += _of_instance_group(plan, group)
-    launchers = tuple(_launcher(plan, each) for each in plan.node_pools)
+    launchers = tuple(_launcher(plan, each) for each in plan.nodes.node_pools)
     for launcher in launchers:
         for number in range((launched or {}).get(launcher.name, 0)):
             node = launcher.node

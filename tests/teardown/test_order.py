@@ -61,11 +61,11 @@ def test_storage_in_the_account_is_known_by_its_name_in_the_cluster_file(hybrid:
 
     named = {(each.type, component(hybrid.plan, each)) for each in found}
 
-    systems = {each.name for each in hybrid.plan.lustre}
+    systems = {each.name for each in hybrid.plan.storage.lustre}
     assert named == {
         *((FILE_SYSTEM, each) for each in systems),
         *((SECURITY_GROUP, each) for each in systems),
-        *((BUCKET, each.name) for each in hybrid.plan.buckets),
+        *((BUCKET, each.name) for each in hybrid.plan.storage.buckets),
     }
 
 

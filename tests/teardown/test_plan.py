@@ -301,7 +301,9 @@ def test_a_cached_image_is_not_taken_for_a_repository_of_the_same_name() -> None
         secret=None,
     )
     cache = ImageCachePlan(registry="x", rules=(rule,))
-    cluster.plan = replace(research(), repositories=("hub/base",), image_cache=cache)
+    plan = research()
+    images = replace(plan.images, repositories=("hub/base",), cache=cache)
+    cluster.plan = replace(plan, images=images)
     cluster.repositories |= {"hub/base", "research/hub/base"}
 
     printed = ids(cluster.planned(Asked(storage=frozenset({"hub/base"}))))

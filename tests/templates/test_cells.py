@@ -140,7 +140,7 @@ def launched_for_pods(assembly: Assembly, name: str) -> None:
     node_pool = spec(assembly, "NodePool", name)
     assert "replicas" not in node_pool
     assert int(node_pool["limits"]["nodes"]) > 0
-    if assembly.plan.karpenter is not None:
+    if assembly.plan.nodes.karpenter is not None:
         karpenter_runs(assembly)
     else:
         assert the(assembly, "cluster", "AWS::EKS::Cluster")["ComputeConfig"]["Enabled"] is True
@@ -177,7 +177,7 @@ def never_taken_while_paid_for(assembly: Assembly, name: str) -> None:
 def drained_on_notice(assembly: Assembly, name: str) -> None:
     """Karpenter reads the notice from its queue; Auto Mode has one of its own."""
     taken_when_empty(assembly, name)
-    if assembly.plan.karpenter is None:
+    if assembly.plan.nodes.karpenter is None:
         return
     queue = the(assembly, "karpenter", "AWS::SQS::Queue")["QueueName"]
     values = of(assembly, "karpenter", "Custom::AWSCDK-EKS-HelmChart")[-1]["Values"]

@@ -91,7 +91,7 @@ def test_no_namespace_is_made(stack: Template) -> None:
 
 
 def test_the_values_are_those_of_the_plan(stack: Template) -> None:
-    plan = whole_plan().karpenter
+    plan = whole_plan().nodes.karpenter
     assert plan is not None
 
     values = json.loads(helm_chart(stack, "karpenter")["Properties"]["Values"])

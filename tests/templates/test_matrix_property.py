@@ -123,7 +123,7 @@ def test_an_accepted_pool_becomes_node_pools_that_the_api_server_takes(
     if not isinstance(plan, list):
         objects = [each for chart in define_charts(plan).node_pools for each in chart.manifests]
         kinds = [str(each["kind"]) for each in objects]
-        assert kinds.count("NodePool") == len(plan.node_pools) >= pool["shards"]
+        assert kinds.count("NodePool") == len(plan.nodes.node_pools) >= pool["shards"]
         for each in objects:
             assert validated(each, karpenter_crds) == []
 

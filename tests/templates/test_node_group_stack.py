@@ -51,7 +51,7 @@ def _synthesize(changes: str) -> Template:
         app,
         "Pool",
         plan=plan,
-        group=plan.node_groups[-1],
+        group=plan.nodes.groups[-1],
         network=network,
         cluster=context_in(network, name=plan.name),
         service_token="arn:aws:lambda:us-west-2:111122223333:function:node-groups",

@@ -213,9 +213,12 @@ class TestNodePools:
 
     def test_a_pool_that_gets_a_calendar_keeps_its_seed(self) -> None:
         plan = planned("karpenter", BLOCK)
-        without = tuple(replace(pool, follows_reservation=False) for pool in plan.node_pools)
+        without = tuple(replace(pool, follows_reservation=False) for pool in plan.nodes.node_pools)
 
-        first, second = synthesize(plan), synthesize(replace(plan, node_pools=without))
+        first, second = (
+            synthesize(plan),
+            synthesize(replace(plan, nodes=replace(plan.nodes, node_pools=without))),
+        )
 
         for template in (first, second):
             assert len(of_kind(template, PATCHED)) == 1

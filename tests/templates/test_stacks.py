@@ -296,7 +296,7 @@ class TestManifestsOfThePlatform:
         outputs = trainium.templates["storage"]["Outputs"]
         described = " ".join(output.get("Description", "") for output in outputs.values())
 
-        for lustre in trainium.plan.lustre:
+        for lustre in trainium.plan.storage.lustre:
             for placeholder in (lustre.file_system_id, lustre.dns_name, lustre.mount_name):
                 assert placeholder in described
 

@@ -169,7 +169,7 @@ def test_karpenter_accepts_every_object_of_its_own(
 def test_auto_mode_accepts_every_node_class(auto: Assembly) -> None:
     objects = custom(auto, *AUTO_MODE)
 
-    assert len(objects) == len(auto.plan.node_classes)
+    assert len(objects) == len(auto.plan.nodes.classes)
     assert [finding for d in objects for finding in NODE_CLASSES.validate(d)] == []
 
 

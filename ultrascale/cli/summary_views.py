@@ -35,9 +35,9 @@ def print_summary(
     console.print(_pools(plan))
     if plan.hyperpod is not None and plan.hyperpod.governance is not None:
         console.print(_teams(plan.hyperpod.governance.teams))
-    if plan.repositories:
+    if plan.images.repositories:
         console.print(_images(plan))
-    if plan.image_builds:
+    if plan.images.builds:
         say(f"images are built by: {names.build_command(plan.name, plan.region)}")
     files = sorted(manifests.glob("*.k8s.yaml"))
     if not files:
@@ -93,14 +93,14 @@ def _teams(teams: Sequence[TeamPlan]) -> Table:
 
 def _images(plan: ClusterPlan) -> Table:
     table = Table("repository", "image", box=SIMPLE)
-    builds = {build.repository: build for build in plan.image_builds}
-    for name in plan.repositories:
+    builds = {build.repository: build for build in plan.images.builds}
+    for name in plan.images.repositories:
         build = builds.get(name)
         table.add_row(
             name,
             f"{build.source} for {build.architecture}, tag {build.tag}"
             if build
-            else f"not built: {plan.unbuilt_repositories[name]}",
+            else f"not built: {plan.images.unbuilt[name]}",
         )
     return table
 

@@ -47,7 +47,7 @@ def find_pool(plan: ClusterPlan, name: str) -> PoolPlan:
     pools = {pool.name: pool for pool in plan.all_pools}
     if name in pools:
         return pools[name]
-    for each in plan.node_pools:
+    for each in plan.nodes.node_pools:
         if each.name == name:
             return next(p for p in pools.values() if (p.pool, p.shard) == (each.pool, each.shard))
     shards = [pool.name for pool in plan.all_pools if pool.pool == name]
@@ -82,7 +82,7 @@ def plan_size(plan: ClusterPlan, name: str, nodes: int, at: datetime) -> SizeCha
 
 def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> tuple[NodePoolPlan, ...]:
     return tuple(
-        each for each in plan.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
+        each for each in plan.nodes.node_pools if (each.pool, each.shard) == (pool.pool, pool.shard)
     )
 
 

@@ -87,7 +87,7 @@ def _key(pool: PoolPlan) -> tuple[str, str]:
 def _node_pools(plan: ClusterPlan, pool: PoolPlan) -> Sequence[str]:
     return [
         node_pool.name
-        for node_pool in plan.node_pools
+        for node_pool in plan.nodes.node_pools
         if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard)
     ]
 
@@ -100,13 +100,13 @@ def _kept(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, int]:
 
 
 def _all(cluster: Cluster, plan: ClusterPlan) -> Iterable[Object]:
-    return cluster.items(NODE_POOL.path()) if plan.node_pools else ()
+    return cluster.items(NODE_POOL.path()) if plan.nodes.node_pools else ()
 
 
 def _claims(cluster: Cluster, plan: ClusterPlan) -> Mapping[str, _Claims]:
     """Return the state of the NodeClaims of each NodePool."""
     claims: dict[str, _Claims] = defaultdict(_Claims)
-    for claim in cluster.items(NODE_CLAIM.path()) if plan.node_pools else ():
+    for claim in cluster.items(NODE_CLAIM.path()) if plan.nodes.node_pools else ():
         own = claims[label(claim, OF_NODE_POOL)]
         own.drifted[bool(condition(claim, "Drifted"))] += 1
         if not text(claim, "status", "nodeName"):

@@ -58,7 +58,7 @@ def set_veto(plan: ClusterPlan, cluster: Cluster, node: str, *, held: bool) -> V
             value = {karpenter.DO_NOT_REPAIR: "true"}
             operation = {"op": "add", "path": _ANNOTATIONS, "value": value}
         cluster.patch(NODE.path(name=node), [operation])
-    (repair,) = (each for each in plan.repairs if each.pool == pool)
+    (repair,) = (each for each in plan.nodes.repairs if each.pool == pool)
     return Veto(node=node, pool=pool, held=held, changed=stands is not held, repairs=repair.action)
 
 
@@ -71,17 +71,17 @@ def _pool(plan: ClusterPlan, manifest: Object, node: str) -> str:
     name = label(manifest, OF_NODE_POOL)
     found = [
         each
-        for each in plan.node_pools
+        for each in plan.nodes.node_pools
         if each.name == name and each.node_class_kind == "EC2NodeClass"
     ]
-    if not found or plan.karpenter is None:
+    if not found or plan.nodes.karpenter is None:
         raise QuestionError(
             [
                 f"NODE: {node} is no node of a Karpenter pool of {plan.name}, and Karpenter alone "
                 "heeds a veto; write repair: none in its pool where its provisioner takes that"
             ]
         )
-    version, needed = plan.karpenter.version, karpenter.FEATURES["repair"]
+    version, needed = plan.nodes.karpenter.version, karpenter.FEATURES["repair"]
     if karpenter.release(version) < karpenter.release(needed):
         raise QuestionError(
             [f"NODE: Karpenter {version} repairs no node here, and heeds no veto before {needed}"]

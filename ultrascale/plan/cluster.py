@@ -10,26 +10,25 @@ from ultrascale.catalog import quotas, regions
 from ultrascale.core.table import all_parts
 from ultrascale.frozen import Frozen
 from ultrascale.own_images import NO_IMAGES, OwnImages
-from ultrascale.plan import names, retention
+from ultrascale.plan import names
 from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
 from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.copies import with_copies
-from ultrascale.plan.delivery.images import (
-    plan_image_builder,
-    plan_image_builds,
-    plan_image_cache,
-    unbuilt_repositories,
-)
-from ultrascale.plan.delivery.package import package_object, package_words
+from ultrascale.plan.delivery.images import plan_images
+from ultrascale.plan.delivery.package import plan_package
 from ultrascale.plan.front import plan_front
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
+    NetworkPlan,
+    NodesPlan,
     PlannedPart,
+    PoolPlan,
+    ScalePlan,
     copies_of,
     key_for,
 )
@@ -41,19 +40,13 @@ from ultrascale.plan.namespaces import (
 from ultrascale.plan.network.dns import name_servers, plan_node_local_dns
 from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
-from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.vpc import plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
 from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.placement import plan_placement
 from ultrascale.plan.platform import (
-    plan_dcgm_exporter,
-    plan_efa_plugin,
+    plan_devices,
     plan_etcd,
-    plan_neuron_monitor,
-    plan_neuron_plugin,
-    plan_neuron_scheduler,
-    plan_nvidia_plugin,
     plan_priority_classes,
     plan_volcano,
 )
@@ -74,15 +67,7 @@ from ultrascale.plan.queueing import plan_kueue
 from ultrascale.plan.scale import plan_scale
 from ultrascale.plan.services import plan_services
 from ultrascale.plan.serving import plan_serving
-from ultrascale.plan.storage import (
-    plan_buckets,
-    plan_existing_buckets,
-    plan_existing_lustre,
-    plan_lustre,
-    plan_lustre_access,
-    plan_output_access,
-)
-from ultrascale.plan.volumes import plan_volumes
+from ultrascale.plan.volumes import plan_storage
 
 
 def load(path: Path) -> ClusterPlan:
@@ -152,8 +137,8 @@ def assemble(
     version = cluster.kubernetes.version
     parts = _parts(cluster, records)
     volume_key = key_for("volumes", parts)
-    network = plan_network(cluster)
-    scale = plan_scale(cluster)
+    copies = copies_of(parts)
+    network, scale = plan_network(cluster), plan_scale(cluster)
     pools = [
         within_addresses(cluster, network, plan)
         for pool in cluster.pools
@@ -174,99 +159,85 @@ def assemble(
         secrets_key=key_for("secrets", parts),
         volume_key=volume_key,
     )
-    autoscaler = plan_cluster_autoscaler(cluster, pools)
-    volumes = plan_volumes(cluster)
-    builds = plan_image_builds(cluster, pools, own_images)
-    copies = copies_of(parts)
+    storage = plan_storage(cluster)
+    images = plan_images(cluster, pools, scale, own_images=own_images, copies=copies)
     kueue, namespaces = plan_kueue(cluster, pools), plan_namespaces(cluster)
-    claims = [each.claim for each in volumes]
     services = plan_services(
         cluster,
         pools,
-        claims=claims,
+        claims=storage.claims,
         kueue=kueue,
         ignores_preferences=scale.karpenter.ignores_preferences,
     )
-    lustre = tuple(plan_lustre(each) for each in cluster.storage.lustre if each.existing is None)
     planned = ClusterPlan(
         name=cluster.name,
         region=cluster.region,
         partition=regions.lookup_region(cluster.region).partition,
         account=cluster.account,
         permissions_boundary=cluster.permissions_boundary,
-        package=package_words(cluster.pipeline),
-        package_object=package_object(cluster.pipeline),
+        package=plan_package(cluster.pipeline),
         parts=parts,
-        network=network,
-        network_policies=plan_network_policies(cluster, scale),
-        interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
+        network=replace(
+            network,
+            interface_cleaner=plan_interface_cleaner(scale, control_plane.node_addons),
+            node_local_dns=plan_node_local_dns(cluster, scale),
+        ),
         control_plane=control_plane,
-        access=plan_access(cluster, pools),
+        access=replace(
+            plan_access(cluster, pools),
+            node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
+        ),
         system_pools=tuple(pool for pool in pools if pool.role == "system"),
         pools=tuple(pool for pool in pools if pool.role != "system"),
-        karpenter=plan_karpenter(cluster, pools, scale, volume_key),
-        node_groups=plan_node_groups(network, pools, autoscaler, repaired=repaired_groups(cluster)),
-        node_role=names.node_role(cluster.name, cluster.region)
-        if cluster.karpenter or any(pool.is_node_pool for pool in pools)
-        else None,
-        node_classes=plan_node_classes(
-            cluster, network, pools, named_by_id=scale.instance_id_node_names
-        ),
-        node_pools=plan_node_pools(cluster, pools),
-        repairs=plan_repairs(cluster),
-        cluster_autoscaler=autoscaler,
-        termination_handler=plan_termination_handler(cluster, pools),
+        nodes=_nodes(cluster, network, pools, scale, volume_key),
+        storage=storage,
+        images=images,
         hyperpod=plan_hyperpod(cluster, network, pools),
         hyperpod_chart=plan_hyperpod_chart(
             cluster.region, pools, governed=cluster.hyperpod.task_governance is not None
         ),
-        isolation=plan_isolation(pools),
-        lustre=lustre,
-        existing_lustre=plan_existing_lustre(cluster),
-        volumes=volumes,
-        lustre_access=plan_lustre_access(cluster, volumes),
-        buckets=plan_buckets(cluster, volumes),
-        existing_buckets=plan_existing_buckets(cluster, volumes),
-        output_access=plan_output_access(cluster),
-        repositories=cluster.images.repositories,
-        image_builds=builds,
-        image_builder=plan_image_builder(
-            cluster.region,
-            builds=builds,
-            copies=copies,
-            packages=cluster.images.packages,
-        )
-        if builds
-        else None,
-        unbuilt_repositories=unbuilt_repositories(cluster, pools),
-        image_cache=None if copies else plan_image_cache(cluster, scale),
-        untagged_image_retention_days=retention.UNTAGGED_IMAGE_DAYS,
         namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
-        neuron=plan_neuron_plugin(pools),
-        # CloudWatch's add-on brings a monitor of its own.
-        neuron_monitor=plan_neuron_monitor(pools) if cluster.observability is None else None,
-        neuron_scheduler=plan_neuron_scheduler(cluster, scale),
-        efa=plan_efa_plugin(cluster, pools),
-        nvidia=plan_nvidia_plugin(pools),
-        node_local_dns=plan_node_local_dns(cluster, scale),
-        dcgm=plan_dcgm_exporter(pools),
+        devices=plan_devices(cluster, pools, scale),
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
         serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
         front=plan_front(cluster, network, auto_mode=control_plane.auto_mode),
         placement=plan_placement(cluster, pools),
-        saves=plan_saves(cluster, pools, claims=claims, kueue=kueue),
+        saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
         services=services,
         etcd=plan_etcd(cluster, volume_key),
-        node_readers=plan_node_readers(cluster, pools, kueue, namespaces),
-        observability=plan_observability(cluster, pools, lustre, scale, services),
-        backend=plan_backend(cluster, pools, builds, parts),
+        observability=plan_observability(cluster, pools, storage.lustre, scale, services),
+        backend=plan_backend(cluster, pools, images.builds, parts),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     endpoints = plan_endpoints(planned, cluster.network)
-    return with_copies(replace(planned, network=replace(network, endpoints=endpoints)))
+    return with_copies(replace(planned, network=replace(planned.network, endpoints=endpoints)))
+
+
+def _nodes(
+    cluster: config.Cluster,
+    network: NetworkPlan,
+    pools: Sequence[PoolPlan],
+    scale: ScalePlan,
+    volume_key: str | None,
+) -> NodesPlan:
+    autoscaler = plan_cluster_autoscaler(cluster, pools)
+    has_role = cluster.karpenter or any(pool.is_node_pool for pool in pools)
+    return NodesPlan(
+        karpenter=plan_karpenter(cluster, pools, scale, volume_key),
+        groups=plan_node_groups(network, pools, autoscaler, repaired=repaired_groups(cluster)),
+        role=names.node_role(cluster.name, cluster.region) if has_role else None,
+        classes=plan_node_classes(
+            cluster, network, pools, named_by_id=scale.instance_id_node_names
+        ),
+        node_pools=plan_node_pools(cluster, pools),
+        repairs=plan_repairs(cluster),
+        autoscaler=autoscaler,
+        termination_handler=plan_termination_handler(cluster, pools),
+        isolation=plan_isolation(pools),
+    )
 
 
 def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:

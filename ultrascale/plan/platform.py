@@ -8,6 +8,7 @@ from ultrascale.errors import CatalogError
 from ultrascale.plan import capacity, names
 from ultrascale.plan.model import (
     DevicePluginPlan,
+    DevicesPlan,
     EtcdPlan,
     NeuronSchedulerExtensionPlan,
     PoolPlan,
@@ -33,6 +34,25 @@ def plan_priority_classes(cluster: config.Cluster) -> tuple[PriorityClassPlan, .
     return tuple(
         PriorityClassPlan(name=name, value=value, preempts=name not in _NEVER_PREEMPT)
         for name, value in classes
+    )
+
+
+def plan_devices(
+    cluster: config.Cluster, pools: Sequence[PoolPlan], scale: ScalePlan
+) -> DevicesPlan:
+    """Return the device plugins of ``pools``, and what belongs to devices.
+
+    Raises:
+        CatalogError: As `plan_efa_plugin`.
+    """
+    return DevicesPlan(
+        neuron=plan_neuron_plugin(pools),
+        # CloudWatch's add-on brings a monitor of its own.
+        neuron_monitor=plan_neuron_monitor(pools) if cluster.observability is None else None,
+        neuron_scheduler=plan_neuron_scheduler(cluster, scale),
+        efa=plan_efa_plugin(cluster, pools),
+        nvidia=plan_nvidia_plugin(pools),
+        dcgm=plan_dcgm_exporter(pools),
     )
 
 

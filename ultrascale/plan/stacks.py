@@ -97,22 +97,25 @@ def _is_operated(plan: ClusterPlan) -> bool:
 
 
 def _makes_lustre(plan: ClusterPlan) -> bool:
-    return bool(plan.lustre)
+    return bool(plan.storage.lustre)
 
 
 def _has_storage(plan: ClusterPlan) -> bool:
     """Return whether storage is made, or rights on storage that is there already."""
-    return bool(plan.lustre or plan.buckets) or _names_cluster(plan)
+    return bool(plan.storage.lustre or plan.storage.buckets) or _names_cluster(plan)
 
 
 def _names_cluster(plan: ClusterPlan) -> bool:
     """Return whether storage names the cluster: its security group, or identities of its pods."""
-    lustre = bool(plan.lustre or plan.existing_lustre)
-    return lustre or _mounts_buckets(plan) or plan.output_access is not None
+    lustre = bool(plan.storage.lustre or plan.storage.existing_lustre)
+    return lustre or _mounts_buckets(plan) or plan.storage.output_access is not None
 
 
 def _mounts_buckets(plan: ClusterPlan) -> bool:
-    return any(bucket.access != "none" for bucket in (*plan.buckets, *plan.existing_buckets))
+    return any(
+        bucket.access != "none"
+        for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
+    )
 
 
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
@@ -172,14 +175,14 @@ LAYERS: Mapping[LayerId, Layer] = {
         after_if={"storage": _mounts_buckets},
         taken_down_in="add-ons",
     ),
-    "registry": Layer(exists=lambda plan: bool(plan.repositories)),
+    "registry": Layer(exists=lambda plan: bool(plan.images.repositories)),
     "images": Layer(
-        exists=lambda plan: bool(plan.repositories and plan.image_builds),
+        exists=lambda plan: bool(plan.images.repositories and plan.images.builds),
         after=("registry",),
         # It builds the image of the backend, whose pods belong to the platform.
         outlives=("platform",),
     ),
-    "image-cache": Layer(exists=lambda plan: plan.image_cache is not None),
+    "image-cache": Layer(exists=lambda plan: plan.images.cache is not None),
     "backend": Layer(
         exists=lambda plan: plan.backend is not None and plan.backend.database is not None,
         after=("network", "cluster"),
@@ -215,12 +218,12 @@ LAYERS: Mapping[LayerId, Layer] = {
         after=("network", "cluster", "platform"),
     ),
     "karpenter": Layer(
-        exists=lambda plan: plan.karpenter is not None,
+        exists=lambda plan: plan.nodes.karpenter is not None,
         after=("network", "cluster", "platform"),
     ),
     "node-pools": Layer(
         # With pools or without: a stack that went with the last pool would leave its nodes running.
-        exists=lambda plan: plan.karpenter is not None or plan.control_plane.auto_mode,
+        exists=lambda plan: plan.nodes.karpenter is not None or plan.control_plane.auto_mode,
         after=("network", "cluster", "platform", "karpenter"),
         costs_nodes=True,
         taken_down_in="node-pools",

@@ -8,14 +8,22 @@ from ultrascale import catalog, config
 from ultrascale.catalog import checkpoint_bandwidth, mountpoint
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
-from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, VolumePlan
+from ultrascale.plan.model import ClaimPlan, ExistingLustrePlan, LustrePlan, StoragePlan, VolumePlan
 from ultrascale.plan.model.storage import AccessMode
 from ultrascale.plan.namespaces import (
     serving_namespaces,
     team_namespaces,
     training_namespaces,
 )
-from ultrascale.plan.storage import bucket_name, plan_existing_lustre, plan_lustre
+from ultrascale.plan.storage import (
+    bucket_name,
+    plan_buckets,
+    plan_existing_buckets,
+    plan_existing_lustre,
+    plan_lustre,
+    plan_lustre_access,
+    plan_output_access,
+)
 
 _LUSTRE_DRIVER = "fsx.csi.aws.com"
 # Without it a program that locks a file fails with ENOSYS.
@@ -36,6 +44,21 @@ class _Claimed(Frozen):
     bucket: str | None = None  # The bucket, by its name in the file; None with a file system
     prefix: str = ""  # Key prefix of the objects that it shows
     own: bool = False  # Whether the file names the claim
+
+
+def plan_storage(cluster: config.Cluster) -> StoragePlan:
+    """Return the file systems and buckets of ``cluster``, and what mounts them."""
+    volumes = plan_volumes(cluster)
+    made = (lustre for lustre in cluster.storage.lustre if lustre.existing is None)
+    return StoragePlan(
+        lustre=tuple(map(plan_lustre, made)),
+        existing_lustre=plan_existing_lustre(cluster),
+        volumes=volumes,
+        lustre_access=plan_lustre_access(cluster, volumes),
+        buckets=plan_buckets(cluster, volumes),
+        existing_buckets=plan_existing_buckets(cluster, volumes),
+        output_access=plan_output_access(cluster),
+    )
 
 
 def plan_volumes(cluster: config.Cluster) -> tuple[VolumePlan, ...]:

@@ -37,7 +37,7 @@ _KMS = frozenset({"aws:kms", "aws:kms:dsse"})
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    for plan in context.plan.existing_buckets:
+    for plan in context.plan.storage.existing_buckets:
         subject = f"{plan.name} ({plan.bucket_name})"
         try:
             yield finding(_NAME, subject, _issues(context, plan), fine=_fine(context, plan))

@@ -46,7 +46,7 @@ _STACK_TAG = "tag:aws:cloudformation:stack-name"
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    systems = context.plan.existing_lustre
+    systems = context.plan.storage.existing_lustre
     if not systems:
         return
     vpc_id = _vpc(context)

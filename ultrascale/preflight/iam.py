@@ -63,7 +63,7 @@ _ROLES = (
     _Role(
         name="AWSServiceRoleForAmazonFSx",
         service="fsx.amazonaws.com",
-        needed=lambda plan: bool(plan.lustre),
+        needed=lambda plan: bool(plan.storage.lustre),
         source="https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html",
     ),
     _Role(
@@ -88,7 +88,7 @@ _ROLES = (
     _Role(
         name="AWSServiceRoleForECRPullThroughCache",
         service="pullthroughcache.ecr.amazonaws.com",
-        needed=lambda plan: plan.image_cache is not None,
+        needed=lambda plan: plan.images.cache is not None,
         source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/slr-pullthroughcache.html",
     ),
     _Role(

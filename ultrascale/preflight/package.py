@@ -22,7 +22,7 @@ _ABSENT = "404"
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    package = context.plan.package_object
+    package = context.plan.package.object
     if package is None or context.account.id != package.account:
         return
     try:

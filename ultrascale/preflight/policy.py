@@ -25,7 +25,7 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
             pattern = check.resources.get(action, _ALL)
             if _PACKAGE in pattern and not package:
                 continue
-            existing = [each.bucket_name for each in plan.existing_buckets]
+            existing = [each.bucket_name for each in plan.storage.existing_buckets]
             for bucket in existing if _BUCKET in pattern else ("",):
                 resource = pattern.format(
                     partition=plan.partition,
@@ -51,5 +51,5 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
 
 def _package(plan: ClusterPlan, account: str) -> str:
     """Return the object that the pipeline installs, where its account is asked; else nothing."""
-    found = plan.package_object
+    found = plan.package.object
     return f"{found.bucket}/{found.key}" if found and account in (_ALL, found.account) else ""

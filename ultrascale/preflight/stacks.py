@@ -202,7 +202,8 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             importable=layer == "cluster",
         )
     for role in filter(
-        None, (plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None)
+        None,
+        (plan.nodes.role, plan.nodes.karpenter.node_role_by_id if plan.nodes.karpenter else None),
     ):
         yield FixedName(
             kind="IAM role",
@@ -219,7 +220,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             find=partial(_hyperpod_cluster, name=plan.hyperpod.name),
             remove=f"aws sagemaker delete-cluster --cluster-name {plan.hyperpod.name} {region}",
         )
-    for repository in plan.repositories:
+    for repository in plan.images.repositories:
         name = names.repository(plan.name, repository)
         yield FixedName(
             kind="ECR repository",

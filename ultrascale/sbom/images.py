@@ -65,7 +65,7 @@ def own_images(plan: ClusterPlan) -> Iterator[Component]:
     Raises:
         UltrascaleError: A Dockerfile is missing, cannot be read or names no image to build on.
     """
-    for build in plan.image_builds:
+    for build in plan.images.builds:
         yield _own_image(build, plan)
 
 
@@ -83,7 +83,7 @@ def is_own(reference: str, plan: ClusterPlan) -> bool:
     repository, _ = _split(reference.partition("@")[0])
     return any(
         repository.endswith(f"/{names.repository(plan.name, build.repository)}")
-        for build in plan.image_builds
+        for build in plan.images.builds
     )
 
 
@@ -162,7 +162,7 @@ def _split(name: str) -> tuple[str, str]:
 def _published(reference: str, plan: ClusterPlan) -> str:
     if plan.copies is not None:
         return plan.copies.published(reference)
-    cache = plan.image_cache
+    cache = plan.images.cache
     for rule in () if cache is None else cache.rules:
         _, found, rest = reference.partition(f"/{rule.prefix}/")
         if found:

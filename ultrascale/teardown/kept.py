@@ -45,13 +45,16 @@ def refuse_unknown(plan: ClusterPlan, asked: Asked) -> None:
     Raises:
         QuestionError: No storage has the name, or two have it; one line for each.
     """
-    named = [each.name for each in (*plan.existing_lustre, *plan.existing_buckets)]
+    named = [each.name for each in (*plan.storage.existing_lustre, *plan.storage.existing_buckets)]
     existing = existing_storage(plan).union(named)
-    known = [*(system.name for system in plan.lustre), *(bucket.name for bucket in plan.buckets)]
-    known += plan.repositories
+    known = [
+        *(system.name for system in plan.storage.lustre),
+        *(bucket.name for bucket in plan.storage.buckets),
+    ]
+    known += plan.images.repositories
     there = f"name one of {', '.join(sorted(known))}" if known else "it has none: leave it out"
     of_bucket = stack_of(plan.name, "storage")[:_BEGIN]
-    repositories = {names.repository(plan.name, name) for name in plan.repositories}
+    repositories = {names.repository(plan.name, name) for name in plan.images.repositories}
     wrong = [
         f"--delete-storage: no file system, bucket or repository of the cluster file, got {name!r};"
         f" {there}"

@@ -89,11 +89,11 @@ def existing_storage(plan: ClusterPlan) -> frozenset[str]:
 
     A former deployment of the cluster may have made it: it has the tags of its stack then.
     """
-    systems = plan.existing_lustre
+    systems = plan.storage.existing_lustre
     return frozenset(
         [each.file_system_id for each in systems]
         + [each.security_group for each in systems]
-        + [each.bucket_name for each in plan.existing_buckets]
+        + [each.bucket_name for each in plan.storage.existing_buckets]
     )
 
 
@@ -189,8 +189,8 @@ def made_by_services(
             if prefix != every or name in own:
                 yield Retained(stack="", type=LOG_GROUP, logical_id="", id=name)
     prefixes = [f"{plan.name}/"]
-    if plan.image_cache is not None:
-        prefixes += [f"{rule.prefix}/" for rule in plan.image_cache.rules]
+    if plan.images.cache is not None:
+        prefixes += [f"{rule.prefix}/" for rule in plan.images.cache.rules]
     for repository in account.ask_all(
         account.client("ecr").describe_repositories, lambda page: page["repositories"]
     ):
@@ -246,13 +246,13 @@ def component(plan: ClusterPlan, resource: Retained) -> str:
     """Return the name of a resource in the cluster file; empty where it has none there."""
     if resource.type == REPOSITORY:
         # The image cache may fill a repository with the name of one of the file's.
-        owned = {names.repository(plan.name, name): name for name in plan.repositories}
+        owned = {names.repository(plan.name, name): name for name in plan.images.repositories}
         return owned.get(resource.id, "")
     if resource.stack != stack_of(plan.name, "storage"):
         return ""
-    ids = {plain(system.name): system.name for system in plan.lustre}
-    ids |= {f"{plain(system.name)}SecurityGroup": system.name for system in plan.lustre}
-    ids |= {f"Buckets{plain(bucket.name)}": bucket.name for bucket in plan.buckets}
+    ids = {plain(system.name): system.name for system in plan.storage.lustre}
+    ids |= {f"{plain(system.name)}SecurityGroup": system.name for system in plan.storage.lustre}
+    ids |= {f"Buckets{plain(bucket.name)}": bucket.name for bucket in plan.storage.buckets}
     return ids.get(resource.logical_id[:-_HASH], "")
 
 

@@ -107,7 +107,7 @@ def node_pools(
     claims = cluster.collection(NODE_CLAIM, "", {})
     pools_there = cluster.collection(NODE_POOL, "", {})
     ours = {pool.pool for pool in plan.system_pools}
-    system = {pool.name for pool in plan.node_pools if pool.pool in ours}
+    system = {pool.name for pool in plan.nodes.node_pools if pool.pool in ours}
     targets = [
         NodePoolTarget(
             cluster=cluster,

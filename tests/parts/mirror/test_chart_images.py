@@ -62,7 +62,7 @@ def values() -> Mapping[str, Mapping[str, object]]:
         serving={"controllers": ["keda", "leader-worker-set"], "front": {}},
     )
     plan = assemble(cluster)
-    assert plan.karpenter is not None
+    assert plan.nodes.karpenter is not None
     assert plan.kueue is not None
     assert plan.front is not None
     assert plan.front.load_balancer is not None
@@ -71,7 +71,7 @@ def values() -> Mapping[str, Mapping[str, object]]:
     assert plan.serving.keda is not None
     assert plan.serving.leader_worker_set is not None
     return {
-        "karpenter": controller_values(plan.karpenter, cluster_name=plan.name),
+        "karpenter": controller_values(plan.nodes.karpenter, cluster_name=plan.name),
         "karpenter-crd": {},
         "kueue": kueue_values(plan.kueue),
         "jobset": jobset_values(plan.kueue),

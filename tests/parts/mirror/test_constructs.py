@@ -24,11 +24,14 @@ def test_charts_come_from_the_mirror_and_their_controllers_with_them() -> None:
     image = f"{kueue.IMAGE}:v{kueue.VERSION}"
     planned = assemble(cluster, records=(MirrorLock(mirrors={MIRROR: {image: DIGEST}}),))
 
-    assert planned.karpenter is not None
+    assert planned.nodes.karpenter is not None
     assert planned.kueue is not None
-    values = controller_values(planned.karpenter, cluster_name="research")
-    assert planned.karpenter.chart == f"oci://{MIRROR}/public.ecr.aws/karpenter/karpenter"
-    assert planned.karpenter.crd_chart == f"oci://{MIRROR}/public.ecr.aws/karpenter/karpenter-crd"
+    values = controller_values(planned.nodes.karpenter, cluster_name="research")
+    assert planned.nodes.karpenter.chart == f"oci://{MIRROR}/public.ecr.aws/karpenter/karpenter"
+    assert (
+        planned.nodes.karpenter.crd_chart
+        == f"oci://{MIRROR}/public.ecr.aws/karpenter/karpenter-crd"
+    )
     assert look_up(values, "controller", "image") == {
         "repository": f"{MIRROR}/public.ecr.aws/karpenter/controller"
     }

@@ -162,7 +162,7 @@ COPY --chown=1:1 --from=0 /b /b
     (tmp_path / "cluster.yaml").write_text(as_text(make_document(images=images)))
     plan = read_cluster(tmp_path / "cluster.yaml").plan
 
-    assert set(base_images(plan.image_builds[0])) == {
+    assert set(base_images(plan.images.builds[0])) == {
         "docker.io/docker/dockerfile:1",
         "quay.io/team/base:1",
         "ghcr.io/team/tool:2",

@@ -92,9 +92,9 @@ def test_a_large_cluster_with_a_mirror_has_no_cache_of_its_own() -> None:
     network = {"vpc_cidr": "10.0.0.0/16", "pod_cidrs": {"count": 2, "from": "100.64.0.0/10"}}
     network |= {"zones": ["us-west-2a", "us-west-2b"]}
 
-    assert assemble(make_cluster(pools=pools, network=network)).image_cache is not None
+    assert assemble(make_cluster(pools=pools, network=network)).images.cache is not None
     mirrored = make_cluster(pools=pools, network=network, images={"mirror": MIRROR})
-    assert assemble(mirrored).image_cache is None
+    assert assemble(mirrored).images.cache is None
 
 
 def test_a_mirror_has_the_copies_that_were_made_into_it() -> None:

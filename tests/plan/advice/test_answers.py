@@ -14,7 +14,7 @@ from ultrascale.plan.needs.report import plan_needs
 
 
 def _node_pools(answer: Advice) -> tuple[NodePoolPlan, ...]:
-    return plan.plan_cluster(config.loads(answer.cluster_file)).node_pools
+    return plan.plan_cluster(config.loads(answer.cluster_file)).nodes.node_pools
 
 
 @pytest.mark.parametrize(("nodes", "blocks"), [(64, [64]), (65, [64, 1]), (256, [64] * 4)])

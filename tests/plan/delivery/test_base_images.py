@@ -27,7 +27,7 @@ def the_mirror(digests: dict[str, str] | None = None) -> CopiesPlan:
 
 def builder(own_images: OwnImages = NO_IMAGES, **images: object) -> ImageBuilderPlan:
     cluster = make_cluster(images={**IMAGES, **images})
-    found = assemble(cluster, own_images).image_builder
+    found = assemble(cluster, own_images).images.builder
     assert found is not None
     return found
 
@@ -134,7 +134,7 @@ def test_images_keep_their_tags_where_a_mirror_is_named() -> None:
         assemble(make_cluster(images={**IMAGES, **more})) for more in ({}, {"mirror": MIRROR})
     )
 
-    assert plain.image_builds == copied.image_builds
+    assert plain.images.builds == copied.images.builds
 
 
 def test_without_a_mirror_the_build_has_the_files_of_its_images_as_they_are() -> None:

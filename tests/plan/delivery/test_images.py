@@ -24,7 +24,7 @@ def planned(*pools: Changes, builds: Changes | None = None) -> ClusterPlan:
 
 
 def dockerfiles(plan: ClusterPlan) -> dict[str, str]:
-    return {build.repository: build.dockerfile for build in plan.image_builds}
+    return {build.repository: build.dockerfile for build in plan.images.builds}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_repository_holds_the_image_of_the_pools(
     plan = planned(*pools)
 
     assert dockerfiles(plan) == {"bert-pretrain": dockerfile, "tensorboard": "tensorboard"}
-    assert not plan.unbuilt_repositories
+    assert not plan.images.unbuilt
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_an_image_that_would_be_guessed_is_not_built_and_the_plan_says_why(
     plan = planned(*pools)
 
     assert dockerfiles(plan) == {"tensorboard": "tensorboard"}
-    assert reason in plan.unbuilt_repositories["bert-pretrain"]
-    assert "images.builds" in plan.unbuilt_repositories["bert-pretrain"]
+    assert reason in plan.images.unbuilt["bert-pretrain"]
+    assert "images.builds" in plan.images.unbuilt["bert-pretrain"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_tensorboard_runs_on_nodes_that_stay_and_training_on_those_of_its_accele
 
     plan = plan_cluster(make_cluster(pools=[system, POOL | NEURON], images=images))
 
-    assert {build.repository: build.architecture for build in plan.image_builds} == {
+    assert {build.repository: build.architecture for build in plan.images.builds} == {
         "bert-pretrain": "amd64",
         "tensorboard": architecture,
     }
@@ -103,11 +103,11 @@ def test_the_file_has_the_last_word() -> None:
     plan = planned(NEURON, GPU, builds={"bert-pretrain": "nvidia", "tensorboard": "none"})
 
     assert dockerfiles(plan) == {"bert-pretrain": "nvidia"}
-    assert plan.unbuilt_repositories == {"tensorboard": "by images.builds"}
+    assert plan.images.unbuilt == {"tensorboard": "by images.builds"}
 
 
 def test_a_cluster_without_repositories_builds_nothing() -> None:
     plan = plan_cluster(make_cluster())
 
-    assert plan.image_builds == ()
-    assert not plan.unbuilt_repositories
+    assert plan.images.builds == ()
+    assert not plan.images.unbuilt

@@ -39,12 +39,12 @@ def test_node_classes_name_subnets_by_id(provisioner: str) -> None:
     karpenter = {"karpenter": {"version": "1.15.2"}} if provisioner == "karpenter" else {}
     plan = planned(SYSTEM_POOL, *pools, **karpenter)
 
-    classes = {each.name: each.subnet_ids for each in plan.node_classes}
+    classes = {each.name: each.subnet_ids for each in plan.nodes.classes}
     assert classes == {"train": ACCELERATED, "plain": NODES}
 
 
 def test_node_groups_get_their_subnets_by_id() -> None:
-    groups = planned(SYSTEM_POOL, FREE).node_groups
+    groups = planned(SYSTEM_POOL, FREE).nodes.groups
 
     ids = {each.pool.name: tuple(subnet.id for subnet in each.subnets) for each in groups}
     assert ids == {"system": NODES, "train": ACCELERATED}

@@ -131,9 +131,9 @@ class TestModes:
         pool = KARPENTER | {"nodes": {"max": 10}}
         few, plenty = nodes(free_addresses=3000, free_prefixes=3), nodes()
 
-        assert [each.ip_prefixes for each in planned(few, pools=[pool]).node_classes] == [0]
-        assert [each.max_pods for each in planned(few, pools=[pool]).node_classes] == [31 + 4]
-        assert [each.max_pods for each in planned(plenty, pools=[pool]).node_classes] == [250]
+        assert [each.ip_prefixes for each in planned(few, pools=[pool]).nodes.classes] == [0]
+        assert [each.max_pods for each in planned(few, pools=[pool]).nodes.classes] == [31 + 4]
+        assert [each.max_pods for each in planned(plenty, pools=[pool]).nodes.classes] == [250]
 
     def test_a_group_has_addresses_for_the_nodes_that_an_update_adds(self) -> None:
         """EKS launches two in a zone before it ends two: four of them at a time."""
@@ -161,7 +161,7 @@ class TestSubnets:
     def test_a_node_group_has_the_first_subnet_of_its_zone_that_holds_it(self) -> None:
         small, large = nodes("10.20.16.0/26"), nodes("10.20.32.0/20", 23)
 
-        (_, train) = planned(small, large, pools=[TRAIN]).node_groups
+        (_, train) = planned(small, large, pools=[TRAIN]).nodes.groups
 
         assert [each.id for each in train.subnets] == [large["id"]]
 

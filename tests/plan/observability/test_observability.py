@@ -225,7 +225,7 @@ def runs_on(settings: Any, pool: PoolPlan) -> bool:
 
 
 def ours_runs_on(cluster: ClusterPlan, pool: PoolPlan) -> bool:
-    dcgm = cluster.dcgm
+    dcgm = cluster.devices.dcgm
     hyperpods = pool.provisioner == "hyperpod"
     return (
         dcgm is not None and not hyperpods and pool.labels.get("nvidia.com/gpu.present") == "true"
@@ -256,15 +256,15 @@ def test_the_addons_neuron_monitor_takes_the_place_of_ours() -> None:
     (pool,) = cluster.pools
 
     assert runs_on(of(cluster).addon.configuration["neuronMonitor"], pool)
-    assert cluster.neuron_monitor is None
-    assert cluster.neuron is not None
+    assert cluster.devices.neuron_monitor is None
+    assert cluster.devices.neuron is not None
 
 
 def test_without_the_section_nothing_changes() -> None:
     cluster = planned(make_document())
 
     assert cluster.observability is None
-    assert cluster.neuron_monitor is not None
+    assert cluster.devices.neuron_monitor is not None
 
 
 def test_the_addons_agents_run_beside_the_accelerators_and_its_controller_does_not() -> None:

@@ -158,7 +158,7 @@ def test_the_gate_for_reservations_is_on_where_a_pool_of_karpenter_names_one(
     ],
 )
 def test_the_examples_that_name_a_reservation_have_its_gate(file: str, named: bool) -> None:
-    plan = file_plan(file).karpenter
+    plan = file_plan(file).nodes.karpenter
     assert plan is not None
 
     assert plan.feature_gates["ReservedCapacity"] is named

@@ -90,7 +90,7 @@ def planned(*pools: dict[str, Any], version: str = "1.15.2", **changes: Any) -> 
 
 
 def repair_of(plan: ClusterPlan) -> RepairPlan:
-    return plan.repairs[-1]
+    return plan.nodes.repairs[-1]
 
 
 def plan_or_nothing(document: dict[str, Any]) -> ClusterPlan | None:
@@ -143,9 +143,9 @@ def test_no_cell_loses_a_reserved_slot_to_a_repair(
 
 def assert_nothing_of_ours_ends_it(plan: ClusterPlan) -> None:
     """No group of EKS is repaired, and Karpenter has no place for a successor."""
-    for group in plan.node_groups:
+    for group in plan.nodes.groups:
         assert group.pool.role == "system" or not group.repaired
-    for node_pool in plan.node_pools:
+    for node_pool in plan.nodes.node_pools:
         if node_pool.node_class_kind == "NodeClass":
             continue
         touched = [
@@ -155,8 +155,8 @@ def assert_nothing_of_ours_ends_it(plan: ClusterPlan) -> None:
         ]
         # A static pool at its limit: nothing replaces a node, whatever the fault.
         assert not touched or node_pool.replicas is not None
-    if plan.karpenter is not None:
-        gates = plan.karpenter.feature_gates
+    if plan.nodes.karpenter is not None:
+        gates = plan.nodes.karpenter.feature_gates
         assert not gates.get("TerminateFirstRepair", False)
         assert not gates.get("TerminateFirstDrift", False)
 
@@ -166,7 +166,7 @@ BURST = pool("karpenter", "on-demand", "burst", "scales", name="burst")
 
 
 def budgets(plan: ClusterPlan, name: str) -> list[tuple[str, tuple[str, ...]]]:
-    (found,) = (each for each in plan.node_pools if each.name == name)
+    (found,) = (each for each in plan.nodes.node_pools if each.name == name)
     return [(budget.nodes, budget.reasons) for budget in found.budgets]
 
 
@@ -174,9 +174,9 @@ class TestKarpenter:
     def test_no_gate_is_on_where_no_pool_asks(self) -> None:
         plan = planned(FIXED, BURST)
 
-        assert plan.karpenter is not None
-        assert not plan.karpenter.feature_gates["NodeRepair"]
-        assert not plan.karpenter.reboots_nodes
+        assert plan.nodes.karpenter is not None
+        assert not plan.nodes.karpenter.feature_gates["NodeRepair"]
+        assert not plan.nodes.karpenter.reboots_nodes
 
     def test_pools_are_held_before_the_gates_of_another_are_on(self) -> None:
         # The controller's stack is deployed before that of the NodePools.
@@ -188,7 +188,7 @@ class TestKarpenter:
     def test_the_conservative_version_gets_no_reason_that_its_api_refuses(self) -> None:
         plan = planned(FIXED, BURST, version="1.14.3")
 
-        assert not any("Unhealthy" in b.reasons for p in plan.node_pools for b in p.budgets)
+        assert not any("Unhealthy" in b.reasons for p in plan.nodes.node_pools for b in p.budgets)
 
     def test_reserved_nodes_are_rebooted_one_at_a_time_and_kept_from_all_else(self) -> None:
         plan = planned(FIXED | {"repair": "reboot"})
@@ -197,10 +197,10 @@ class TestKarpenter:
             ("0", ("Underutilized", "Empty", "Drifted")),
             ("1", ("Unhealthy",)),
         ]
-        assert plan.karpenter is not None
-        assert plan.karpenter.feature_gates["NodeRepair"]
-        assert plan.karpenter.reboots_nodes
-        assert plan.karpenter.legacy_node_repair is False
+        assert plan.nodes.karpenter is not None
+        assert plan.nodes.karpenter.feature_gates["NodeRepair"]
+        assert plan.nodes.karpenter.reboots_nodes
+        assert plan.nodes.karpenter.legacy_node_repair is False
 
     def test_a_pool_that_does_not_ask_is_held_where_another_does(self) -> None:
         plan = planned(FIXED | {"repair": "reboot"}, BURST)
@@ -215,16 +215,18 @@ class TestKarpenter:
     def test_a_replacement_alone_reboots_nothing(self) -> None:
         plan = planned(BURST | {"repair": "replace"})
 
-        assert plan.karpenter is not None
-        assert plan.karpenter.feature_gates["NodeRepair"]
-        assert not plan.karpenter.reboots_nodes
+        assert plan.nodes.karpenter is not None
+        assert plan.nodes.karpenter.feature_gates["NodeRepair"]
+        assert not plan.nodes.karpenter.reboots_nodes
         assert budgets(plan, "burst")[-1] == ("1", ("Unhealthy",))
 
     def test_spot_and_its_fallback_are_repaired_alike(self) -> None:
         spot = pool("karpenter", "spot", "burst", "scales", name="spot", repair="replace")
         plan = planned(spot | {"purchase": {"option": "spot", "fallback": "on-demand"}})
 
-        assert [budgets(plan, p.name)[-1] for p in plan.node_pools] == [("1", ("Unhealthy",))] * 2
+        assert [budgets(plan, p.name)[-1] for p in plan.nodes.node_pools] == [
+            ("1", ("Unhealthy",))
+        ] * 2
 
     @for_each({"reboot": ("reboot", FIXED), "replace": ("replace", BURST)})
     def test_a_version_whose_repair_heeds_no_budget_is_refused(
@@ -234,7 +236,7 @@ class TestKarpenter:
             planned(document | {"repair": action}, version="1.14.3")
 
     def test_the_conservative_version_gets_no_gate_that_it_does_not_know(self) -> None:
-        plan = planned(FIXED, version="1.14.3").karpenter
+        plan = planned(FIXED, version="1.14.3").nodes.karpenter
 
         assert plan is not None
         assert plan.aws_feature_gates == {}
@@ -243,7 +245,7 @@ class TestKarpenter:
 
     def test_pods_have_a_bound_so_that_one_that_must_not_go_blocks_no_repair(self) -> None:
         for document in (FIXED | {"repair": "reboot"}, BURST | {"repair": "replace"}):
-            (node_pool,) = planned(document).node_pools
+            (node_pool,) = planned(document).nodes.node_pools
             assert node_pool.termination_grace_period
 
     def test_the_bound_that_pods_get_is_told(self) -> None:
@@ -256,10 +258,10 @@ class TestKarpenter:
 def test_auto_modes_node_pools_say_nothing_of_repair() -> None:
     plan = planned(pool("auto-mode", "odcr", "reserved", "fixed", repair="replace"))
 
-    assert not any("Unhealthy" in b.reasons for p in plan.node_pools for b in p.budgets)
+    assert not any("Unhealthy" in b.reasons for p in plan.nodes.node_pools for b in p.budgets)
 
 
 def test_a_managed_group_that_asks_for_none_keeps_its_broken_nodes() -> None:
     plan = planned(pool("managed-node-group", "on-demand", "burst", "scales", repair="none"))
 
-    assert [group.repaired for group in plan.node_groups] == [True, False]
+    assert [group.repaired for group in plan.nodes.groups] == [True, False]

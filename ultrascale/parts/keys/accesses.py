@@ -171,13 +171,13 @@ def _of_secrets(target: PolicyTarget) -> Iterator[KeyAccess]:
 
 def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
     plan = target.plan
-    if plan.lustre:
+    if plan.storage.lustre:
         does = "FSx refuses to make the file systems"
         yield _deployment(target, "FileSystems", does, kms.key_actions("fsx"), via="fsx")
-    made = {bucket.name for bucket in plan.buckets}
-    if any(each.repository and each.repository.bucket in made for each in plan.lustre):
+    made = {bucket.name for bucket in plan.storage.buckets}
+    if any(each.repository and each.repository.bucket in made for each in plan.storage.lustre):
         yield _of_links(target)
-    if _output_bucket(plan) in made or any(each.access != "none" for each in plan.buckets):
+    if _output_bucket(plan) in made or any(each.access != "none" for each in plan.storage.buckets):
         yield _of_objects(target, written=True)
     if plan.backend is not None and plan.backend.database is not None:
         yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
@@ -198,7 +198,7 @@ def _of_buckets(
     own = [bucket for bucket in _used_buckets(plan) if bucket.key_arn == arn]
     written = any(bucket.access == "write" or bucket.name == _output_bucket(plan) for bucket in own)
     mounted = [bucket for bucket in own if bucket.access != "none"]
-    linked = {each.repository.bucket for each in plan.lustre if each.repository is not None}
+    linked = {each.repository.bucket for each in plan.storage.lustre if each.repository is not None}
     accesses: list[KeyAccess] = []
     if mounted or written:
         accesses.append(_of_objects(target, written=written))
@@ -209,14 +209,14 @@ def _of_buckets(
 
 def _used_buckets(plan: ClusterPlan) -> Iterator[ExistingBucketPlan]:
     """Yield the existing buckets that something of the cluster reads or writes."""
-    linked = {each.repository.bucket for each in plan.lustre if each.repository is not None}
-    for bucket in plan.existing_buckets:
+    linked = {each.repository.bucket for each in plan.storage.lustre if each.repository is not None}
+    for bucket in plan.storage.existing_buckets:
         if bucket.access != "none" or bucket.name in {*linked, _output_bucket(plan)}:
             yield bucket
 
 
 def _output_bucket(plan: ClusterPlan) -> str | None:
-    return None if plan.output_access is None else plan.output_access.bucket
+    return None if plan.storage.output_access is None else plan.storage.output_access.bucket
 
 
 def _of_links(target: PolicyTarget) -> KeyAccess:
@@ -269,10 +269,10 @@ def _of_database(target: PolicyTarget, *, by_secret: bool) -> Iterator[KeyAccess
 
 
 def _of_registry(target: PolicyTarget) -> Iterator[KeyAccess]:
-    if target.plan.repositories or target.plan.image_cache is not None:
+    if target.plan.images.repositories or target.plan.images.cache is not None:
         does = "ECR refuses to make the repositories"
         yield _deployment(target, "Repositories", does, kms.key_actions("ecr"), via="ecr")
-    if target.plan.image_builder is not None:
+    if target.plan.images.builder is not None:
         needed = kms.key_actions("codebuild")
         yield KeyAccess(
             sid="BuildsOfImages",

@@ -137,7 +137,7 @@ def _from_hyperpod(plan: ClusterPlan, mirror: CopiesPlan) -> Iterator[_Pull]:
 
 
 def _from_builds(plan: ClusterPlan) -> Iterator[_Pull]:
-    for build in plan.image_builds:
+    for build in plan.images.builds:
         for image in base_images(build):
             yield _Pull(image, f"build of {build.repository}")
 

@@ -37,7 +37,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
     copies = plan.copies
     if copies is None:
         return plan
-    karpenter, kueue, front = plan.karpenter, plan.kueue, plan.front
+    karpenter, kueue, front = plan.nodes.karpenter, plan.kueue, plan.front
     if karpenter is not None:
         karpenter = replace(
             karpenter,
@@ -64,7 +64,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
         )
     return replace(
         plan,
-        karpenter=karpenter,
+        nodes=replace(plan.nodes, karpenter=karpenter),
         kueue=kueue,
         serving=_serving(plan.serving, copies),
         front=front,

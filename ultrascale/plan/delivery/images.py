@@ -25,6 +25,7 @@ from ultrascale.plan.model import (
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
+    ImagesPlan,
     PackageIndexPlan,
     PoolPlan,
     ScalePlan,
@@ -38,6 +39,37 @@ _DOCKERFILES = {names.NEURON_DEVICE: "neuron", names.NVIDIA_GPU: "nvidia", None:
 # Folder in the build's sources for Dockerfiles that take their bases from the mirror.
 _MIRRORED = "mirrored"
 _NAME_IT = "name its Dockerfile in images.builds"
+
+
+def plan_images(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    scale: ScalePlan,
+    *,
+    own_images: OwnImages,
+    copies: CopiesPlan | None,
+) -> ImagesPlan:
+    """Return the repositories of ``cluster``, and the builds for them.
+
+    Args:
+        cluster: The cluster file.
+        pools: Its pools.
+        scale: Settings of its size.
+        own_images: Folders beside the file that images are built from.
+        copies: What takes the place of published images, if anything does.
+    """
+    builds = plan_image_builds(cluster, pools, own_images)
+    builder = plan_image_builder(
+        cluster.region, builds=builds, copies=copies, packages=cluster.images.packages
+    )
+    return ImagesPlan(
+        repositories=cluster.images.repositories,
+        builds=builds,
+        builder=builder if builds else None,
+        unbuilt=unbuilt_repositories(cluster, pools),
+        cache=None if copies else plan_image_cache(cluster, scale),
+        untagged_retention_days=retention.UNTAGGED_IMAGE_DAYS,
+    )
 
 
 def plan_image_builds(

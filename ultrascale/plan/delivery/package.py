@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import build_environment
-from ultrascale.plan.model.package import PackageObject
+from ultrascale.plan.model import PackageObject, PackagePlan
 from ultrascale.plan.model.pipeline import BuildsPlan, StagePlan
 from ultrascale.plan.rules import rule
 from ultrascale.release import PRODUCT, VERSION
@@ -53,6 +53,11 @@ def released(pipeline: config.Pipeline) -> config.Release:
     Without the key, the repository is this product's own and builds itself.
     """
     return config.release_of(pipeline.package or ".")
+
+
+def plan_package(pipeline: config.Pipeline | None) -> PackagePlan:
+    """Return the package that the builds of ``pipeline`` install."""
+    return PackagePlan(words=package_words(pipeline), object=package_object(pipeline))
 
 
 def package_object(pipeline: config.Pipeline | None) -> PackageObject | None:

@@ -19,7 +19,7 @@ from ultrascale.plan.model.backend import (
     InstanceCapacity,
     ServerlessCapacity,
 )
-from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, ScoringPlan
+from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, NodesPlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.front import (
     FrontPlan,
@@ -49,6 +49,7 @@ from ultrascale.plan.model.images import (
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
+    ImagesPlan,
     PackageIndexPlan,
     published,
 )
@@ -135,11 +136,13 @@ from ultrascale.plan.model.observability import (
     SectionPlan,
     WriteLatencyPlan,
 )
+from ultrascale.plan.model.package import PackageObject, PackagePlan
 from ultrascale.plan.model.parts import KeyUse, PartNeeds, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
 from ultrascale.plan.model.platform import (
     DevicePluginPlan,
+    DevicesPlan,
     EtcdPlan,
     IngressPlan,
     NamespacePlan,
@@ -204,6 +207,7 @@ from ultrascale.plan.model.storage import (
     LustreAccessPlan,
     LustrePlan,
     OutputAccessPlan,
+    StoragePlan,
     VolumePlan,
 )
 from ultrascale.plan.model.topology import FileSystemPart, PoolPart, Topology
@@ -244,6 +248,7 @@ __all__ = [
     "DatabasePlan",
     "Decision",
     "DevicePluginPlan",
+    "DevicesPlan",
     "DisruptionReason",
     "DnsScale",
     "Egress",
@@ -275,6 +280,7 @@ __all__ = [
     "ImageBuilderPlan",
     "ImageCachePlan",
     "ImageCacheRule",
+    "ImagesPlan",
     "IngressPlan",
     "InstanceCapacity",
     "InstanceGroupPlan",
@@ -318,10 +324,13 @@ __all__ = [
     "NodePart",
     "NodePoolPlan",
     "NodeScoringPlan",
+    "NodesPlan",
     "ObjectivePlan",
     "ObservabilityPlan",
     "OutputAccessPlan",
     "PackageIndexPlan",
+    "PackageObject",
+    "PackagePlan",
     "PartNeeds",
     "PartPlan",
     "PipelinePlan",
@@ -372,6 +381,7 @@ __all__ = [
     "SpendStep",
     "StagePlan",
     "StorageNeed",
+    "StoragePlan",
     "SubnetKind",
     "SubnetNeeds",
     "SubnetPlan",

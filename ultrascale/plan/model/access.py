@@ -69,3 +69,5 @@ class AccessPlan(Frozen):
     team_bindings: tuple[GroupBindingPlan, ...]
     # Bounds of roles with queues of their own; None where no role has.
     queues: QueueAccessPlan | None
+    # Namespaces whose pods may read nodes, to have ranks in the network's order.
+    node_readers: tuple[str, ...] = ()

@@ -11,46 +11,30 @@ from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.front import FrontPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
-from ultrascale.plan.model.images import (
-    CopiesPlan,
-    ImageBuilderPlan,
-    ImageBuildPlan,
-    ImageCachePlan,
-)
+from ultrascale.plan.model.images import CopiesPlan, ImagesPlan
 from ultrascale.plan.model.jobs import SavesPlan
 from ultrascale.plan.model.needs import AgreedLimit
-from ultrascale.plan.model.network import InterfaceCleanerPlan, NetworkPlan, NetworkPolicyPlan
+from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
 from ultrascale.plan.model.node_pools import KarpenterPlan, NodeClassPlan, NodePoolPlan
 from ultrascale.plan.model.observability import ObservabilityPlan
-from ultrascale.plan.model.package import PackageObject
+from ultrascale.plan.model.package import PackagePlan
 from ultrascale.plan.model.parts import KeyUse, PlannedPart, copies_of, key_for
 from ultrascale.plan.model.placement import PlacementPlan
 from ultrascale.plan.model.platform import (
-    DevicePluginPlan,
+    DevicesPlan,
     EtcdPlan,
     NamespacePlan,
-    NeuronSchedulerExtensionPlan,
     PriorityClassPlan,
     VolcanoPlan,
 )
 from ultrascale.plan.model.pool import PoolPlan
 from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
-from ultrascale.plan.model.scale import NodeLocalDnsPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
 from ultrascale.plan.model.services import ServiceDemandPlan
 from ultrascale.plan.model.serving import ServingControllersPlan
-from ultrascale.plan.model.storage import (
-    BucketPlan,
-    ClaimPlan,
-    ExistingBucketPlan,
-    ExistingLustrePlan,
-    LustreAccessPlan,
-    LustrePlan,
-    OutputAccessPlan,
-    VolumePlan,
-)
+from ultrascale.plan.model.storage import StoragePlan
 
 PartT = TypeVar("PartT", bound=PlannedPart)
 
@@ -91,6 +75,27 @@ class ControlPlanePlan(Frozen):
     workload_addons: tuple[AddonPlan, ...]  # Add-ons that need a node to become healthy
 
 
+class NodesPlan(Frozen):
+    """How the nodes of the pools are made, but those of HyperPod."""
+
+    karpenter: KarpenterPlan | None  # Self-managed Karpenter, if a pool needs it
+    # Node groups of the pools that have one, in the order of the pools.
+    groups: tuple[NodeGroupPlan, ...]
+    # Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None where neither
+    # does.
+    role: str | None
+    classes: tuple[NodeClassPlan, ...]  # How those nodes are made
+    node_pools: tuple[NodePoolPlan, ...]  # How many of which are made
+    repairs: tuple[RepairPlan, ...]  # What a broken node of each pool of the file meets
+    # The Cluster Autoscaler, if a node group scales with its pods.
+    autoscaler: ClusterAutoscalerPlan | None
+    # The Node Termination Handler, if a self-managed group loses instances.
+    termination_handler: TerminationHandlerPlan | None
+    # What keeps pods without accelerators off nodes that can have no taints; None where there are
+    # no such nodes.
+    isolation: IsolationPlan | None
+
+
 class ClusterPlan(Frozen):
     """Everything that is built."""
 
@@ -99,67 +104,23 @@ class ClusterPlan(Frozen):
     partition: str  # AWS partition of the Region
     account: str | None  # AWS account; None makes the assembly independent of one
     permissions_boundary: str | None  # Name of the IAM policy that bounds every role of the stacks
-    # What the builds of the file's pipeline install, in words; None without a pipeline.
-    package: str | None
-    # The wheel that the pipeline of its file installs, where it is in a bucket.
-    package_object: PackageObject | None
+    package: PackagePlan  # What the builds of the file's pipeline install
     parts: tuple[PlannedPart, ...]  # Parts that the file has, in the order of their table
     network: NetworkPlan  # VPC
-    network_policies: NetworkPolicyPlan  # Reach of network policies
-    # What deletes interfaces that ended nodes left; None: each node does.
-    interface_cleaner: InterfaceCleanerPlan | None
     control_plane: ControlPlanePlan  # EKS
     access: AccessPlan  # Rights of people in the cluster
     system_pools: tuple[PoolPlan, ...]  # Pools that run controllers and add-ons
     pools: tuple[PoolPlan, ...]  # Every other pool
-    karpenter: KarpenterPlan | None  # Self-managed Karpenter, if a pool needs it
-    # Node groups of the pools that have one, in the order of the pools.
-    node_groups: tuple[NodeGroupPlan, ...]
-    # Name of the IAM role of the nodes that Karpenter or EKS Auto Mode launches; None where neither
-    # does.
-    node_role: str | None
-    node_classes: tuple[NodeClassPlan, ...]  # How those nodes are made
-    node_pools: tuple[NodePoolPlan, ...]  # How many of which are made
-    repairs: tuple[RepairPlan, ...]  # What a broken node of each pool of the file meets
-    # The Cluster Autoscaler, if a node group scales with its pods.
-    cluster_autoscaler: ClusterAutoscalerPlan | None
-    # The Node Termination Handler, if a self-managed group loses instances.
-    termination_handler: TerminationHandlerPlan | None
+    nodes: NodesPlan  # How the nodes of the pools are made
+    storage: StoragePlan  # File systems and buckets
+    images: ImagesPlan  # Repositories and builds of images
     hyperpod: HyperPodPlan | None  # The SageMaker HyperPod cluster, if a pool is one of its groups
     hyperpod_chart: HyperPodChartPlan | None  # AWS's Helm chart that it needs, if there is one
-    # What keeps pods without accelerators off nodes that can have no taints; None where there are
-    # no such nodes.
-    isolation: IsolationPlan | None
-    lustre: tuple[LustrePlan, ...]  # File systems that are made
-    existing_lustre: tuple[ExistingLustrePlan, ...]  # File systems that are there already
-    volumes: tuple[VolumePlan, ...]  # Volumes of file systems and buckets, each with its claim
-    # What opens made ones that jobs mount to them; None where they mount none.
-    lustre_access: LustreAccessPlan | None
-    buckets: tuple[BucketPlan, ...]  # S3 buckets that are made
-    existing_buckets: tuple[ExistingBucketPlan, ...]  # S3 buckets that are there already
-    # Access of training pods to the bucket of checkpoints; None without one.
-    output_access: OutputAccessPlan | None
-    repositories: tuple[str, ...]  # Names of the ECR repositories
-    image_builds: tuple[ImageBuildPlan, ...]  # Images that are built from this project
-    image_builder: ImageBuilderPlan | None  # The build of these images; None without any
-    # Repositories that nothing is built for, each with the reason.
-    unbuilt_repositories: Mapping[str, str]
-    # Where images of public registries come from instead; None: from there.
-    image_cache: ImageCachePlan | None
-    untagged_image_retention_days: int  # How long images without a tag are kept, in days
     namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
     # Namespaces that HyperPod task governance makes, as they are to be.
     team_namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
-    neuron: DevicePluginPlan | None  # Neuron device plugin, if a pool has Neuron devices
-    # Exporter of what Neuron devices do, where we install their plugin.
-    neuron_monitor: DevicePluginPlan | None
-    # Neuron scheduler extension, if asked for.
-    neuron_scheduler: NeuronSchedulerExtensionPlan | None
-    efa: DevicePluginPlan | None  # EFA device plugin, if a pool has EFA interfaces
-    nvidia: DevicePluginPlan | None  # NVIDIA device plugin, if a pool has NVIDIA GPUs
-    node_local_dns: NodeLocalDnsPlan | None  # The cache of names on every node, if there is one
-    dcgm: DevicePluginPlan | None  # DCGM exporter, if a pool has NVIDIA GPUs
+    devices: DevicesPlan  # Device plugins, and what belongs to devices
     volcano: VolcanoPlan | None  # Gang scheduler, if asked for
     kueue: KueuePlan | None  # Queueing by Kueue, with JobSet, if asked for
     serving: ServingControllersPlan | None  # Controllers of services; None where none is needed
@@ -171,8 +132,6 @@ class ClusterPlan(Frozen):
     saves: tuple[SavesPlan, ...]
     services: tuple[ServiceDemandPlan, ...]  # Services of the file, and the nodes that they take
     etcd: EtcdPlan | None  # Rendezvous server, if asked for
-    # Namespaces whose pods may read nodes, to have ranks in the network's order.
-    node_readers: tuple[str, ...]
     # What is measured, shown and told; None where the file does not ask for it.
     observability: ObservabilityPlan | None
     backend: BackendPlan | None  # The application that submits jobs, if there is one
@@ -182,11 +141,6 @@ class ClusterPlan(Frozen):
     def all_pools(self) -> tuple[PoolPlan, ...]:
         """Every pool, the system pools first."""
         return self.system_pools + self.pools
-
-    @property
-    def claims(self) -> tuple[ClaimPlan, ...]:
-        """Every claim through which pods mount a file system or a bucket."""
-        return tuple(volume.claim for volume in self.volumes)
 
     def part(self, kind: type[PartT]) -> PartT | None:
         """Return the plan of a part, by its type; None where the cluster does not have it."""

@@ -108,6 +108,19 @@ class ImageCachePlan(Frozen):
         return f"{prefixes[host]}/{rest}" if host in prefixes else None
 
 
+class ImagesPlan(Frozen):
+    """Repositories of the cluster, and builds of images for them."""
+
+    repositories: tuple[str, ...]  # Names of the ECR repositories
+    builds: tuple[ImageBuildPlan, ...]  # Images that are built from this project
+    builder: ImageBuilderPlan | None  # The build of these images; None without any
+    # Repositories that nothing is built for, each with the reason.
+    unbuilt: Mapping[str, str]
+    # Where images of public registries come from instead; None: from there.
+    cache: ImageCachePlan | None
+    untagged_retention_days: int  # How long images without a tag are kept, in days
+
+
 class CopiesPlan(Frozen):
     """A registry that holds a copy of every image and chart that the cluster pulls.
 

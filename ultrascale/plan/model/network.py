@@ -7,6 +7,7 @@ from typing import Literal
 from ultrascale.catalog import regions
 from ultrascale.catalog.endpoints import Kind as EndpointKind
 from ultrascale.frozen import Frozen
+from ultrascale.plan.model.scale import NodeLocalDnsPlan
 
 FlowLogs = Literal["cloudwatch", "s3", "none"]
 Egress = Literal["nat", "transit-gateway", "none"]
@@ -62,6 +63,28 @@ class EndpointPlan(Frozen):
     reasons: tuple[str, ...]
 
 
+class NetworkPolicyPlan(Frozen):
+    """Reach of network policies."""
+
+    enforced: bool  # Whether the VPC CNI enforces them
+    of_jobs: bool  # Whether policies select the pods of jobs, or name them as peers
+    # Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers; empty where
+    # selectors do.
+    ranges: tuple[str, ...]
+
+
+class InterfaceCleanerPlan(Frozen):
+    """The function that deletes network interfaces which ended nodes left."""
+
+    cluster_tag: str  # Tag of the interfaces that holds the cluster's name
+    made_tag: str  # Tag of them that holds the time of their creation
+    interval_minutes: int  # Time between two runs, in minutes
+    least_minutes: int  # Age of the youngest that it deletes, in minutes
+    most: int  # Most that it deletes in a run
+    timeout_seconds: int  # How long a run may take, in seconds
+    log_retention_days: int  # How long its log is kept, in days
+
+
 class NetworkPlan(Frozen):
     """The VPC."""
 
@@ -102,6 +125,10 @@ class NetworkPlan(Frozen):
     endpoint_security_group: str | None = None
     flow_logs: FlowLogs  # Destination of flow logs
     log_retention_days: int  # How long flow logs and a function's log are kept, in days
+    policies: NetworkPolicyPlan  # Reach of network policies
+    # What deletes interfaces that ended nodes left; None: each node does.
+    interface_cleaner: InterfaceCleanerPlan | None = None
+    node_local_dns: NodeLocalDnsPlan | None = None  # The cache of names on every node
 
     @property
     def interface_endpoints(self) -> tuple[str, ...]:
@@ -123,25 +150,3 @@ class NetworkPlan(Frozen):
     def of_kind(self, kind: SubnetKind) -> tuple[SubnetPlan, ...]:
         """Return the subnets of ``kind``, in zone order."""
         return tuple(subnet for subnet in self.subnets if subnet.kind == kind)
-
-
-class NetworkPolicyPlan(Frozen):
-    """Reach of network policies."""
-
-    enforced: bool  # Whether the VPC CNI enforces them
-    of_jobs: bool  # Whether policies select the pods of jobs, or name them as peers
-    # Ranges that nodes and pods have addresses of, which stand for jobs' pods as peers; empty where
-    # selectors do.
-    ranges: tuple[str, ...]
-
-
-class InterfaceCleanerPlan(Frozen):
-    """The function that deletes network interfaces which ended nodes left."""
-
-    cluster_tag: str  # Tag of the interfaces that holds the cluster's name
-    made_tag: str  # Tag of them that holds the time of their creation
-    interval_minutes: int  # Time between two runs, in minutes
-    least_minutes: int  # Age of the youngest that it deletes, in minutes
-    most: int  # Most that it deletes in a run
-    timeout_seconds: int  # How long a run may take, in seconds
-    log_retention_days: int  # How long its log is kept, in days

@@ -15,3 +15,11 @@ class PackageObject(Frozen):
     def url(self) -> str:
         """URL of the object, as the AWS CLI takes it."""
         return f"s3://{self.bucket}/{self.key}"
+
+
+class PackagePlan(Frozen):
+    """The package of this product that the builds of a pipeline install."""
+
+    words: str | None  # The package, in words; None without a pipeline
+    # The wheel that they install, where it is in a bucket.
+    object: PackageObject | None

@@ -102,3 +102,16 @@ class NeuronSchedulerExtensionPlan(Frozen):
     scheduler_image: str  # Image of kube-scheduler, pinned, of the cluster's own minor
     scheduler_name: str  # What such a pod puts into ``schedulerName``
     scheduler_resources: ResourcesPlan  # What the scheduler gets
+
+
+class DevicesPlan(Frozen):
+    """Device plugins, and what belongs to devices."""
+
+    neuron: DevicePluginPlan | None  # Neuron device plugin, if a pool has Neuron devices
+    # Exporter of what Neuron devices do, where we install their plugin.
+    neuron_monitor: DevicePluginPlan | None
+    # Neuron scheduler extension, if asked for.
+    neuron_scheduler: NeuronSchedulerExtensionPlan | None
+    efa: DevicePluginPlan | None  # EFA device plugin, if a pool has EFA interfaces
+    nvidia: DevicePluginPlan | None  # NVIDIA device plugin, if a pool has NVIDIA GPUs
+    dcgm: DevicePluginPlan | None  # DCGM exporter, if a pool has NVIDIA GPUs

@@ -131,3 +131,22 @@ class ExistingBucketPlan(Frozen):
     key_arn: str | None  # ARN of the KMS key of its objects; None where S3 encrypts with its own
     owner: str | None  # Its account; None for the cluster's
     access: Access  # What pods that mount it may do with its objects
+
+
+class StoragePlan(Frozen):
+    """File systems and buckets, and what mounts them."""
+
+    lustre: tuple[LustrePlan, ...]  # File systems that are made
+    existing_lustre: tuple[ExistingLustrePlan, ...]  # File systems that are there already
+    volumes: tuple[VolumePlan, ...]  # Volumes of file systems and buckets, each with its claim
+    # What opens made ones that jobs mount to them; None where they mount none.
+    lustre_access: LustreAccessPlan | None
+    buckets: tuple[BucketPlan, ...]  # S3 buckets that are made
+    existing_buckets: tuple[ExistingBucketPlan, ...]  # S3 buckets that are there already
+    # Access of training pods to the bucket of checkpoints; None without one.
+    output_access: OutputAccessPlan | None
+
+    @property
+    def claims(self) -> tuple[ClaimPlan, ...]:
+        """Every claim through which pods mount a file system or a bucket."""
+        return tuple(volume.claim for volume in self.volumes)

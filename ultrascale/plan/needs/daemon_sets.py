@@ -121,19 +121,19 @@ def _has(expression: object, pool: PoolPlan) -> bool:
 
 def _of_plugins(plan: ClusterPlan) -> Iterator[DaemonSet]:
     for name, plugin in (
-        ("neuron-device-plugin", plan.neuron),
-        ("neuron-monitor", plan.neuron_monitor),
-        ("aws-efa-k8s-device-plugin", plan.efa),
-        ("nvidia-device-plugin", plan.nvidia),
-        ("dcgm-exporter", plan.dcgm),
+        ("neuron-device-plugin", plan.devices.neuron),
+        ("neuron-monitor", plan.devices.neuron_monitor),
+        ("aws-efa-k8s-device-plugin", plan.devices.efa),
+        ("nvidia-device-plugin", plan.devices.nvidia),
+        ("dcgm-exporter", plan.devices.dcgm),
     ):
         if plugin is not None:
             yield DaemonSet(name=name, runs_on=_runs_by(plugin), image=plugin.image)
-    if plan.node_local_dns is not None:
+    if plan.network.node_local_dns is not None:
         yield DaemonSet(
             name="node-local-dns",
             runs_on=lambda pool: bool(pool.name_servers),
-            image=plan.node_local_dns.image,
+            image=plan.network.node_local_dns.image,
         )
 
 

@@ -95,7 +95,7 @@ def _network(plan: ClusterPlan) -> Iterator[_Decided]:
             "a function reserves ranges for /28 prefixes",
             "CloudFormation has no type for subnet CIDR reservations in this Region",
         )
-    if plan.interface_cleaner is not None:
+    if plan.network.interface_cleaner is not None:
         yield _Decided(
             "network",
             "a function deletes interfaces that ended nodes left",
@@ -103,7 +103,7 @@ def _network(plan: ClusterPlan) -> Iterator[_Decided]:
         )
     if network.egress == "none":
         yield from _closed(plan)
-    for remark in policy_remarks(plan.network_policies):
+    for remark in policy_remarks(plan.network.policies):
         choice, _, reason = remark.partition(": ")
         yield _Decided("network", choice[0].lower() + choice[1:], reason)
 
@@ -121,7 +121,7 @@ def _closed(plan: ClusterPlan) -> Iterator[_Decided]:
         f"are made, {counts['present']} that are there",
         "network.egress says none: `ultrascale network needs` tells who calls which",
     )
-    if plan.karpenter is not None:
+    if plan.nodes.karpenter is not None:
         yield _Decided(
             "network",
             "Karpenter's nodes take instance profiles that the stacks make, and its On-Demand "
@@ -189,10 +189,10 @@ def _scale(plan: ClusterPlan) -> Iterator[_Decided]:
     else:
         sized = f"the settings for {row.nodes:,} nodes, the largest there are"
     yield _Decided("scale", sized, f"{size} at most")
-    if plan.node_local_dns is not None:
+    if plan.network.node_local_dns is not None:
         yield _Decided(
             "scale",
-            f"a DNS cache on every node, at {plan.node_local_dns.address}",
+            f"a DNS cache on every node, at {plan.network.node_local_dns.address}",
             f"{size} would ask CoreDNS for each name",
         )
     if row.proxy_mode == "nftables" and plan.hyperpod is None:
@@ -249,9 +249,9 @@ def _pool(plan: ClusterPlan, name: str, pool: PoolPlan, shards: int) -> Iterator
 
 
 def _images(plan: ClusterPlan) -> Iterator[_Decided]:
-    for repository, reason in plan.unbuilt_repositories.items():
+    for repository, reason in plan.images.unbuilt.items():
         yield _Decided("images", f"nothing is built for {repository}", reason)
-    if plan.image_cache is not None:
+    if plan.images.cache is not None:
         yield _Decided(
             "images",
             "images of public registries come through a cache in the Region",
@@ -266,7 +266,7 @@ def _images(plan: ClusterPlan) -> Iterator[_Decided]:
 
 
 def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:
-    for repair in plan.repairs:
+    for repair in plan.nodes.repairs:
         slot = f"; its reserved slot is {repair.slot}" if repair.slot else ""
         by = f"{repair.decided_by} decides" if repair.decided_by else "nobody decides"
         yield _Decided(
@@ -275,7 +275,7 @@ def _repairs(plan: ClusterPlan) -> Iterator[_Decided]:
 
 
 def _pipeline(plan: ClusterPlan) -> Iterator[_Decided]:
-    if plan.package is not None:
+    if plan.package.words is not None:
         yield _Decided(
-            "pipeline", plan.package, "pipeline.package, or else the version that synthesizes"
+            "pipeline", plan.package.words, "pipeline.package, or else the version that synthesizes"
         )

@@ -36,8 +36,8 @@ _ON_THE_BUCKET = frozenset({"s3:ListBucket"})
 def plan_storage_needs(plan: ClusterPlan) -> tuple[StorageNeed, ...]:
     """Return what owners of existing storage do before ``plan`` is deployed, in file order."""
     return (
-        *(_ports(plan, each) for each in plan.existing_lustre),
-        *(need for each in plan.existing_buckets for need in _rights(plan, each)),
+        *(_ports(plan, each) for each in plan.storage.existing_lustre),
+        *(need for each in plan.storage.existing_buckets for need in _rights(plan, each)),
     )
 
 
@@ -48,11 +48,11 @@ def bucket_actions(plan: ClusterPlan, bucket: ExistingBucketPlan) -> tuple[str, 
         plan: The cluster.
         bucket: The bucket.
     """
-    output = plan.output_access
+    output = plan.storage.output_access
     writes = output is not None and output.bucket == bucket.name
     linked = any(
         each.repository is not None and each.repository.bucket == bucket.name
-        for each in plan.lustre
+        for each in plan.storage.lustre
     )
     actions = (
         *_MOUNTED[bucket.access],

@@ -200,7 +200,7 @@ class _Rows:
         yield self._database()
 
     def _policy_endpoints(self) -> tuple[int, str]:
-        plan = self._plan.network_policies
+        plan = self._plan.network.policies
         if not plan.enforced:
             return 0, "network policies are not enforced"
         if not plan.of_jobs:
@@ -400,8 +400,8 @@ class _Rows:
         for image, count in (*self._images(self._daemons), *_volcano_images(self._plan)):
             host = image.partition("/")[0]
             cached = self._plan.copies is not None or (
-                self._plan.image_cache is not None
-                and self._plan.image_cache.repository(image) is not None
+                self._plan.images.cache is not None
+                and self._plan.images.cache.repository(image) is not None
             )
             if host in _PUBLIC and not cached:
                 hosts[host] = hosts.get(host, 0) + count
@@ -454,15 +454,15 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
             found["coredns"] = number(addon.configuration, "autoScaling", "maxReplicas")
         elif "csi" in addon.name:
             found[f"{addon.name} controller"] = 2
-    if plan.karpenter is not None:
-        found["karpenter"] = plan.karpenter.replicas
+    if plan.nodes.karpenter is not None:
+        found["karpenter"] = plan.nodes.karpenter.replicas
     found.update(_queueing_pods(plan))
     found.update(_front_pods(plan))
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas
-    if plan.cluster_autoscaler is not None:
+    if plan.nodes.autoscaler is not None:
         found["cluster-autoscaler"] = 1
-    if plan.termination_handler is not None:
+    if plan.nodes.termination_handler is not None:
         found["aws-node-termination-handler"] = 2
     if plan.backend is not None and plan.backend.application is not None:
         found["backend"] = plan.backend.application.replicas

@@ -283,11 +283,11 @@ def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
     """Yield the buckets that are used from within the VPC, with what lies in them."""
     for bucket, why in endpoints.S3_GATEWAY_BUCKETS:
         yield bucket.replace("REGION", plan.region), why
-    for existing in plan.existing_buckets:
+    for existing in plan.storage.existing_buckets:
         yield existing.bucket_name, f"data of {existing.name}, which pods use"
-    if plan.buckets:
+    if plan.storage.buckets:
         # CloudFormation begins their names with that of the stack.
-        made = ", ".join(bucket.name for bucket in plan.buckets)
+        made = ", ".join(bucket.name for bucket in plan.storage.buckets)
         yield f"{stack_of(plan.name, 'storage')}-*", f"buckets that are made: {made}"
     if plan.hyperpod is not None:
         yield "sagemaker-lifecycle-*", "lifecycle scripts of HyperPod's instances"

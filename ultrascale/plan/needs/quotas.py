@@ -153,7 +153,10 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
     of_file = f"{admins} administrators" + (f" + {roles} other roles" if roles else "")
     own = [each for each in plan.all_pools if each.is_node_group]
     # Karpenter's nodes are named in two ways, each with a role.
-    node_roles = [plan.node_role, plan.karpenter.node_role_by_id if plan.karpenter else None]
+    node_roles = [
+        plan.nodes.role,
+        plan.nodes.karpenter.node_role_by_id if plan.nodes.karpenter else None,
+    ]
     others = sum(role is not None for role in node_roles) + (plan.hyperpod is not None)
     yield _need(
         quotas.quota("access-entries"),
@@ -169,9 +172,9 @@ def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
     named = [each.name for each in addons if each.service_account is not None]
     for part, name in (
         (plan.observability, "CloudWatch"),
-        (plan.karpenter, "Karpenter"),
-        (plan.cluster_autoscaler, "Cluster Autoscaler"),
-        (plan.termination_handler, "Node Termination Handler"),
+        (plan.nodes.karpenter, "Karpenter"),
+        (plan.nodes.autoscaler, "Cluster Autoscaler"),
+        (plan.nodes.termination_handler, "Node Termination Handler"),
         (plan.backend, "backend"),
     ):
         if part is not None:
@@ -213,12 +216,14 @@ def _interfaces(plan: ClusterPlan, nodes: Figure, gateways: int) -> QuotaNeed:
 
 
 def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
-    if plan.lustre:
-        gib = sum(each.capacity_gib for each in plan.lustre)
-        formula = " + ".join(f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.lustre)
+    if plan.storage.lustre:
+        gib = sum(each.capacity_gib for each in plan.storage.lustre)
+        formula = " + ".join(
+            f"{each.capacity_gib:,} GiB of {each.name}" for each in plan.storage.lustre
+        )
         yield _need(quotas.quota("lustre-storage"), gib, formula)
-        names = ", ".join(each.name for each in plan.lustre)
-        yield _need(quotas.quota("lustre-file-systems"), len(plan.lustre), names)
+        names = ", ".join(each.name for each in plan.storage.lustre)
+        yield _need(quotas.quota("lustre-file-systems"), len(plan.storage.lustre), names)
 
 
 def _front_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:

@@ -112,7 +112,7 @@ def plan_needs(
         services=plan_service_needs(plan, price_list),
         queues=plan_queue_needs(plan),
         calendar=calendar,
-        repairs=plan.repairs,
+        repairs=plan.nodes.repairs,
         access=plan.access.entries,
         callers=plan.backend.identity if plan.backend is not None else None,
         parts=tuple(needs for part in all_parts() if (needs := part.needs(plan)) is not None),
@@ -121,7 +121,7 @@ def plan_needs(
         quotas=quotas,
         load=load,
         remarks=(
-            *policy_remarks(plan.network_policies),
+            *policy_remarks(plan.network.policies),
             *address_remarks(plan.network),
             *reservation_remarks(plan.all_pools),
         ),

@@ -102,7 +102,7 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
     yield from _load_balancer(plan)
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
-    for each in plan.lustre:
+    for each in plan.storage.lustre:
         item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
         words = f"{each.capacity_gib:,} GiB of {each.name}"
         yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
@@ -220,9 +220,9 @@ def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
     database = plan.backend.database if plan.backend is not None else None
     if database is not None and isinstance(database.capacity, ServerlessCapacity):
         yield "storage of backend database", "rds", "aurora-storage", None, "GB-months"
-    if plan.buckets:
+    if plan.storage.buckets:
         yield "objects in S3", "s3", "standard", None, "GB-months"
-    if plan.repositories:
+    if plan.images.repositories:
         yield "images in ECR", "ecr", "storage", None, "GB-months"
 
 

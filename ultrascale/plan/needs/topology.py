@@ -40,14 +40,16 @@ def plan_topology(plan: ClusterPlan) -> Topology:
         flow_logs=network.flow_logs,
         pools=tuple(_pool(plan, shards) for shards in shards_of(plan).values()),
         file_systems=(*_file_systems(plan),),
-        buckets=tuple(bucket.name for bucket in (*plan.buckets, *plan.existing_buckets)),
-        repositories=plan.repositories,
+        buckets=tuple(
+            bucket.name for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
+        ),
+        repositories=plan.images.repositories,
         database=f"{database.engine} {database.version}" if database is not None else None,
     )
 
 
 def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
-    for lustre in plan.lustre:
+    for lustre in plan.storage.lustre:
         yield FileSystemPart(
             name=lustre.name,
             zone=lustre.zone,
@@ -56,7 +58,7 @@ def _file_systems(plan: ClusterPlan) -> Iterator[FileSystemPart]:
             existing=None,
             bucket=lustre.repository.bucket if lustre.repository is not None else None,
         )
-    for each in plan.existing_lustre:
+    for each in plan.storage.existing_lustre:
         yield FileSystemPart(
             name=each.name,
             zone=each.zone,

@@ -22,8 +22,10 @@ from ultrascale.plan.network.existing_addresses import (
     room_of,
 )
 from ultrascale.plan.network.existing_addresses import node_draw as existing_node_draw
+from ultrascale.plan.network.policies import plan_network_policies
 from ultrascale.plan.network.subnets import WARM_PREFIXES, primary_subnets
 from ultrascale.plan.rules import rule
+from ultrascale.plan.scale import plan_scale
 
 PODS_OF_A_PREFIX = eks.ADDRESSES_PER_PREFIX - 1
 """Pods with an address of their own on a node that holds a single prefix.
@@ -68,6 +70,7 @@ def plan_network(cluster: config.Cluster) -> NetworkPlan:
         endpoint_security_group=network.endpoints.security_group,
         flow_logs=network.flow_logs if existing is None else "none",
         log_retention_days=retention.LOG_DAYS,
+        policies=plan_network_policies(cluster, plan_scale(cluster)),
     )
 
 

@@ -40,7 +40,7 @@ def pool_upgrades(plan: ClusterPlan, then: str) -> tuple[PoolUpgrade, ...]:
 
 def _upgrades(plan: ClusterPlan, pool: PoolPlan, then: str) -> Iterator[PoolUpgrade]:
     if pool.is_node_pool:
-        for node_pool in plan.node_pools:
+        for node_pool in plan.nodes.node_pools:
             if (node_pool.pool, node_pool.shard) == (pool.pool, pool.shard):
                 fate, how = _drift(pool, node_pool)
                 images = _images(pool, then) if pool.is_karpenter else ()

@@ -86,8 +86,8 @@ def _addon(addon: AddonPlan, chosen: frozenset[str], then: str) -> VersionChange
 
 def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     """Yield what is built for certain minors, as far as a page says so."""
-    if plan.karpenter is not None:
-        yield _karpenter(plan.karpenter.version, plan.control_plane.version, then)
+    if plan.nodes.karpenter is not None:
+        yield _karpenter(plan.nodes.karpenter.version, plan.control_plane.version, then)
     if plan.volcano is not None:
         yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
     if plan.kueue is not None:
@@ -100,14 +100,14 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         yield _up_to("Envoy Gateway", plan.front.version, latest, then)
     if plan.hyperpod is not None:
         yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
-    if plan.cluster_autoscaler is not None:
-        now = _tag(plan.cluster_autoscaler.image)
+    if plan.nodes.autoscaler is not None:
+        now = _tag(plan.nodes.autoscaler.image)
         yield _of_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
-    if plan.neuron_scheduler is not None:
-        now = _tag(plan.neuron_scheduler.scheduler_image)
+    if plan.devices.neuron_scheduler is not None:
+        now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if any((plan.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)):
+    if any((plan.nodes.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)):
         yield _helm(then)
 
 
@@ -190,13 +190,13 @@ def _helm(then: str) -> VersionChange:
 def _untied(plan: ClusterPlan) -> Iterator[VersionChange]:
     note = "no page ties it to a minor of Kubernetes"
     for name, found in (
-        ("Neuron device plugin", plan.neuron),
-        ("Neuron monitor", plan.neuron_monitor),
-        ("EFA device plugin", plan.efa),
-        ("NVIDIA device plugin", plan.nvidia),
-        ("DCGM exporter", plan.dcgm),
-        ("Node Termination Handler", plan.termination_handler),
-        ("DNS cache of nodes", plan.node_local_dns),
+        ("Neuron device plugin", plan.devices.neuron),
+        ("Neuron monitor", plan.devices.neuron_monitor),
+        ("EFA device plugin", plan.devices.efa),
+        ("NVIDIA device plugin", plan.devices.nvidia),
+        ("DCGM exporter", plan.devices.dcgm),
+        ("Node Termination Handler", plan.nodes.termination_handler),
+        ("DNS cache of nodes", plan.network.node_local_dns),
         ("etcd for rendezvous", plan.etcd),
     ):
         if found is not None:
