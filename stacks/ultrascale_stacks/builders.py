@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Protocol, TypedDict, TypeVar, runtime_checkable
+from importlib import import_module
+from typing import Protocol, TypeVar, runtime_checkable
 
 from aws_cdk import App, Stack
 
+from ultrascale.core.table import all_parts
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
 from ultrascale.plan.stacks import LayerId, StackName, layers_before, planned_layers
@@ -103,7 +105,16 @@ class ClusterStacks:
 
 def define_stack(layer: LayerId, name: StackName, cluster: ClusterStacks) -> Stack:
     """Define a stack of ``layer``."""
-    return _BUILDERS[layer](cluster, name)
+    return builder(layer)(cluster, name)
+
+
+def builder(layer: LayerId) -> "Builder":
+    """Return what defines the stacks of ``layer``, of the core or of a part."""
+    for part in all_parts():
+        if layer in part.layers:
+            stacks: Mapping[LayerId, Builder] = import_module(f"{__package__}.{part.name}").STACKS
+            return stacks[layer]
+    return _BUILDERS[layer]
 
 
 def _cluster(cluster: ClusterStacks, name: StackName) -> Stack:
@@ -286,44 +297,10 @@ def _hyperpod_metrics(cluster: ClusterStacks, name: StackName) -> Stack:
     return HyperPodObservabilityStack(cluster.app, name, plan=cluster.plan)
 
 
-_Builder = Callable[[ClusterStacks, StackName], Stack]
+Builder = Callable[[ClusterStacks, StackName], Stack]
 
-# The type check holds that each layer has a key here, and each key a builder.
-_Builders = TypedDict(
-    "_Builders",
-    {
-        "network": _Builder,
-        "cluster": _Builder,
-        "access": _Builder,
-        "node-addons": _Builder,
-        "nodes": _Builder,
-        "scaling": _Builder,
-        "system-node-groups": _Builder,
-        "system-node-pools": _Builder,
-        "storage": _Builder,
-        "addons": _Builder,
-        "registry": _Builder,
-        "images": _Builder,
-        "image-cache": _Builder,
-        "backend": _Builder,
-        "platform": _Builder,
-        "serving-controllers": _Builder,
-        "scheduling": _Builder,
-        "serving-front": _Builder,
-        "karpenter": _Builder,
-        "node-pools": _Builder,
-        "observability": _Builder,
-        "hyperpod-chart": _Builder,
-        "hyperpod-groups": _Builder,
-        "node-groups": _Builder,
-        "governance": _Builder,
-        "teams": _Builder,
-        "training-operator": _Builder,
-        "hyperpod-metrics": _Builder,
-    },
-)
-
-_BUILDERS: _Builders = {
+# Those of parts stand in the module of the part, as `STACKS`.
+_BUILDERS: Mapping[LayerId, Builder] = {
     "network": lambda cluster, name: NetworkStack(cluster.app, name, plan=cluster.plan),
     "cluster": _cluster,
     "access": lambda cluster, name: AccessStack(cluster.app, name, plan=cluster.plan),

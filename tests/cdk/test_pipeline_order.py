@@ -13,7 +13,7 @@ from tests.support.pipelines import PROD_ACCOUNT, pipeline
 from ultrascale.documents import JsonObject, mapping, number, sequence, text
 from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
-from ultrascale.plan.stacks import LAYERS, planned_layers
+from ultrascale.plan.stacks import all_layers, planned_layers
 from ultrascale_constructs.pipeline_gate import gate_commands
 from ultrascale_constructs.pipeline_order import ordered
 
@@ -52,8 +52,8 @@ def stages(plan: PipelinePlan) -> dict[str, JsonObject]:
         # Each layer as early as it could be: node groups beside Karpenter, before NodePools.
         layers = planned_layers(stage.cluster)
         depth: dict[str, int] = {}
-        for layer in LAYERS:
-            before = [depth[each] for each in LAYERS[layer].after if each in depth]
+        for layer in all_layers():
+            before = [depth[each] for each in all_layers()[layer].after if each in depth]
             depth[layer] = 1 + max(before, default=1)
             actions += [
                 {"Name": f"{stage.name}.{stack}.Deploy", "RunOrder": depth[layer]}

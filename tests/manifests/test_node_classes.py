@@ -29,7 +29,7 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.plan.model import NodeClassPlan
-from ultrascale.plan.stacks import RESERVED_NAMES
+from ultrascale.plan.stacks import reserved_names
 from ultrascale_k8s.node_classes import ec2_node_class_spec, node_class_manifest, node_class_spec
 
 CPU: Mapping[str, Any] = {"instance_types": ["m7g.8xlarge"], "zones": None}
@@ -162,7 +162,7 @@ class TestValidity:
         assert refused_by_auto_mode(plan, **wrong) != []
 
     def test_no_class_can_have_the_name_that_eks_keeps_for_its_own(self) -> None:
-        assert "default" in RESERVED_NAMES
+        assert "default" in reserved_names()
 
 
 class TestInterfaces:

@@ -10,7 +10,7 @@ from ultrascale import config
 from ultrascale.plan import ClusterPlan, plan_cluster
 from ultrascale.plan.needs.network import plan_network_needs
 from ultrascale.plan.needs.report import plan_needs
-from ultrascale.plan.stacks import LAYERS
+from ultrascale.plan.stacks import all_layers
 
 FILE_SYSTEM, GROUP = "fs-0a1b2c3d4e5f60001", "sg-0a1b2c3d4e5f60001"
 KEY = "arn:aws:kms:us-east-1:444455556666:key/11111111-2222-4333-8444-555555555503"
@@ -115,7 +115,7 @@ def test_the_picture_has_it_without_a_size(plan: ClusterPlan) -> None:
 def test_there_is_a_storage_stack_only_where_it_holds_something(
     storage: dict[str, Any], exists: bool
 ) -> None:
-    assert LAYERS["storage"].exists(plan_cluster(cluster(**storage))) is exists
+    assert all_layers()["storage"].exists(plan_cluster(cluster(**storage))) is exists
 
 
 def test_an_owner_that_is_the_cluster_s_account_is_no_other() -> None:

@@ -11,7 +11,7 @@ from tests.support.construct_stacks import context_in, resources
 from tests.support.queued_pools import planned, queued_document
 from ultrascale.documents import mapping
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.stacks import LAYERS, layers_before
+from ultrascale.plan.stacks import all_layers, layers_before
 from ultrascale_k8s import define_charts
 from ultrascale_stacks.cluster import NetworkStack
 from ultrascale_stacks.feature_flags import FLAGS
@@ -93,7 +93,7 @@ def test_the_groups_controller_may_run_in_its_restricted_namespace(
 
 def test_kueue_starts_after_the_kinds_that_it_looks_for(plan: ClusterPlan) -> None:
     assert "serving-controllers" in layers_before(plan, "scheduling")
-    assert not LAYERS["serving-controllers"].costs_nodes
+    assert not all_layers()["serving-controllers"].costs_nodes
 
 
 def test_nothing_but_the_api_server_and_kedas_own_pods_has_a_way_in(plan: ClusterPlan) -> None:

@@ -16,8 +16,9 @@ from tests.support.folders import ROOT
 from ultrascale.deploy.assembly import read_assembly
 from ultrascale.deploy.deployment import waits_for
 from ultrascale.plan.names import stack_description
-from ultrascale.plan.stacks import RESERVED_NAMES, planned_stacks, stack_names
+from ultrascale.plan.stacks import all_layers, planned_stacks, reserved_names, stack_names
 from ultrascale.preflight.stacks import fixed_names
+from ultrascale_stacks.builders import builder
 
 
 @pytest.mark.parametrize(
@@ -66,10 +67,10 @@ def test_a_stack_of_hyperpod_waits_for_what_it_cannot_work_without(
 
 def test_no_stack_of_hyperpod_is_called_as_one_of_a_cluster_whose_name_ends_in_hyperpod() -> None:
     # `a-hyperpod-cluster` would be the EKS cluster of `a-hyperpod`, which a deploy of `a` replaces.
-    own = {name.removeprefix("hyperpod-") for name in RESERVED_NAMES if "hyperpod-" in name}
+    own = {name.removeprefix("hyperpod-") for name in reserved_names() if "hyperpod-" in name}
 
     assert len(own) == 3
-    assert not own & RESERVED_NAMES
+    assert not own & reserved_names()
 
 
 @pytest.mark.parametrize("name", ["mixed", "auto", "hybrid", "ultra", "llm", "estate"])
@@ -224,3 +225,8 @@ def test_no_export_leaves_with_the_images_that_need_it(trainium: Assembly, tmp_p
 def exports(assembly: Assembly, layer: str) -> set[str]:
     outputs = assembly.templates[layer].get("Outputs", {}).values()
     return {output["Export"]["Name"] for output in outputs if "Export" in output}
+
+
+@pytest.mark.parametrize("layer", all_layers())
+def test_each_layer_has_what_defines_its_stacks(layer: str) -> None:
+    assert callable(builder(layer))

@@ -6,7 +6,7 @@ the kind. What it adds to a later step than planning is in a module that the ste
 who reads and plans files, as the backend does, has none of it.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from ultrascale.frozen import Frozen
 if TYPE_CHECKING:
     from ultrascale import config
     from ultrascale.plan.model import ClusterPlan, PartNeeds, PlannedPart
+    from ultrascale.plan.stacks import Layer, LayerId
 
 SectionT_co = TypeVar("SectionT_co", bound="config.Section", covariant=True)
 PlanT_co = TypeVar("PlanT_co", bound="PlannedPart", covariant=True)
@@ -57,7 +58,24 @@ class Part(Generic[SectionT_co, PlanT_co]):
             cluster: The cluster file.
             records: What every part has recorded beside the file.
         """
-        raise NotImplementedError
+        return None
+
+    def plan_on(self, cluster: "config.Cluster", core: "ClusterPlan") -> PlanT_co | None:
+        """Return its plan, after that of the core, on which it stands; None where it is not there.
+
+        Args:
+            cluster: The cluster file.
+            core: The plan of the core, and of the parts above it in the table.
+        """
+        return None
+
+    @property
+    def layers(self) -> "Mapping[LayerId, Layer]":
+        """Its rows of the table of layers.
+
+        `ultrascale_stacks` has a module of its name, whose `STACKS` has the builder of each row.
+        """
+        return {}
 
     def image_warnings(self, plan: "ClusterPlan", images: Set[str]) -> Iterable[str]:
         """Return what a synthesis warns of in the images of pods, as publishers name them."""

@@ -27,7 +27,7 @@ from ultrascale.jobs.preparation import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits
-from ultrascale.plan.stacks import LAYERS, StackName, not_due, stacks_of
+from ultrascale.plan.stacks import StackName, all_layers, not_due, stacks_of
 from ultrascale.preflight import Context, Progress, Verdict, checks
 from ultrascale.preflight.stacks import STACKS
 from ultrascale.synthesis import ASSEMBLY, refuse_stdin
@@ -399,7 +399,10 @@ def _in_order(
 def _last(stacks: Sequence[StackArtifact], plan: ClusterPlan) -> frozenset[StackName]:
     """Return the stacks whose nodes are paid for, and those that wait for one of them."""
     last = {
-        stack for id, layer in LAYERS.items() if layer.costs_nodes for stack in stacks_of(plan, id)
+        stack
+        for id, layer in all_layers().items()
+        if layer.costs_nodes
+        for stack in stacks_of(plan, id)
     }
     while followers := {
         stack.name for stack in stacks if stack.name not in last and stack.needs & last

@@ -212,6 +212,7 @@ def assemble(
         backend=plan_backend(cluster, pools, images.builds, parts),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
+    planned = _with_parts(cluster, planned)
     endpoints = plan_endpoints(planned, cluster.network)
     return with_copies(replace(planned, network=replace(planned.network, endpoints=endpoints)))
 
@@ -243,6 +244,15 @@ def _nodes(
 def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:
     plans = (part.plan(cluster, records) for part in all_parts())
     return tuple(plan for plan in plans if plan is not None)
+
+
+def _with_parts(cluster: config.Cluster, planned: ClusterPlan) -> ClusterPlan:
+    """Return ``planned`` with the parts that stand on the core."""
+    for part in all_parts():
+        if (plan := part.plan_on(cluster, planned)) is not None:
+            namespaces = (*planned.namespaces, *plan.namespaces)
+            planned = replace(planned, parts=(*planned.parts, plan), namespaces=namespaces)
+    return planned
 
 
 def _agreed_limits(stated: config.AgreedLimits | None) -> tuple[AgreedLimit, ...]:

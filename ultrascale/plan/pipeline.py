@@ -16,8 +16,8 @@ from ultrascale.plan.mistakes import all_mistakes
 from ultrascale.plan.model import EventPlan
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.stacks import (
-    LAYERS,
     PIPELINE,
+    all_layers,
     node_windows,
     planned_layers,
     planned_stacks,
@@ -306,7 +306,9 @@ def _stage(stage: config.Stage, reading: config.Reading, file: str) -> StagePlan
     cluster = config.check(reading)
     assert cluster.account is not None
     plan = assemble(cluster, reading.own_images, reading.records)
-    windows = {node_windows(plan, layer) for layer in planned_layers(plan) if LAYERS[layer].runs_on}
+    windows = {
+        node_windows(plan, layer) for layer in planned_layers(plan) if all_layers()[layer].runs_on
+    }
     return StagePlan(
         name=stage.name,
         file=file,

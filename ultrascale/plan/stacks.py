@@ -2,46 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Literal
 
 from msgspec import field
+from msgspec.structs import replace
 
 from ultrascale import config
+from ultrascale.core.table import all_parts
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, PoolPlan, WindowPlan
 from ultrascale.plan.rules import rule
 
-LayerId = Literal[
-    "network",
-    "cluster",
-    "access",
-    "node-addons",
-    "nodes",
-    "scaling",
-    "system-node-groups",
-    "system-node-pools",
-    "storage",
-    "addons",
-    "registry",
-    "images",
-    "image-cache",
-    "backend",
-    "platform",
-    "serving-controllers",
-    "scheduling",
-    "serving-front",
-    "karpenter",
-    "node-pools",
-    "observability",
-    "hyperpod-chart",
-    "hyperpod-groups",
-    "node-groups",
-    "governance",
-    "teams",
-    "training-operator",
-    "hyperpod-metrics",
-]
+LayerId = str
+"""The name of a row of the table of layers, of the core or of a part."""
+
 Phase = Literal[
     "node-pools", "node-groups", "hyperpod", "platform", "add-ons", "cluster", "network"
 ]
@@ -67,7 +43,7 @@ class Layer(Frozen):
     pools: Callable[[ClusterPlan], Sequence[PoolPlan]] | None = None
     after: tuple[LayerId, ...] = ()  # Layers that are deployed before it
     # Layers that are deployed before it in some clusters, with the condition.
-    after_if: Mapping[LayerId, Condition] = field(default_factory=dict["LayerId", Condition])
+    after_if: Mapping[LayerId, Condition] = field(default_factory=dict[LayerId, Condition])
     # Whether it launches accelerated nodes. They are paid for from the first minute: it is deployed
     # after all other layers, and its failure stops only what waits for it.
     costs_nodes: bool = False
@@ -78,6 +54,10 @@ class Layer(Frozen):
     taken_down_in: Phase = "platform"  # Step of a teardown that deletes it
     # Layers that are deleted before it, although they do not need it.
     outlives: tuple[LayerId, ...] = ()
+    # Layer of the core that a part's stands behind in the assembly; empty: it is the core's.
+    follows: LayerId = ""
+    # Layers of the core that are deployed after a part's.
+    before: tuple[LayerId, ...] = ()
 
 
 def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
@@ -120,7 +100,7 @@ def _mounts_buckets(plan: ClusterPlan) -> bool:
 
 # In the order of the assembly: the CDK deploys in it, as far as the dependencies leave a choice,
 # and deploys nothing after a stack that failed. So layers whose nodes may lack capacity come late.
-LAYERS: Mapping[LayerId, Layer] = {
+_CORE: Mapping[LayerId, Layer] = {
     # Of a VPC that exists only endpoints may be ours.
     "network": Layer(
         exists=lambda plan: plan.network.existing is None or bool(plan.network.interface_endpoints),
@@ -282,18 +262,29 @@ LAYERS: Mapping[LayerId, Layer] = {
 }
 
 
-RESERVED_NAMES = frozenset(
-    {
-        *(id for id, layer in LAYERS.items() if layer.pools is None),
-        PIPELINE,
-        PIPELINE_GATE,
-        # EKS Auto Mode's own NodeClass has it.
-        "default",
-        # Kept for a layer to come.
-        "jobs",
-    }
-)
-"""Names that no pool may have."""
+@cache
+def all_layers() -> Mapping[LayerId, Layer]:
+    """Return the table of layers: the rows of the core, and behind them those of parts."""
+    parts = {id: layer for part in all_parts() for id, layer in part.layers.items()}
+    before: dict[LayerId, list[LayerId]] = {}
+    behind: dict[LayerId, list[LayerId]] = {}
+    for id, layer in parts.items():
+        behind.setdefault(layer.follows, []).append(id)
+        for later in layer.before:
+            before.setdefault(later, []).append(id)
+    rows: dict[LayerId, Layer] = {}
+    for id, layer in _CORE.items():
+        rows[id] = replace(layer, after=(*layer.after, *before.get(id, ())))
+        rows |= {part: parts[part] for part in behind.get(id, ())}
+    return rows
+
+
+@cache
+def reserved_names() -> frozenset[str]:
+    """Return the names that no pool may have."""
+    layers = (id for id, layer in all_layers().items() if layer.pools is None)
+    # "default" is EKS Auto Mode's own NodeClass, and "jobs" is kept for a layer to come.
+    return frozenset({*layers, PIPELINE, PIPELINE_GATE, "default", "jobs"})
 
 
 def stack_of(cluster: str, layer: LayerId) -> StackName:
@@ -303,7 +294,7 @@ def stack_of(cluster: str, layer: LayerId) -> StackName:
 
 def stacks_of(plan: ClusterPlan, layer: LayerId) -> tuple[StackName, ...]:
     """Return the names that the stacks of a layer have, whether ``plan`` has the layer or not."""
-    pools = LAYERS[layer].pools
+    pools = all_layers()[layer].pools
     if pools is None:
         return (stack_of(plan.name, layer),)
     return tuple(names.stack(plan.name, pool.name) for pool in pools(plan))
@@ -313,7 +304,7 @@ def planned_layers(plan: ClusterPlan) -> Mapping[LayerId, tuple[StackName, ...]]
     """Return the stacks that a deployment of ``plan`` makes or updates, by layer."""
     return {
         id: stacks
-        for id, layer in LAYERS.items()
+        for id, layer in all_layers().items()
         if layer.exists(plan) and (stacks := stacks_of(plan, id))
     }
 
@@ -326,18 +317,20 @@ def planned_stacks(plan: ClusterPlan) -> frozenset[StackName]:
 def stacks_that_may_lack_capacity(plan: ClusterPlan) -> tuple[StackName, ...]:
     """Return the stacks whose deployment fails where EC2 has no nodes for them."""
     layers = planned_layers(plan).items()
-    return tuple(stack for id, stacks in layers if LAYERS[id].may_lack_capacity for stack in stacks)
+    return tuple(
+        stack for id, stacks in layers if all_layers()[id].may_lack_capacity for stack in stacks
+    )
 
 
 def stacks_on_nodes(plan: ClusterPlan) -> tuple[StackName, ...]:
     """Return the stacks that fail as long as no node of theirs runs."""
     layers = planned_layers(plan).items()
-    return tuple(stack for id, stacks in layers if LAYERS[id].runs_on for stack in stacks)
+    return tuple(stack for id, stacks in layers if all_layers()[id].runs_on for stack in stacks)
 
 
 def node_windows(plan: ClusterPlan, layer: LayerId) -> tuple[WindowPlan, ...]:
     """Return the windows in which a layer can be deployed; empty: at any time."""
-    runs_on = LAYERS[layer].runs_on
+    runs_on = all_layers()[layer].runs_on
     windows = [pool.window for pool in runs_on(plan)] if runs_on else []
     known = [window for window in windows if window is not None]
     return tuple(known) if len(known) == len(windows) else ()
@@ -364,7 +357,7 @@ def not_due(plan: ClusterPlan, at: datetime) -> Mapping[StackName, datetime | No
 
 def layers_before(plan: ClusterPlan, layer: LayerId) -> tuple[LayerId, ...]:
     """Return the layers that the stacks of ``layer`` wait for."""
-    row = LAYERS[layer]
+    row = all_layers()[layer]
     return (*row.after, *(id for id, applies in row.after_if.items() if applies(plan)))
 
 
@@ -375,14 +368,14 @@ def pipeline_stacks(cluster: str) -> tuple[StackName, StackName]:
 
 def fixed_stacks(cluster: str) -> frozenset[StackName]:
     """Return each name that a stack of a cluster may have, whatever its pools are."""
-    layers = {stack_of(cluster, id) for id, layer in LAYERS.items() if layer.pools is None}
+    layers = {stack_of(cluster, id) for id, layer in all_layers().items() if layer.pools is None}
     return frozenset(layers.union(pipeline_stacks(cluster)))
 
 
 @rule
 def name_is_free(pool: config.Pool) -> Iterator[config.Mistake]:
     """Refuse the name of a pool whose stack would replace another of the cluster."""
-    if pool.name in RESERVED_NAMES:
+    if pool.name in reserved_names():
         todo = "choose another, such as the name of its accelerator"
         yield config.refuse("name", "the name of one of the cluster's own stacks", todo)
 

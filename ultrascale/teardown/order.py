@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 
 from ultrascale.frozen import Frozen
-from ultrascale.plan.stacks import LAYERS, LayerId
+from ultrascale.plan.stacks import LayerId, all_layers
 
 
 class Phase(Frozen):
@@ -23,11 +23,11 @@ class Phase(Frozen):
 def _waves(phase: str) -> Iterator[tuple[LayerId, ...]]:
     """Yield layers that nothing needs any more, until none is left."""
     layers: list[LayerId] = [
-        id for id in reversed(tuple(LAYERS)) if LAYERS[id].taken_down_in == phase
+        id for id in reversed(tuple(all_layers())) if all_layers()[id].taken_down_in == phase
     ]
-    goes_after: dict[LayerId, set[LayerId]] = {id: {*LAYERS[id].outlives} for id in layers}
+    goes_after: dict[LayerId, set[LayerId]] = {id: {*all_layers()[id].outlives} for id in layers}
     for id in layers:
-        for needed in (*LAYERS[id].after, *LAYERS[id].after_if):
+        for needed in (*all_layers()[id].after, *all_layers()[id].after_if):
             if needed in goes_after:
                 goes_after[needed].add(id)
     sorter = TopologicalSorter(goes_after)

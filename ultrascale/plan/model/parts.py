@@ -1,10 +1,12 @@
 """Plans of parts, as the core sees them: what it asks of each, and what each says of itself."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
+from ultrascale.catalog.endpoints import Feature
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.images import CopiesPlan
+from ultrascale.plan.model.platform import NamespacePlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
 """Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
@@ -25,6 +27,16 @@ class PlannedPart(Frozen):
     def copies(self) -> CopiesPlan | None:
         """Copies that take the place of all images and charts; None: publishers' own are pulled."""
         return None
+
+    @property
+    def namespaces(self) -> Sequence[NamespacePlan]:
+        """Namespaces of the platform that it needs."""
+        return ()
+
+    @property
+    def features(self) -> Sequence[Feature]:
+        """What of it calls AWS from within the VPC."""
+        return ()
 
     @property
     def files(self) -> Mapping[str, str]:

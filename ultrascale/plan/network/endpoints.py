@@ -50,7 +50,8 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "hyperpod-metrics": observability is not None and observability.hyperpod_addon is not None,
         "backend": database is not None and database.login == "secret",
     }
-    return tuple(feature for feature in catalog.FEATURES if deployed[feature])
+    of_parts = {feature for part in plan.parts for feature in part.features}
+    return tuple(each for each in catalog.FEATURES if each in of_parts or deployed.get(each))
 
 
 def calls_of(plan: ClusterPlan) -> Mapping[str, Sequence[tuple[Feature, Call]]]:
