@@ -48,6 +48,8 @@ class Charts(Frozen):
     # Objects in the namespaces that HyperPod task governance creates.
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]  # All other NodePools, of Karpenter and of EKS Auto Mode
+    # Objects of parts in stacks of their own, by the layer of the stack.
+    of_layers: Mapping[str, tuple[PlatformChart, ...]]
 
     @property
     def all(self) -> tuple[PlatformChart, ...]:
@@ -57,6 +59,7 @@ class Charts(Frozen):
             *self.platform,
             *self.scheduling,
             *self.front,
+            *(chart for charts in self.of_layers.values() for chart in charts),
             *self.teams,
             *self.node_pools,
         )

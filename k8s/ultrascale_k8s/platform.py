@@ -4,7 +4,7 @@ Charts are plain objects. Those of etcd, the Neuron device plugin and Volcano ar
 cdk8s-plus-27, which takes as long to import as the CDK: a cluster without them does without it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -70,16 +70,20 @@ def define_charts(plan: ClusterPlan) -> Charts:
     """Define every chart of ``plan``."""
     copies = plan.copies or plan.images.cache
 
-    def copied(charts: Iterator[PlatformChart]) -> tuple[PlatformChart, ...]:
+    def copied(charts: Iterable[PlatformChart]) -> tuple[PlatformChart, ...]:
         return tuple(replace(chart, copies=copies) for chart in charts)
 
+    of_parts = _charts_of_parts(plan)
     return Charts(
         system_node_pools=copied(_node_pools(plan, plan.system_pools)),
-        platform=copied(_platform(plan)),
+        platform=copied(_platform(plan, of_parts.get("platform", ()))),
         scheduling=copied(_queues(plan)),
         front=copied(_front(plan)),
         teams=copied(_teams(plan)),
         node_pools=copied(_node_pools(plan, plan.pools)),
+        of_layers={
+            layer: copied(charts) for layer, charts in of_parts.items() if layer != "platform"
+        },
     )
 
 
@@ -145,7 +149,19 @@ def _of_plan(
         yield _chart(name, objects(plan), retained=retained)
 
 
-def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
+def _charts_of_parts(plan: ClusterPlan) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return the charts of all parts, by the layer whose stacks apply them."""
+    charts: dict[str, list[PlatformChart]] = {}
+    for part in plan.parts:
+        if part.chart is not None:
+            module = import_module(f"{__package__}.{part.chart}")
+            own: Mapping[str, Iterable[PlatformChart]] = module.charts(part)
+            for layer, each in own.items():
+                charts.setdefault(layer, []).extend(each)
+    return charts
+
+
+def _platform(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:
     policies = plan.network.policies
     yield from _of_plan("node-isolation", node_isolation_objects, plan.nodes.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
@@ -178,12 +194,9 @@ def _platform(plan: ClusterPlan) -> Iterator[PlatformChart]:
         yield _chart("node-readers", node_reader_objects(plan.access.node_readers))
     yield from _access(plan)
     yield from _storage(plan, {namespace.name for namespace in plan.namespaces})
-    for part in plan.parts:
-        if part.chart is not None:
-            objects = import_module(f"{__package__}.{part.chart}").objects
-            yield from _of_plan(part.chart.replace("_", "-"), objects, part)
     yield from _volcano(plan)
     yield from _controllers(plan)
+    yield from of_parts
     if plan.backend is not None:
         yield _chart("backend", backend_objects(plan.backend, policies.ranges))
         yield from _backend_rights(plan.backend, plan.backend.job_namespaces)

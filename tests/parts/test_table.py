@@ -161,12 +161,16 @@ PART = _Part()
 '''
 _SANDBOX_CHART = '''
 """Objects of the sandbox."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from ultrascale.documents import JsonObject
 from ultrascale.parts.sandbox import Plan
+from ultrascale_k8s import PlatformChart
 
-def objects(plan: Plan) -> Iterator[JsonObject]:
-    """Yield the namespace and its quota."""
+def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return the chart of the namespace and its quota."""
+    return {"platform": [PlatformChart(name="sandbox", published=[*_objects(plan)])]}
+
+def _objects(plan: Plan) -> Iterator[JsonObject]:
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": plan.namespace}}
     quota = {"name": "cpus", "namespace": plan.namespace}
     spec = {"hard": {"requests.cpu": str(plan.cpus)}}

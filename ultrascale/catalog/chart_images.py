@@ -25,6 +25,7 @@ from ultrascale.catalog import (
     leaderworkerset,
     load_balancer_controller,
 )
+from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
 
 _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -54,7 +55,10 @@ def chart_images(chart: str, version: str) -> tuple[str, ...]:
     Raises:
         CatalogError: The images of that chart are not known.
     """
-    known = {location.partition("://")[2]: images for location, images in _IMAGES.items()}
+    of_parts = {each.location: each.images for part in all_parts() for each in part.charts}
+    known = {
+        location.partition("://")[2]: images for location, images in {**_IMAGES, **of_parts}.items()
+    }
     try:
         return tuple(
             f"{image}{version}" if image.endswith((":", ":v")) else image

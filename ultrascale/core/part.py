@@ -16,8 +16,22 @@ from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale import config
-    from ultrascale.plan.model import ClusterPlan, PartNeeds, PlannedPart
+    from ultrascale.plan.model import ClusterPlan, NamespacePlan, PartNeeds, PlannedPart
     from ultrascale.plan.stacks import Layer, LayerId
+
+
+class HelmChart(Frozen):
+    """A chart that a part installs, as its publisher has it."""
+
+    location: str  # ``oci://HOST/PATH``, or ``https://HOST/PATH`` in a Helm repository
+    version: str  # Its version
+    # Images of its pods with our values; its version completes one that ends in ``:`` or ``:v``.
+    images: tuple[str, ...]
+    # Hash of its archive, which is fetched from a repository; None where no source states it.
+    sha256: str | None = None
+    # Whether its definitions are in the folder `crds`, of which Helm updates none.
+    defines_once: bool = False
+
 
 SectionT_co = TypeVar("SectionT_co", bound="config.Section", covariant=True)
 PlanT_co = TypeVar("PlanT_co", bound="PlannedPart", covariant=True)
@@ -42,6 +56,12 @@ class Part(Generic[SectionT_co, PlanT_co]):
 
     has_checks: bool = False
     """Whether its module `preflight` has checks of an account, as `CHECKS`."""
+
+    charts: Sequence[HelmChart] = ()
+    """Helm charts that it installs."""
+
+    controller_namespaces: Sequence[str] = ()
+    """Namespaces that hold nothing but its controllers, whether a cluster has them or not."""
 
     def read_record(self, folder: Path) -> Frozen | None:
         """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
@@ -68,6 +88,10 @@ class Part(Generic[SectionT_co, PlanT_co]):
             core: The plan of the core, and of the parts above it in the table.
         """
         return None
+
+    def namespaces(self, cluster: "config.Cluster") -> "Sequence[NamespacePlan]":
+        """Return the namespaces of the platform that it needs, by its keys of the file."""
+        return ()
 
     @property
     def layers(self) -> "Mapping[LayerId, Layer]":

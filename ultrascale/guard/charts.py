@@ -1,12 +1,15 @@
 """Helm charts that stacks install."""
 
+from collections.abc import Set
+
 from ultrascale.catalog import envoy_gateway, jobset, leaderworkerset, load_balancer_controller
+from ultrascale.core.table import all_parts
 from ultrascale.documents import text
 from ultrascale.guard.judging import GOING, Context, program_stops, sides
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
 
-# Charts with definitions in their folder `crds`. Those of Karpenter are a chart of their own.
+# Those of Karpenter are a chart of their own.
 _DEFINED_ONCE = frozenset(
     {jobset.CHART, leaderworkerset.CHART, envoy_gateway.CHART, load_balancer_controller.CHART}
 )
@@ -40,7 +43,7 @@ def chart_changes_definitions(change: Change, context: Context) -> Harm | None:
     """
     before, after = sides(change, context)
     version = text(after, "Version")
-    if change.action != "updated" or text(before, "Repository") not in _DEFINED_ONCE:
+    if change.action != "updated" or text(before, "Repository") not in _charts_that_define_once():
         return None
     if not version or version == text(before, "Version"):
         return None
@@ -52,3 +55,9 @@ def chart_changes_definitions(change: Change, context: Context) -> Harm | None:
         f"{text(after, 'Repository')} --version {version} | kubectl apply --server-side "
         "--force-conflicts -f -`, and name it then",
     )
+
+
+def _charts_that_define_once() -> Set[str]:
+    """Return the locations of charts with definitions in their folder `crds`."""
+    charts = (chart for part in all_parts() for chart in part.charts)
+    return _DEFINED_ONCE.union(chart.location for chart in charts if chart.defines_once)

@@ -250,8 +250,7 @@ def _with_parts(cluster: config.Cluster, planned: ClusterPlan) -> ClusterPlan:
     """Return ``planned`` with the parts that stand on the core."""
     for part in all_parts():
         if (plan := part.plan_on(cluster, planned)) is not None:
-            namespaces = (*planned.namespaces, *plan.namespaces)
-            planned = replace(planned, parts=(*planned.parts, plan), namespaces=namespaces)
+            planned = replace(planned, parts=(*planned.parts, plan))
     return planned
 
 

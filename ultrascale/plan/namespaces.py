@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ultrascale import config
 from ultrascale.catalog import training_operator
+from ultrascale.core.table import all_parts
 from ultrascale.plan import names
 from ultrascale.plan.model import IngressPlan, NamespacePlan
 from ultrascale.plan.serving import controllers_of
@@ -35,6 +36,8 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
         NamespacePlan(name=_NAMESPACES_OF_SERVING[controller], pod_security="restricted")
         for controller in controllers_of(cluster)
     ]
+    for part in all_parts():
+        plans += part.namespaces(cluster)
     if cluster.serving.front is not None:
         plans.append(NamespacePlan(name=names.FRONT_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:

@@ -103,8 +103,9 @@ _ROLES = (
 
 
 def _run_roles(context: Context) -> Iterator[Finding]:
+    of_parts = {service for part in context.plan.parts for service in part.linked_roles}
     for role in _ROLES:
-        if role.needed(context.plan):
+        if role.service in of_parts or role.needed(context.plan):
             yield _look_for_role(context, role)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ultrascale.catalog import keda, load_balancer_controller
+from ultrascale.core.table import all_parts
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
 from ultrascale.parts.mirror import helm
@@ -65,6 +66,10 @@ def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
     mirror, serving, front = plan.copies, plan.serving, plan.front
     if mirror is None:
         return
+    for each in (chart for part in all_parts() for chart in part.charts):
+        if not each.location.startswith("oci://"):
+            source = mirror.published(mirror.chart(each.location))
+            yield _at(source, each.location, each.version, each.sha256)
     if serving is not None and serving.keda is not None:
         source = mirror.published(serving.keda.chart)
         yield _at(source, keda.CHART, serving.keda.version, keda.SHA256)

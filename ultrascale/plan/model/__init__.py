@@ -137,7 +137,16 @@ from ultrascale.plan.model.observability import (
     WriteLatencyPlan,
 )
 from ultrascale.plan.model.package import PackageObject, PackagePlan
-from ultrascale.plan.model.parts import KeyUse, PartNeeds, PlannedPart, copies_of, key_for
+from ultrascale.plan.model.parts import (
+    ControllerVersion,
+    KeyUse,
+    PartNeeds,
+    PlannedPart,
+    QuotaUse,
+    StandingItem,
+    copies_of,
+    key_for,
+)
 from ultrascale.plan.model.pipeline import PipelinePlan, StagePlan, WavePlan
 from ultrascale.plan.model.placement import GangPlacement, NodeScoringPlan, PlacementPlan
 from ultrascale.plan.model.platform import (
@@ -243,6 +252,7 @@ __all__ = [
     "ControlPlaneNeeds",
     "ControlPlanePlan",
     "ControllerPlan",
+    "ControllerVersion",
     "CopiesPlan",
     "DataRepositoryPlan",
     "DatabasePlan",
@@ -352,6 +362,7 @@ __all__ = [
     "QueueShare",
     "QuotaNeed",
     "QuotaToRaise",
+    "QuotaUse",
     "ReadinessPlan",
     "ReminderPlan",
     "RemoteChartPlan",
@@ -380,6 +391,7 @@ __all__ = [
     "SpendPart",
     "SpendStep",
     "StagePlan",
+    "StandingItem",
     "StorageNeed",
     "StoragePlan",
     "SubnetKind",

@@ -4,20 +4,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from ultrascale.catalog.endpoints import Feature
+from ultrascale.catalog.quotas import QuotaKey
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.images import CopiesPlan
-from ultrascale.plan.model.platform import NamespacePlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
 """Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
 systems, buckets and the database; images; log groups, metrics and the topic of alarms."""
 
 
+class ControllerVersion(Frozen):
+    """A controller of a part, and the minors of Kubernetes that it is made for."""
+
+    name: str  # Its name
+    version: str  # Its version
+    latest: str  # Latest minor that its publisher names
+    # Whether a later one is beyond what its publisher promises; else it is untested there.
+    is_limit: bool = True
+
+
+class QuotaUse(Frozen):
+    """Use of a service quota."""
+
+    quota: QuotaKey  # The quota
+    value: float  # Amount, in the quota's unit
+    formula: str  # Words of what it adds up
+
+
+class StandingItem(Frozen):
+    """A thing that is paid for as long as it stands, by its row of the price list."""
+
+    name: str  # Its name in the table
+    service: str  # Service of the price list
+    item: str  # Item of the service
+    quantity: float  # Amount, in the unit of the price
+    words: str  # Words of what is counted
+
+
 class PlannedPart(Frozen):
     """The plan of a part. A method that it leaves as it is changes nothing of the core's."""
 
-    # Module of `ultrascale_k8s` whose `objects` renders its plan; None where it has no objects.
+    # Module of `ultrascale_k8s` whose `charts` renders its plan; None where it has no objects.
     chart: ClassVar[str | None] = None
+    installs_charts: ClassVar[bool] = False  # Whether its stacks install charts by Helm
 
     def key(self, use: KeyUse) -> str | None:
         """Return the ARN of the user's own key for ``use``; None where it names none."""
@@ -29,13 +58,33 @@ class PlannedPart(Frozen):
         return None
 
     @property
-    def namespaces(self) -> Sequence[NamespacePlan]:
-        """Namespaces of the platform that it needs."""
+    def features(self) -> Sequence[Feature]:
+        """What of it calls AWS from within the VPC."""
         return ()
 
     @property
-    def features(self) -> Sequence[Feature]:
-        """What of it calls AWS from within the VPC."""
+    def pods(self) -> Mapping[str, int]:
+        """Most pods of its Deployments on system nodes, by name."""
+        return {}
+
+    @property
+    def quota_uses(self) -> Sequence[QuotaUse]:
+        """Its use of service quotas."""
+        return ()
+
+    @property
+    def standing(self) -> Sequence[StandingItem]:
+        """Things of it beside nodes that are paid for."""
+        return ()
+
+    @property
+    def versions(self) -> Sequence[ControllerVersion]:
+        """Its controllers that are made for certain minors of Kubernetes."""
+        return ()
+
+    @property
+    def linked_roles(self) -> Sequence[str]:
+        """Principals of services whose service-linked role it needs."""
         return ()
 
     @property

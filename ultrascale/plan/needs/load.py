@@ -457,6 +457,8 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     if plan.nodes.karpenter is not None:
         found["karpenter"] = plan.nodes.karpenter.replicas
     found.update(_queueing_pods(plan))
+    for part in plan.parts:
+        found.update(part.pods)
     found.update(_front_pods(plan))
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas

@@ -56,6 +56,11 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
         *_vpc_quotas(plan, totals),
         _disks(plan),
         *_lustre_quotas(plan),
+        *(
+            _need(quotas.quota(use.quota), use.value, use.formula)
+            for part in plan.parts
+            for use in part.quota_uses
+        ),
         *_front_quotas(plan),
         *_image_quotas(totals["nodes"].value or 0),
     )

@@ -100,6 +100,8 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         services = len(plan.network.interface_endpoints)
         words = f"{services} endpoints x {endpoints // services} zones"
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
+    for item in (item for part in plan.parts for item in part.standing):
+        yield item.name, item.service, item.item, item.quantity, item.words
     yield from _load_balancer(plan)
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for each in plan.storage.lustre:

@@ -15,6 +15,7 @@ from ultrascale.catalog import (
     vllm,
     volcano,
 )
+from ultrascale.core.table import all_parts
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.vllm import options_of
@@ -264,6 +265,7 @@ def _left_out() -> list[str]:
         mountpoint.NAMESPACE,
         hyperpod_chart.AGENT_NAMESPACE,
     }
+    own |= {name for part in all_parts() for name in part.controller_namespaces}
     return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})
 
 

@@ -18,7 +18,7 @@ from ultrascale.catalog import (
 )
 from ultrascale.errors import CatalogError
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model import AddonPlan, ClusterPlan, ServingControllersPlan
+from ultrascale.plan.model import AddonPlan, ClusterPlan, ControllerVersion, ServingControllersPlan
 from ultrascale.plan.rules import rule
 
 State = Literal["changes", "stays", "unknown", "blocks"]
@@ -88,18 +88,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     """Yield what is built for certain minors, as far as a page says so."""
     if plan.nodes.karpenter is not None:
         yield _karpenter(plan.nodes.karpenter.version, plan.control_plane.version, then)
-    if plan.volcano is not None:
-        yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
-    if plan.kueue is not None:
-        yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
-        yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
-    if plan.serving is not None:
-        yield from _serving(plan.serving, then)
-    if plan.front is not None:
-        latest = envoy_gateway.LATEST_KUBERNETES_VERSION
-        yield _up_to("Envoy Gateway", plan.front.version, latest, then)
-    if plan.hyperpod is not None:
-        yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
+    yield from _optional(plan, then)
     if plan.nodes.autoscaler is not None:
         now = _tag(plan.nodes.autoscaler.image)
         yield _of_minor("Cluster Autoscaler", now, versions.cluster_autoscaler, then)
@@ -107,8 +96,25 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    if any((plan.nodes.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)):
+    own = (plan.nodes.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)
+    if any(own) or any(part.installs_charts for part in plan.parts):
         yield _helm(then)
+
+
+def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
+    if plan.volcano is not None:
+        yield _up_to("Volcano", plan.volcano.version, eks.LATEST_VOLCANO_VERSION, then)
+    if plan.kueue is not None:
+        yield _up_to("Kueue", plan.kueue.version, kueue.LATEST_KUBERNETES_VERSION, then)
+        yield _up_to("JobSet", plan.kueue.jobset_version, jobset.LATEST_KUBERNETES_VERSION, then)
+    if plan.serving is not None:
+        yield from _serving(plan.serving, then)
+    yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
+    if plan.front is not None:
+        latest = envoy_gateway.LATEST_KUBERNETES_VERSION
+        yield _up_to("Envoy Gateway", plan.front.version, latest, then)
+    if plan.hyperpod is not None:
+        yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
 
 
 def _serving(plan: ServingControllersPlan, then: str) -> Iterator[VersionChange]:
@@ -148,6 +154,19 @@ def _up_to(name: str, version: str, latest: str, then: str) -> VersionChange:
         then=version,
         state="blocks" if late else "stays",
         note=f"up to Kubernetes {latest}",
+    )
+
+
+def _of_part(controller: ControllerVersion, then: str) -> VersionChange:
+    if controller.is_limit:
+        return _up_to(controller.name, controller.version, controller.latest, then)
+    late = upgrades.minor(then) > upgrades.minor(controller.latest)
+    return VersionChange(
+        name=controller.name,
+        now=controller.version,
+        then=controller.version,
+        state="unknown" if late else "stays",
+        note=f"tested up to {controller.latest}",
     )
 
 
