@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.fleet import exporter, node, pool
 from tests.support.observability_plans import HYBRID_PLAN, of
-from ultrascale.lambdas.fleet_metrics.exporters import measure_gpus
+from ultrascale.lambdas.fleet_metrics.handler import measure_gpus
 from ultrascale.lambdas.fleet_metrics.measures import Key, Measures
 from ultrascale.lambdas.fleet_metrics.nodes import measure_nodes
 from ultrascale.lambdas.fleet_metrics.settings import Settings

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from ultrascale.lambdas.left_interfaces.interfaces import delete_left
+from ultrascale.lambdas.left_interfaces.handler import delete_left
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client

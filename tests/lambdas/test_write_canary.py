@@ -17,8 +17,8 @@ from tests.support.observability_plans import CLUSTERS, of
 from tests.support.stub_api_http import serve
 from ultrascale.lambdas.cluster import ApiServer
 from ultrascale.lambdas.write_canary import handler
+from ultrascale.lambdas.write_canary.handler import run
 from ultrascale.lambdas.write_canary.lease import Lease
-from ultrascale.lambdas.write_canary.run import run
 from ultrascale.lambdas.write_canary.settings import Settings
 
 LATENCY = of(CLUSTERS["with an objective"]).write_latency

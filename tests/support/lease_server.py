@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.support.stub_api_server import Object, Reply, Request, StubApiServer
-from ultrascale.lambdas.write_canary.run import Clock
+from ultrascale.lambdas.write_canary.handler import Clock
 
 # The start of a minute.
 NOON = 1_795_262_400

@@ -18,7 +18,8 @@ from tests.support.calendar_calls import (
 )
 from tests.support.calendar_fixtures import Answers
 from tests.support.calendar_services import Aws
-from ultrascale.lambdas.block_calendar import handler, retry
+from ultrascale.lambdas.block_calendar import handler
+from ultrascale.lambdas.block_calendar import handler as retry
 
 
 # After the first hour no schedule makes up for a reservation that is late.

@@ -19,7 +19,7 @@ from tests.support.calendar_calls import (
 from tests.support.calendar_fixtures import Answers
 from tests.support.calendar_services import ENDS, Aws
 from ultrascale.lambdas.block_calendar import handler
-from ultrascale.lambdas.block_calendar.next_block import RunningBlockError
+from ultrascale.lambdas.block_calendar.handler import RunningBlockError
 
 TAGS = {"Tags": [{"Key": "team", "Value": "core"}]}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError
 
-from ultrascale.lambdas.block_calendar.retry import until_settled
+from ultrascale.lambdas.block_calendar.handler import until_settled
 from ultrascale.lambdas.kubernetes import KubernetesError
 
 

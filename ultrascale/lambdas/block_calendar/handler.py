@@ -1,25 +1,226 @@
 """Function of the block calendar, called by CloudFormation and by a schedule."""
 
 import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import boto3
+from botocore.exceptions import ClientError
 from botocore.session import Session
 
 from ..cloudformation import respond, rolls_back
 from ..cluster import look_up
-from ..kubernetes import KubernetesApi, bearer_token, tls_context
-from .decision import ReservationLostError
+from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
+from ..node_groups.size import describe, size_of
+from .decision import Phase, ReservationLostError
 from .entry import Deploy, Entry, Target, keep
-from .groups import AutoScalingGroup, ManagedNodeGroup
-from .next_block import breaks_off, let_pass
 from .node_pool import StaticNodePool
 from .reservation import find, find_on_demand
-from .retry import until_settled
+from .scheduled_end import ScheduledEnd, read
 
 if TYPE_CHECKING:
+    from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_eks import EKSClient
+
     from ..events import CalendarProperties, CalendarTarget, Request
+
+
+# --- Retries of a deployment: new permissions need seconds, and the schedule runs beside it -------
+
+
+# Services learn of a new role and its policies only after some seconds.
+# Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html#troubleshoot_general_eventual-consistency
+_NOT_KNOWN_YET = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthFailure",
+        "InvalidClientTokenId",
+        "UnauthorizedOperation",
+        "UnrecognizedClientException",
+    }
+)
+# The schedule sets the same size at the same moment; the next try finds it done.
+_OVERTAKEN = frozenset({"ResourceInUseException", "ScalingActivityInProgress"})
+_OVERTAKEN_STATUS = (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+_ATTEMPTS = 7
+_SECONDS_BETWEEN = 5
+
+
+def until_settled(run: Callable[[], str], sleep: Callable[[float], None] = time.sleep) -> str:
+    """Return the result of ``run``, and retry transient errors for half a minute.
+
+    Args:
+        run: A repeatable operation.
+        sleep: Waits, in seconds.
+
+    Raises:
+        Exception: It failed for another reason, or for too long.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return run()
+        except (ClientError, KubernetesError) as error:
+            if not _passes(error):
+                raise
+            print(f"tried again: {error}")
+        sleep(_SECONDS_BETWEEN)
+    return run()
+
+
+def _passes(error: ClientError | KubernetesError) -> bool:
+    if isinstance(error, KubernetesError):
+        return error.status in _OVERTAKEN_STATUS
+    return error.response["Error"]["Code"] in _NOT_KNOWN_YET | _OVERTAKEN
+
+
+# --- Guard of a running block: a deployment must not put the next block in its place --------------
+
+
+_NEEDS_ITS_END = (Phase.OPEN, Phase.DRAINING)
+
+
+class RunningBlockError(Exception):
+    """A deployment would leave the nodes of a running block without a drain."""
+
+
+def breaks_off(before: Entry, after: Entry, *, now: datetime) -> bool:
+    """Return whether ``after`` replaces a running block, and is not running itself.
+
+    A corrected window or an extended block keeps its id. Tags may find another block in another
+    window.
+    """
+    same = before.reservation == after.reservation and after.reservation.id is not None
+    return (
+        not same
+        and before.window.phase(now) in _NEEDS_ITS_END
+        and after.window.phase(now) is not Phase.OPEN
+    )
+
+
+def let_pass(before: Entry, *, size: Callable[[], int], rolls_back: Callable[[], bool]) -> None:
+    """Raise where nodes run on the block of ``before``, except in a rollback.
+
+    Args:
+        before: The previous entry.
+        size: Returns the desired size of the pool.
+        rolls_back: Returns whether the stack rolls back: a stopped rollback leaves a stack that
+            nobody can deploy.
+
+    Raises:
+        RunningBlockError: Nodes run; the message says what to do.
+        Exception: Any error of an API.
+    """
+    nodes = size()
+    if nodes == 0 or rolls_back():
+        return
+    ends = f"{before.window.ends:%Y-%m-%d %H:%M}Z"
+    raise RunningBlockError(
+        f"{nodes} nodes run on the Capacity Block that the file no longer names, and nobody would "
+        f"drain them before it ends at {ends}. Add a second pool for the next block, or deploy "
+        f"this change after {ends}; a pool at 0 nodes may change its block at any time"
+    )
+
+
+# --- Node groups whose size the calendar sets in AWS ----------------------------------------------
+# They do not wait for the reservation to become active: Auto Scaling goes on launching until it is.
+#
+# Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedNodeGroup:
+    """A managed node group, which EKS drains by itself 40 minutes before a block ends.
+
+    Attributes:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        cluster: Name of the cluster.
+        name: Name of the group.
+        emptied_by_eks: Whether EKS drains its nodes before a block ends.
+        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
+    """
+
+    eks: "EKSClient"
+    autoscaling: "AutoScalingClient"
+    cluster: str
+    name: str
+    emptied_by_eks: bool = True
+    filled_again: bool = False
+
+    def size(self) -> int:
+        """Return the desired size of the Auto Scaling group behind it.
+
+        Raises:
+            LookupError: There is no such group.
+        """
+        group = describe(self.eks, cluster=self.cluster, name=self.name)
+        if group is None:
+            raise LookupError(f"there is no node group {self.name}")
+        return size_of(self.autoscaling, group)
+
+    def scheduled_end(self) -> ScheduledEnd:
+        """Return EKS's scheduled action on the Auto Scaling group behind it.
+
+        Raises:
+            LookupError: There is no such group.
+        """
+        group = describe(self.eks, cluster=self.cluster, name=self.name)
+        if group is None:
+            raise LookupError(f"there is no node group {self.name}")
+        behind = group.get("resources", {}).get("autoScalingGroups", [])
+        return read(self.autoscaling, [each["name"] for each in behind if "name" in each])
+
+    def set_size(self, size: int, *, was: int) -> None:
+        """Set its desired size."""
+        self.eks.update_nodegroup_config(
+            clusterName=self.cluster, nodegroupName=self.name, scalingConfig={"desiredSize": size}
+        )
+
+    def drain(self, message: str) -> None:
+        """Leave the nodes to EKS, which drains those of a group that shrinks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoScalingGroup:
+    """The Auto Scaling group of a self-managed pool.
+
+    Attributes:
+        autoscaling: Auto Scaling client.
+        name: Name of the group.
+        emptied_by_eks: Whether EKS drains its nodes before a block ends.
+        filled_again: Whether the calendar sets its size whenever it has no nodes in the window.
+    """
+
+    autoscaling: "AutoScalingClient"
+    name: str
+    emptied_by_eks: bool = False
+    filled_again: bool = False
+
+    def size(self) -> int:
+        """Return its desired size.
+
+        Raises:
+            LookupError: There is no such group.
+        """
+        answer = self.autoscaling.describe_auto_scaling_groups(AutoScalingGroupNames=[self.name])
+        if not answer["AutoScalingGroups"]:
+            raise LookupError(f"there is no Auto Scaling group {self.name}")
+        return answer["AutoScalingGroups"][0]["DesiredCapacity"]
+
+    def set_size(self, size: int, *, was: int) -> None:
+        """Set its desired size."""
+        self.autoscaling.set_desired_capacity(
+            AutoScalingGroupName=self.name, DesiredCapacity=size, HonorCooldown=False
+        )
+
+    def drain(self, message: str) -> None:
+        """Leave the nodes to the Node Termination Handler: the group's lifecycle hook calls it."""
+
 
 _NODE_POOL = "NodePool"
 

@@ -2,26 +2,186 @@
 
 import json
 import os
+import re
 import time
-from collections.abc import Iterator
+import urllib.request
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from heapq import nsmallest
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from botocore.session import Session
 
 from ..cluster import look_up
 from ..kubernetes import KubernetesApi, KubernetesError, bearer_token, tls_context
-from .exporters import measure_gpus
-from .hyper_nodes import look_again, measure_hyper_nodes
-from .measures import Measures, log_events
+from .measures import NODE_TYPE, TEAM, Key, Measures, log_events
 from .nodes import Nodes, measure_missing, measure_nodes
 from .pods import measure_pods, measure_queues
 from .services import Readings, ServicePods, measure_services
-from .settings import Settings, Topology
+from .settings import Exporters, Settings, Topology
 
 if TYPE_CHECKING:
     from ..events import FleetInput
     from ..kubernetes_objects import Object
+
+
+# --- HyperNodes that Volcano lacks: those that it could not make are made once it looks again -----
+# Volcano's controllers look at all nodes when a node with a label of the network comes, changes or
+# goes, and when a HyperNode goes; and then alone. What the API server refused once stays missing
+# until then, and gangs spread over groups that look like none. So a HyperNode without nodes is made
+# and deleted again.
+#
+# Source: https://github.com/volcano-sh/volcano/blob/v1.15.1/pkg/controllers/hypernode/discovery/label/label.go
+
+
+_API_VERSION = "topology.volcano.sh/v1alpha1"
+
+
+def measure_hyper_nodes(
+    found: "Iterable[Object]", nodes: Nodes, topology: Topology, measures: Measures
+) -> int:
+    """Return how many groups of the network have no HyperNode, or one that lacks nodes."""
+    members: dict[tuple[str, str], int] = {}
+    for each in found:
+        labels = each["metadata"].get("labels", {})
+        for label in topology.labels:
+            if label in labels:
+                members[label, labels[label]] = len(each["spec"].get("members", ()))
+    missing = sum(
+        group not in members or (group[0] == topology.labels[0] and members[group] < count)
+        for group, count in nodes.groups.items()
+    )
+    measures.add("hyper_nodes_missing", missing, None)
+    return missing
+
+
+def look_again(api: KubernetesApi, topology: Topology) -> None:
+    """Have Volcano's controllers look at all nodes again."""
+    name = topology.touched
+    try:
+        api.create(topology.hyper_nodes, _without_nodes(name))
+    except KubernetesError as error:
+        # The last call left it behind.
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+    api.delete(f"{topology.hyper_nodes}/{name}")
+
+
+def _without_nodes(name: str) -> object:
+    member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": 1, "members": [member]},
+    }
+
+
+# --- GPU measures, of a sample of the fleet's GPU exporters ---------------------------------------
+
+
+Fetch = Callable[[str], str]
+
+_TIMEOUT_SECONDS = 3
+_AT_A_TIME = 32
+# A line of the text format: ``name{label="value",…} number``.
+# Source: https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+_SAMPLE = re.compile(r'^(\w+)\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\} ([-+.\deE]+)', re.MULTILINE)
+_NAMESPACE = re.compile(r'(?:^|,)namespace="([^"]*)"')
+
+
+class Sample(NamedTuple):
+    """A value of one GPU.
+
+    Attributes:
+        measure: Name of the measure.
+        namespace: Namespace of the pod that uses the GPU; empty where none does.
+        value: The value.
+    """
+
+    measure: str
+    namespace: str
+    value: float
+
+
+def measure_gpus(
+    pods: "Iterable[Object]",
+    nodes: Nodes,
+    settings: Settings,
+    measures: Measures,
+    fetch: Fetch | None = None,
+) -> None:
+    """Add the averages of the GPUs by node type and team, over a sample of the exporters.
+
+    The checksums of their names choose the sample: it depends on no zone or pool, and is the same
+    at each call.
+
+    Args:
+        pods: Pods of the exporters.
+        nodes: The nodes.
+        settings: The cluster.
+        measures: The sums to add to.
+        fetch: Returns the answer of a URL.
+    """
+    assert settings.exporters is not None
+    running = (pod for pod in pods if pod["status"].get("podIP") and pod["spec"].get("nodeName"))
+    asked = nsmallest(settings.exporters.most, running, key=_order)
+    read = Reader(settings.exporters, fetch or _fetch)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        answers = [*pool.map(read, asked)]
+    sums: dict[tuple[str, Key], list[float]] = {}
+    for pod, samples in zip(asked, answers, strict=True):
+        place = nodes.places.get(pod["spec"]["nodeName"])
+        if place is None or samples is None:
+            continue
+        measures.add("gpu_nodes_measured", 1, None)
+        for sample in samples:
+            keys: list[Key] = [(NODE_TYPE, place.node_type)]
+            if (team := settings.teams.get(sample.namespace)) is not None:
+                keys.append((TEAM, team))
+            for key in keys:
+                sums.setdefault((sample.measure, key), []).append(sample.value)
+    for (measure, key), values in sums.items():
+        measures.add(measure, sum(values) / len(values), key)
+
+
+class Reader:
+    """Reads an exporter's answer."""
+
+    def __init__(self, exporters: Exporters, fetch: Fetch) -> None:
+        self._exporters = exporters
+        self._fetch = fetch
+
+    def __call__(self, pod: "Object") -> list[Sample] | None:
+        """Return the samples of the exporter in ``pod``; None where it does not answer."""
+        url = f"http://{pod['status']['podIP']}:{self._exporters.port}/metrics"
+        try:
+            text = self._fetch(url)
+        except OSError as error:
+            # Nodes come and go meanwhile; a metric says how many answered.
+            print(f"{url}: {error}")
+            return None
+        return [*self._samples(text)]
+
+    def _samples(self, text: str) -> Iterator[Sample]:
+        for name, labels, number in _SAMPLE.findall(text):
+            if name in self._exporters.metrics:
+                measure, times = self._exporters.metrics[name]
+                namespace = _NAMESPACE.search(labels)
+                yield Sample(measure, namespace[1] if namespace else "", float(number) * times)
+
+
+def _order(pod: "Object") -> int:
+    return zlib.crc32(pod["metadata"]["name"].encode())
+
+
+def _fetch(url: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=_TIMEOUT_SECONDS) as answer:
+        return answer.read().decode()
+
 
 _POD_SECONDS = 3
 # Rates of services need the readings of the call before. Where Lambda has started the function

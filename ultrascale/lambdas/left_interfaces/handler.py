@@ -1,14 +1,81 @@
 """Function that deletes interfaces which ended nodes left; a schedule calls it."""
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
-
-from .interfaces import delete_left
+from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_ec2.type_defs import NetworkInterfaceTypeDef
+
     from ..events import CleanerInput
+
+
+# --- Interfaces that the VPC CNI made, and that no instance holds ---------------------------------
+
+
+# Somebody else was faster, or an instance has taken it meanwhile.
+_GONE = ("InvalidNetworkInterfaceID.NotFound", "InvalidNetworkInterface.InUse")
+
+
+def delete_left(ec2: "EC2Client", settings: "CleanerInput", *, now: datetime | None = None) -> int:
+    """Delete free interfaces of the cluster that are old enough; return how many.
+
+    The plugin attaches what it has made within seconds. Those that do not say when they were made
+    stay.
+
+    Args:
+        ec2: EC2 client.
+        settings: Cluster, names of the plugin's tags, least age and most deletions of a run.
+        now: Time of the run.
+
+    Raises:
+        ClientError: EC2 refused.
+
+    Source: https://github.com/aws/amazon-vpc-cni-k8s/blob/master/pkg/awsutils/awsutils.go
+    """
+    youngest = (now or datetime.now(UTC)) - timedelta(minutes=settings["LeastMinutes"])
+    pages = ec2.get_paginator("describe_network_interfaces").paginate(
+        Filters=[
+            {"Name": "status", "Values": ["available"]},
+            {"Name": f"tag:{settings['ClusterTag']}", "Values": [settings["Cluster"]]},
+        ]
+    )
+    deleted = 0
+    for page in pages:
+        for interface in page["NetworkInterfaces"]:
+            made = _made(interface, settings["MadeTag"])
+            if made is None or made > youngest:
+                continue
+            deleted += _delete(ec2, interface)
+            if deleted >= settings["Most"]:
+                return deleted
+    return deleted
+
+
+def _made(interface: "NetworkInterfaceTypeDef", tag: str) -> datetime | None:
+    for each in interface.get("TagSet", ()):
+        if each.get("Key") == tag:
+            try:
+                made = datetime.fromisoformat(each.get("Value", ""))
+            except ValueError:
+                return None
+            return made if made.tzinfo is not None else made.replace(tzinfo=UTC)
+    return None
+
+
+def _delete(ec2: "EC2Client", interface: "NetworkInterfaceTypeDef") -> int:
+    try:
+        ec2.delete_network_interface(NetworkInterfaceId=interface.get("NetworkInterfaceId", ""))
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _GONE:
+            return 0
+        raise
+    return 1
+
 
 # EC2 takes five deletions a second of an account, and more at once for a while.
 _PATIENT = Config(retries={"mode": "adaptive", "max_attempts": 10})

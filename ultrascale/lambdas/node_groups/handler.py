@@ -1,24 +1,231 @@
 """Function of the custom resources of node groups."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import boto3
 
-from ..cloudformation import Send, put, respond
-from .guard import let_pass
-from .size import desired_size
-from .tags import remove_tags, set_tags
-from .zones import name_of, suspend_rebalancing
+from ..cloudformation import Send, put, respond, rolls_back
+from .size import STANDING, auto_scaling_groups, describe, desired_size, size_of, standing_groups
 
 if TYPE_CHECKING:
     from mypy_boto3_autoscaling import AutoScalingClient
+    from mypy_boto3_autoscaling.type_defs import AutoScalingGroupTypeDef, FilterTypeDef, TagTypeDef
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_eks import EKSClient
+    from mypy_boto3_eks.type_defs import NodegroupTypeDef
 
     from ..events import NodeGroupProperties, Request
+
+
+# --- Tags of the Auto Scaling group that EKS creates for a managed node group ---------------------
+
+
+def set_tags(
+    eks: "EKSClient",
+    autoscaling: "AutoScalingClient",
+    properties: "NodeGroupProperties",
+    *,
+    before: "NodeGroupProperties | None",
+) -> None:
+    """Set the tags, and delete those that were set ``before`` and are gone.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `ClusterName`, `NodegroupName` and `Tags`.
+        before: The previous properties; None for a new resource.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+        LookupError: There is no such node group, or it has no Auto Scaling group.
+    """
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None:
+        raise LookupError(f"there is no node group {name} in cluster {cluster}")
+    tags = properties["Tags"]
+    # The tags of a replaced group are deleted with its own resource.
+    same_group = before is not None and before["NodegroupName"] == name
+    gone = sorted(set(before["Tags"]) - set(tags)) if before and same_group else []
+    for target in auto_scaling_groups(group):
+        if gone:
+            autoscaling.delete_tags(Tags=[_tag(target, key) for key in gone])
+        autoscaling.create_or_update_tags(
+            Tags=[
+                {**_tag(target, key), "Value": value, "PropagateAtLaunch": False}
+                for key, value in tags.items()
+            ]
+        )
+
+
+def remove_tags(
+    eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
+) -> None:
+    """Delete the tags, so that the Cluster Autoscaler leaves the group alone.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `ClusterName`, `NodegroupName` and `Tags`.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+    """
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None or group["status"] not in STANDING:
+        return
+    for target in auto_scaling_groups(group):
+        autoscaling.delete_tags(Tags=[_tag(target, key) for key in properties["Tags"]])
+
+
+def _tag(group: str, key: str) -> "TagTypeDef":
+    return {"ResourceId": group, "ResourceType": "auto-scaling-group", "Key": key}
+
+
+# --- Zone rebalancing of Auto Scaling groups, suspended so that nodes stay where they are ---------
+
+
+def suspend_rebalancing(
+    eks: "EKSClient", autoscaling: "AutoScalingClient", properties: "NodeGroupProperties"
+) -> None:
+    """Keep Auto Scaling from ending nodes in one zone to start others in another.
+
+    A launch still goes to the zone with the fewest nodes.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        properties: `AutoScalingGroupName`; or `ClusterName` and `NodegroupName` where EKS made the
+            Auto Scaling group.
+
+    Raises:
+        ClientError: EKS or Auto Scaling refused.
+        LookupError: There is no such node group, or it has no Auto Scaling group.
+
+    Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/as-suspend-resume-processes.html
+    """
+    for name in _targets(eks, properties):
+        autoscaling.suspend_processes(AutoScalingGroupName=name, ScalingProcesses=["AZRebalance"])
+
+
+def name_of(properties: "NodeGroupProperties") -> str:
+    """Return the name of the group."""
+    return properties.get("AutoScalingGroupName") or properties["NodegroupName"]
+
+
+def _targets(eks: "EKSClient", properties: "NodeGroupProperties") -> list[str]:
+    if "AutoScalingGroupName" in properties:
+        return [properties["AutoScalingGroupName"]]
+    cluster, name = properties["ClusterName"], properties["NodegroupName"]
+    group = describe(eks, cluster=cluster, name=name)
+    if group is None:
+        raise LookupError(f"there is no node group {name} in cluster {cluster}")
+    return auto_scaling_groups(group)
+
+
+# --- Guard of running nodes: a deployment must not end reserved nodes, or nodes of one job --------
+
+
+class RunningNodesError(Exception):
+    """A deployment would end running nodes."""
+
+
+def let_pass(
+    eks: "EKSClient",
+    autoscaling: "AutoScalingClient",
+    cloudformation: "CloudFormationClient",
+    properties: "NodeGroupProperties",
+    *,
+    before: "NodeGroupProperties",
+    stack: str,
+) -> None:
+    """Raise where the launch settings of a pool must not change.
+
+    They may change where the pool neither was nor will be guarded, where none of its nodes runs,
+    and in a rollback: a stopped rollback leaves a stack that nobody can deploy.
+
+    Args:
+        eks: EKS client.
+        autoscaling: Auto Scaling client.
+        cloudformation: CloudFormation client.
+        properties: `ClusterName`, `Labels` that tell the pool's group from others, `Guarded`,
+            the plan's `SizedBy`, and `LaunchedFrom`, which changes whenever the nodes would be
+            replaced.
+        before: The previous properties.
+        stack: Id of the stack.
+
+    Raises:
+        ClientError: EKS, Auto Scaling or CloudFormation refused: the running nodes are not known.
+        LookupError: A group has lost its Auto Scaling group.
+        RunningNodesError: Nodes run; the message says what to do.
+
+    Source: https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    guarded = "true" in {before["Guarded"], properties["Guarded"]}
+    if not guarded or before["LaunchedFrom"] == properties["LaunchedFrom"]:
+        return
+    if rolls_back(cloudformation, stack):
+        return
+    for group in standing_groups(eks, before):
+        nodes = size_of(autoscaling, group)
+        if nodes > 0:
+            raise RunningNodesError(_advice(before, group, nodes))
+    # A change within a self-managed group affects only new nodes.
+    if not _leaves_self_management(before, properties):
+        return
+    for group in _self_managed_groups(autoscaling, before):
+        if group["DesiredCapacity"] > 0:
+            raise RunningNodesError(_advice_of_ours(before, group))
+
+
+def _leaves_self_management(before: "NodeGroupProperties", after: "NodeGroupProperties") -> bool:
+    earlier, later = (properties["LaunchedFrom"]["Provisioner"] for properties in (before, after))
+    return earlier == "self-managed" and earlier != later
+
+
+def _self_managed_groups(
+    autoscaling: "AutoScalingClient", pool: "NodeGroupProperties"
+) -> "Iterator[AutoScalingGroupTypeDef]":
+    """Yield a pool's Auto Scaling groups that EKS does not manage: they have its labels as tags."""
+    wanted = {f"kubernetes.io/cluster/{pool['ClusterName']}": "owned", **pool["Labels"]}
+    filters: list[FilterTypeDef] = [
+        {"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items() if value
+    ]
+    pages = autoscaling.get_paginator("describe_auto_scaling_groups").paginate(Filters=filters)
+    for page in pages:
+        yield from page["AutoScalingGroups"]
+
+
+def _advice_of_ours(pool: "NodeGroupProperties", group: "AutoScalingGroupTypeDef") -> str:
+    name, nodes = group["AutoScalingGroupName"], group["DesiredCapacity"]
+    return (
+        f"{name} runs {nodes} nodes, and this change would end every one. {_first(pool)} scale it "
+        f"to 0: aws autoscaling update-auto-scaling-group --auto-scaling-group-name {name} "
+        "--min-size 0 --desired-capacity 0; deploy once its nodes are gone"
+    )
+
+
+def _first(pool: "NodeGroupProperties") -> str:
+    if pool["SizedBy"] == "cluster-autoscaler":
+        return "Suspend its jobs first (they scale it up), then"
+    return "When their jobs are done,"
+
+
+def _advice(pool: "NodeGroupProperties", group: "NodegroupTypeDef", nodes: int) -> str:
+    """Return the steps to take instead, within the 500 characters that CloudFormation shows."""
+    name, least = group["nodegroupName"], group["scalingConfig"]["minSize"]
+    return (
+        f"{name} runs {nodes} nodes, and this change would end every one. "
+        f"{_first(pool)} scale it to 0: aws eks update-nodegroup-config "
+        f"--cluster-name {pool['ClusterName']} --nodegroup-name {name} "
+        "--scaling-config minSize=0,desiredSize=0; deploy once its nodes are gone; "
+        f"then scale it up likewise, with minSize={least},desiredSize={nodes}"
+    )
+
 
 Answer = tuple[str, Mapping[str, str | int]]
 

@@ -1,7 +1,13 @@
 """Function of the write canary; a schedule calls it each minute."""
 
 import json
+import math
 import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.client import HTTPSConnection
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,12 +16,149 @@ from botocore.session import Session
 
 from ..cluster import look_up
 from ..kubernetes import bearer_token, tls_context
-from .lease import Lease
-from .run import Clock, run
+from .lease import Lease, TakenError, WriteError
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..events import CanaryInput, Context
+    from ..events import CanaryInput, Context, Json, LogEvent
+
+
+# --- Counts of writes by minute, and their log events for CloudWatch's embedded metric format -----
+
+
+_MINUTE = 60
+
+
+@dataclass
+class _Minute:
+    good: int = 0
+    total: int = 0
+    milliseconds: list[float] = field(default_factory=list[float])
+
+
+@dataclass
+class Counts:
+    """Outcomes of the writes of each minute.
+
+    Attributes:
+        settings: The settings, with names of metrics.
+    """
+
+    settings: Settings
+    _minutes: dict[int, _Minute] = field(default_factory=dict[int, _Minute])
+
+    def add(self, second: int, seconds: float | None = None) -> None:
+        """Count the write that was due at ``second``.
+
+        Args:
+            second: Due time, in seconds since 1970.
+            seconds: Its duration; None for a write that failed, or never began.
+        """
+        minute = self._minutes.setdefault(second // _MINUTE, _Minute())
+        minute.total += 1
+        if seconds is not None:
+            minute.good += seconds <= self.settings.threshold_seconds
+            minute.milliseconds.append(round(seconds * 1000, 3))
+
+    def events(self, *, before: int | None = None) -> "Iterator[LogEvent]":
+        """Yield the log event of each minute, and forget the minute.
+
+        Args:
+            before: A second: its minute and later ones are kept. None keeps none.
+
+        Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+        """
+        for number in sorted(self._minutes):
+            if before is None or number < before // _MINUTE:
+                yield self._event(number, self._minutes.pop(number))
+
+    def _event(self, number: int, minute: _Minute) -> "LogEvent":
+        names = self.settings
+        metrics = [{"Name": name, "Unit": "Count"} for name in (names.good, names.total)]
+        values: dict[str, Json] = {names.good: minute.good, names.total: minute.total}
+        if minute.milliseconds:
+            metrics.append({"Name": names.duration, "Unit": "Milliseconds"})
+            values[names.duration] = minute.milliseconds
+        return {
+            "_aws": {
+                "Timestamp": number * _MINUTE * 1000,
+                "CloudWatchMetrics": [
+                    {
+                        "Namespace": names.namespace,
+                        "Dimensions": [["ClusterName"]],
+                        "Metrics": metrics,
+                    }
+                ],
+            },
+            "ClusterName": names.cluster,
+            **values,
+        }
+
+
+# --- A run of the canary: a write on each second, until the next run takes over -------------------
+
+
+class Clock:
+    """A clock that never jumps within a run: it reads the time once, and counts on from there."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.perf_counter()
+
+    def now(self) -> float:
+        """Return the time, in seconds since 1970."""
+        return self._offset + time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def run(lease: Lease, settings: Settings, clock: Clock) -> "Iterator[LogEvent | str]":
+    """Write on each second, and yield the lines of the log.
+
+    The first write takes the Lease from the previous run. It is not counted: only a client's first
+    write waits for the TLS handshake, and for the API server to verify the token. All waiting of
+    later writes counts, that for a new connection included.
+
+    A write that takes longer than a second makes the next one miss its second. A missed write
+    counts as failed: otherwise, a slower API server would have fewer slow writes.
+    """
+    counts, errors = Counts(settings), Counter[str]()
+    ends = clock.now() + settings.seconds
+    try:
+        lease.write(_text(clock.now()))
+    except WriteError as error:
+        yield f"the Lease could not be taken: {error}"
+    due = math.floor(clock.now()) + 1
+    while due < ends:
+        clock.sleep(max(due - clock.now(), 0))
+        began = clock.now()
+        try:
+            lease.write(_text(began))
+            # As fine as the clock: a float of that size has no more digits.
+            counts.add(due, round(clock.now() - began, 6))
+        except TakenError:
+            break
+        except WriteError as error:
+            counts.add(due)
+            errors[str(error)] += 1
+        following = max(math.floor(clock.now()), due) + 1
+        for missed in range(due + 1, following):
+            counts.add(missed)
+        due = following
+        yield from counts.events(before=due)
+    yield from counts.events()
+    for error, times in errors.items():
+        yield f"{times} writes failed: {error}"
+
+
+def _text(now: float) -> str:
+    """Return a moment as Kubernetes' MicroTime.
+
+    Source: https://pkg.go.dev/k8s.io/apimachinery/pkg/apis/meta/v1#MicroTime
+    """
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
 
 # Beyond the threshold. A longer write is lost, with its connection.
 _GRACE_SECONDS = 5
