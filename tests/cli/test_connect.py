@@ -20,7 +20,7 @@ from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_document
 from ultrascale.account import Account
 from ultrascale.errors import ClusterError
-from ultrascale.operate.endpoint import Endpoint, lent_kubeconfig
+from ultrascale.operate.connection import Endpoint, lent_kubeconfig
 
 CLUSTER, AGENTS = "eks:DescribeCluster", "ssm:DescribeInstanceInformation"
 ARN = "arn:aws:eks:us-west-2:918273645546:cluster/research"

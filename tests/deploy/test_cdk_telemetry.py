@@ -14,7 +14,7 @@ import pytest
 from tests.support.folders import ROOT
 from ultrascale.catalog.codepipeline import CDK_CLI_VARIABLES
 from ultrascale.cdk_cli import CdkCli, find_cdk_cli
-from ultrascale.init.repository import CDK_SETTINGS
+from ultrascale.init import CDK_SETTINGS
 
 pytestmark = pytest.mark.setup
 _SETTINGS = {

@@ -29,7 +29,7 @@ from tests.support.jobs import (
     prepared,
 )
 from ultrascale.jobs import JobManifests
-from ultrascale.jobs.node_ranks import read_table
+from ultrascale.jobs.logs import read_table
 from ultrascale.plan.jobs import command as job_command
 
 WORDS = [

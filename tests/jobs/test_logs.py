@@ -13,8 +13,7 @@ from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.errors import ClusterError
 from ultrascale.jobs import logs
-from ultrascale.jobs.logs import Choice
-from ultrascale.jobs.node_ranks import read_table
+from ultrascale.jobs.logs import Choice, read_table
 from ultrascale.plan.names import NODE_READER
 
 JOB = f"{given.VOLCANO_JOBS}/bert"

@@ -19,11 +19,10 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.names import stack_description
 from ultrascale.teardown.clusters import eks_status
-from ultrascale.teardown.journal import Journal
 from ultrascale.teardown.kept import Asked
 from ultrascale.teardown.model import Teardown
 from ultrascale.teardown.plan import plan_teardown, read_findings
-from ultrascale.teardown.runner import Runner
+from ultrascale.teardown.runner import Journal, Runner
 
 VPC = "vpc-0a1"
 Query = dict[str, Any]

@@ -10,8 +10,8 @@ from tests.support.teardown_cluster import (
 from tests.support.teardown_doubles import FakeClock, KilledError
 from ultrascale.documents import sequence, text
 from ultrascale.errors import UltrascaleError
-from ultrascale.teardown.journal import Journal
 from ultrascale.teardown.model import StoppedError, Thing
+from ultrascale.teardown.runner import Journal
 
 
 def test_each_request_stands_in_the_journal_before_it_is_sent(tmp_path: Path) -> None:

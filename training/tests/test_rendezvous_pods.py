@@ -14,7 +14,7 @@ from tests.support.forked_torchrun import forked_torchrun
 from tests.support.job_containers import Image, moved, running
 from tests.support.jobs import container, job_cluster, make_job, prepared
 from tests.support.node_labels import Nodes, node_reader, variables
-from ultrascale.jobs.node_ranks import read_table
+from ultrascale.jobs.logs import read_table
 
 pytestmark = pytest.mark.training
 

@@ -4,13 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ultrascale.account.account import Account, Session, connect
+    from ultrascale.account.account import Account, Session, connect, connect_to_owner
     from ultrascale.account.answers import is_passing
-    from ultrascale.account.owner import connect_to_owner
 
 __all__ = ["Account", "Session", "connect", "connect_to_owner", "is_passing"]
 
-_MODULES = {"connect_to_owner": "owner", "is_passing": "answers"}
+_MODULES = {"is_passing": "answers"}
 
 
 def __getattr__(name: str) -> object:

@@ -10,6 +10,7 @@ import boto3
 from botocore.client import BaseClient
 from botocore.config import Config
 
+from ultrascale import account
 from ultrascale.account.answers import (
     FAILURES,
     complete,
@@ -19,6 +20,7 @@ from ultrascale.account.answers import (
     unanswered,
 )
 from ultrascale.catalog.regions import lookup_region
+from ultrascale.errors import QuestionError
 from ultrascale.release import PRODUCT, VERSION
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
     from mypy_boto3_sts import STSClient
 
+    from ultrascale.account import Account
     from ultrascale.account.clients import CertificateManagerClient, LoadBalancingClient
+    from ultrascale.plan.model import ClusterPlan
 
     class ProductPage(TypedDict):
         """A page of the answer of ``GetProducts``."""
@@ -60,6 +64,33 @@ if TYPE_CHECKING:
         ) -> ProductPage:
             """Return products with their prices, each as text in JSON."""
             ...
+
+
+# --- The account that a cluster file names --------------------------------------------------------
+
+
+def connect_to_owner(plan: "ClusterPlan", profile: str | None) -> "Account":
+    """Return the account of the user's credentials, which has to be that of the cluster file.
+
+    Another account may have a cluster of the same name.
+
+    Args:
+        plan: The cluster.
+        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
+
+    Raises:
+        AccountError: There are no credentials, or AWS cannot be reached.
+        QuestionError: The cluster file names another account.
+    """
+    owner = account.connect(plan.region, profile)
+    if plan.account not in (None, owner.id):
+        raise QuestionError(
+            [
+                f"account: the cluster file names account {plan.account}, the credentials belong "
+                f"to {owner.id}; name another profile by --profile"
+            ]
+        )
+    return owner
 
 
 _P = ParamSpec("_P")

@@ -1,29 +1,314 @@
 """Comparison of the deployed templates with those that would be deployed."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ultrascale.documents import Json, Resource
-from ultrascale.guard.access import narrowed_bindings
+from ultrascale.catalog.immutable_fields import Immutable, lookup_immutable_fields
+from ultrascale.documents import Json, JsonObject, Resource, mapping, objects, sequence, text
+from ultrascale.frozen import Frozen
+from ultrascale.guard.access import (
+    BINDINGS,
+    ENTRY,
+    is_of_a_program,
+    narrowed_bindings,
+    people_lose,
+    people_of,
+)
 from ultrascale.guard.callers import narrowed_callers
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.exposed_objects import exposed_objects
 from ultrascale.guard.exposure import as_decisions, with_exposure
 from ultrascale.guard.failures import missing_exports, with_failures
-from ultrascale.guard.immutable import refused_objects
 from ultrascale.guard.in_use import with_use
-from ultrascale.guard.left_behind import left_in_need
-from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool
+from ultrascale.guard.judging import KEEP_NODES, KEEP_PODS, program_stops
+from ultrascale.guard.model import Change, Changes, Harm, PropertyChange, RolledPool
+from ultrascale.guard.network_policies import KIND as NETWORK_POLICY
+from ultrascale.guard.network_policies import lets_in
 from ultrascale.guard.node_groups import rolled_pools
-from ultrascale.guard.objects import NAMESPACE, NODE_POOL, KubernetesObject, Objects, read_objects
-from ultrascale.guard.objects_in_use import TOLD_KINDS, object_in_use
-from ultrascale.guard.properties import property_changes
-from ultrascale.guard.protection import is_retained, object_protection, with_protection
-from ultrascale.guard.queues import newly_gated
+from ultrascale.guard.objects import (
+    NAMESPACE,
+    NODE_CLASSES,
+    NODE_POOL,
+    KubernetesObject,
+    Objects,
+    read_objects,
+)
+from ultrascale.guard.properties import at, property_changes
+from ultrascale.guard.protection import (
+    is_retained,
+    leaves_cluster,
+    object_protection,
+    with_protection,
+)
+from ultrascale.guard.queues import KINDS, newly_gated, queue_in_use
 from ultrascale.guard.replacement import Worlds, action_of, change_of, propagate
 from ultrascale.guard.rights import with_rights
-from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, world
+from ultrascale.guard.templates import Key, Templates, World, shown, shown_change, text_of, world
+from ultrascale.plan import names
+
+# --- Objects whose change the API server refuses, so that the deployment rolls back ---------------
+
+
+_DEFINITION = "CustomResourceDefinition"
+_WHY = "immutable in Kubernetes"
+_STORED = "objects may be stored in it"
+_RENAME = (
+    "put it back; or give the object another name, or delete it by kubectl first where nothing "
+    "needs it meanwhile"
+)
+# Kueue keeps a flavor for as long as a queue names it: a deletion by kubectl would wait.
+# Source: https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/resourceflavor_controller.go
+_WITHOUT_TOPOLOGY = (
+    "put it back; or hold the queues with this topology, let their jobs end, deploy the file with "
+    "`topology: false` in these queues, and then with the change"
+)
+_INSTEAD = {"ResourceFlavor": _WITHOUT_TOPOLOGY, "Topology": _WITHOUT_TOPOLOGY}
+# Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGTPE]i?|k)?")
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+    """Yield the objects that stay under their names while immutable fields change.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+    """
+    old, new = applied
+    for before in old.by_id.values():
+        after = new.by_id.get(before.id)
+        if after is None or after.body == before.body:
+            continue
+        refused = tuple(_refused(before, after))
+        if refused:
+            stack, logical_id = after.holder
+            paths = ", ".join(changed.path for changed in refused)
+            yield Change(
+                stack=stack,
+                logical_id=logical_id,
+                type=f"Kubernetes::{after.kind}",
+                name=after.whole_name,
+                action="updated",
+                properties=refused,
+                fails=f"Kubernetes refuses another {paths} of a {after.kind} that is there",
+                instead=_INSTEAD.get(after.kind, _RENAME),
+            )
+
+
+def _refused(before: KubernetesObject, after: KubernetesObject) -> Iterator[PropertyChange]:
+    api_version = text(after.body, "apiVersion")
+    for field in lookup_immutable_fields(after.kind, api_version):
+        for path in _paths(field, before.body, after.body):
+            old, new = at(before.body, path), at(after.body, path)
+            if _differs(field, old, new):
+                yield _change(path, old, new, _WHY)
+    if after.kind == _DEFINITION:
+        old, new = (_versions(side) for side in (before, after))
+        if old - new:
+            yield _change("spec/versions", sorted(old), sorted(new), _STORED)
+
+
+def _paths(field: Immutable, before: JsonObject, after: JsonObject) -> Iterator[str]:
+    if field.only_if and at(before, field.only_if) is not True:
+        return
+    if field.if_set and at(before, field.if_set) is None:
+        return
+    if not field.but:
+        yield field.path
+        return
+    for key in {**mapping(at(before, field.path)), **mapping(at(after, field.path))}:
+        if key not in field.but:
+            yield f"{field.path}/{key}"
+
+
+def _differs(field: Immutable, old: Json, new: Json) -> bool:
+    if field.presence:
+        return (old is None) != (new is None)
+    if field.grows:
+        before, after = _bytes(old), _bytes(new)
+        return before is not None and after is not None and after < before
+    return old != new
+
+
+def _bytes(quantity: Json) -> float | None:
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        return None
+    number, unit = match[1], match[2] or ""
+    base = 1024 if unit.endswith("i") else 1000
+    return float(number) * base ** _POWERS.get(unit[:1].upper(), 0)
+
+
+def _versions(definition: KubernetesObject) -> set[str]:
+    return {text(version, "name") for version in objects(definition.spec, "versions")}
+
+
+def _change(path: str, old: Json, new: Json, why: str) -> PropertyChange:
+    before, after = shown_change(old, new)
+    return PropertyChange(path=path, old=before, new=after, effect="is refused", why=why)
+
+
+# --- Stacks that left the file and stay deployed, and what of other stacks they need and lose -----
+
+
+_ASSOCIATION = "AWS::EKS::PodIdentityAssociation"
+_CHART = "Custom::AWSCDK-EKS-HelmChart"
+
+
+class _Runs(Frozen, kw_only=False):
+    """Pods and functions of a stack that act in the cluster."""
+
+    namespaces: frozenset[str]  # Namespaces of its pods that are not everybody's
+    accounts: frozenset[tuple[str, str]]  # Service accounts of its pods, by namespace and name
+    groups: frozenset[str]  # Kubernetes groups of its functions
+
+
+def left_in_need(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
+    """Yield the stacks that are left behind and lose what they need of other stacks.
+
+    Args:
+        applied: The objects in the cluster, of both sides.
+        worlds: Both sides.
+    """
+    old, new = applied
+    gone = [each for each in old.by_id.values() if leaves_cluster(each, new, worlds)]
+    for stack in worlds.old.templates:
+        if stack in worlds.new.templates or not gone:
+            continue
+        runs = _runs(stack, worlds.old, old)
+        lost = [
+            f"{each.kind} {'/'.join(filter(None, (each.namespace, each.name)))}"
+            for each in gone
+            if _needs(runs, each)
+        ]
+        if lost:
+            yield Change(
+                stack=stack,
+                logical_id="LeftBehind",
+                type="CloudFormation stack",
+                name=stack,
+                action="kept",
+            ).harmed(_harm(stack, lost))
+
+
+def _harm(stack: str, lost: list[str]) -> Harm:
+    return Harm(
+        verdict="outage",
+        lost=f"what {stack} needs, which is left behind and runs on: {', '.join(lost)}; without "
+        "them its pods get no request, or its programs are refused",
+        instead="keep in the file what makes it until nobody uses it, then destroy it first, by "
+        f"that file: `cdk destroy --exclusively {stack} -c cluster=FILE`",
+    )
+
+
+def _runs(stack: str, world: World, side: Objects) -> _Runs:
+    namespaces = {each.namespace for each in side.by_id.values() if each.holder[0] == stack}
+    accounts: set[tuple[str, str]] = set()
+    groups: set[str] = set()
+    for logical_id, body in world.resources(stack).items():
+        values = world.properties((stack, logical_id))
+        if body["Type"] == _CHART:
+            namespaces.add(text(values, "Namespace"))
+        elif body["Type"] == _ASSOCIATION:
+            namespaces.add(text(values, "Namespace"))
+            accounts.add((text(values, "Namespace"), text(values, "ServiceAccount")))
+        elif body["Type"] == ENTRY and is_of_a_program(values):
+            groups.update(map(text_of, sequence(values, "KubernetesGroups")))
+    own = frozenset(namespaces - {"", names.SYSTEM_NAMESPACE})
+    return _Runs(own, frozenset(accounts), frozenset(groups))
+
+
+def _needs(runs: _Runs, applied: KubernetesObject) -> bool:
+    if applied.kind == NETWORK_POLICY:
+        return applied.namespace in runs.namespaces and lets_in(applied)
+    if applied.kind == "ServiceAccount":
+        return (applied.namespace, applied.name) in runs.accounts
+    if applied.kind in BINDINGS:
+        return any(
+            text(each, "name") in runs.groups
+            if text(each, "kind") == "Group"
+            else (text(each, "namespace"), text(each, "name")) in runs.accounts
+            for each in objects(applied.body, "subjects")
+        )
+    return False
+
+
+# Objects in the cluster that running nodes, pods and people use, and what they lose with them.
+
+
+_LINK_LOCAL = re.compile(r"169\.254\.\d{1,3}\.\d{1,3}")
+# Where the kubelet meets device plugins and drivers of volumes.
+_PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
+_PROGRAM_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
+_VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim")
+TOLD_KINDS = frozenset({*_PROGRAM_KINDS, *_VOLUME_KINDS})
+"""Kinds that are told of when they leave the charts and stay in the cluster."""
+
+_JOBS_LOSE = Harm(
+    verdict="outage",
+    lost="what jobs that run name: their pods are refused once they restart",
+    instead="let the jobs end first, and name it then",
+)
+
+
+def object_in_use(applied: KubernetesObject, worlds: Worlds, old: Objects) -> Harm | None:
+    """Return what running nodes, pods and people lose by the deletion of an object.
+
+    Args:
+        applied: The object.
+        worlds: Both sides.
+        old: The objects in the cluster before.
+    """
+    if applied.kind == "DaemonSet":
+        return _daemon_in_use(applied, worlds.old, old)
+    if applied.kind in _PROGRAM_KINDS:
+        return program_stops(f"the program {applied.name}")
+    if applied.kind in _VOLUME_KINDS:
+        return Harm(
+            verdict="outage",
+            lost="a volume that jobs mount: their next pods wait for it without end",
+            instead=KEEP_PODS,
+        )
+    if applied.kind in KINDS:
+        return queue_in_use(applied)
+    if applied.kind in ("PriorityClass", "Queue"):
+        return _JOBS_LOSE
+    if applied.kind in BINDINGS and (people := sorted(people_of(applied, worlds.old))):
+        return people_lose(people)
+    return None
+
+
+def _daemon_in_use(applied: KubernetesObject, world: World, old: Objects) -> Harm | None:
+    addresses = set(_LINK_LOCAL.findall(text_of(applied.body)))
+    asked = sorted(addresses & set(_name_servers(world, old)))
+    if asked:
+        return Harm(
+            verdict="cuts running nodes off",
+            lost=f"names: nodes that run give their pods {', '.join(asked)} to ask first, where "
+            "nobody would answer",
+            instead=KEEP_NODES,
+        )
+    volumes = objects(applied.pod, "volumes")
+    if any(text(volume, "hostPath", "path").startswith(_PLUGINS) for volume in volumes):
+        return Harm(
+            verdict="cuts running nodes off",
+            lost="devices or volumes of nodes that run: a pod that restarts there cannot start",
+            instead=KEEP_NODES,
+        )
+    return None
+
+
+def _name_servers(world: World, old: Objects) -> Iterator[str]:
+    """Yield the link-local addresses that nodes were told to give their pods."""
+    for node_class in old.of_kind(*NODE_CLASSES):
+        yield from _LINK_LOCAL.findall(text_of(node_class.spec))
+    for stack in world.templates:
+        for logical_id, body in world.resources(stack).items():
+            if body["Type"] in ("AWS::EC2::LaunchTemplate", "AWS::SageMaker::Cluster"):
+                yield from _LINK_LOCAL.findall(text_of(world.properties((stack, logical_id))))
+
 
 # Kinds whose deletion takes many other objects or nodes along, or that something runs by.
 _TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition", *TOLD_KINDS})

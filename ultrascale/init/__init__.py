@@ -1,7 +1,9 @@
 """A repository of one's own: a cluster file, its jobs, and what a checkout of ours would bring."""
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ultrascale import config, release
 from ultrascale.errors import UltrascaleError
 from ultrascale.init.cluster_file import (
     STAND_IN_ACCOUNT,
@@ -10,11 +12,199 @@ from ultrascale.init.cluster_file import (
     cluster_text,
     defaults,
     mistakes_in,
+    without_modeline,
 )
-from ultrascale.init.repository import FIXED, repository_files
 from ultrascale.init.source import PLACES, Source, given_source, local_wheel, recorded_source
 from ultrascale.init.starts import STARTS, Start
 from ultrascale.new_files import refuse_existing, write_new_files
+from ultrascale.resources import resource
+
+# --- The files of a user's repository beside its cluster file -------------------------------------
+
+
+_SCHEMAS = ".ultrascale"
+_WORKFLOW_FILE = ".github/workflows/ultrascale.yaml"
+FIXED = ("cdk.json", "requirements.txt", ".gitignore", _WORKFLOW_FILE, "README.md")
+"""Files of every repository that has CI, whatever the answers are."""
+# What a plain `cdk synth` reads; the app takes the only cluster file of its folder.
+CDK_SETTINGS = """\
+{
+  "app": "ultrascale app",
+  "versionReporting": false,
+  "notices": false,
+  "context": {"cli-telemetry": false}
+}
+"""
+_IGNORED = """\
+/.venv/
+/cdk.out/
+/dist/
+/node_modules/
+__pycache__/
+"""
+_WORKFLOW = """\
+# Checks the cluster file, and shows what a change of it costs and would replace.
+# ACCOUNT
+name: ultrascale
+on:
+  pull_request:
+  push: {branches: [main]}
+permissions: {PERMISSIONS}
+jobs:
+  check:
+    runs-on: ubuntu-24.04
+    env: {CLUSTER: FILE, BASE: "${{ github.base_ref }}"}
+    steps:
+      - uses: actions/checkout@v5
+      - uses: actions/setup-python@v6
+        with: {python-version: "3.12", cache: pip}
+INSTALL      - run: pip install -r requirements.txt
+      - run: ultrascale check --format github "$CLUSTER"
+      - run: ultrascale report "$CLUSTER" --markdown -o - >> "$GITHUB_STEP_SUMMARY"
+      - run: PLAN
+      - name: ultrascale diff
+        if: github.event_name == 'pull_request'
+        run: |
+          git fetch --depth=1 origin "$BASE"
+          # A new file replaces nothing.
+          if git cat-file -e "FETCH_HEAD:$CLUSTER"; then
+            ultrascale diff "$CLUSTER" --against FETCH_HEAD
+          fi
+"""
+_NO_ACCOUNT = """\
+It needs no AWS account: `ultrascale preflight`, and `diff` without --against, ask yours."""
+_WHEEL_ALONE = """\
+In AWS it reads the wheel of ultrascale alone, by the role in the variable ULTRASCALE_ROLE. All
+# later steps have its credentials: let it read this object, and do nothing else."""
+_FETCH = """\
+      - uses: aws-actions/configure-aws-credentials@v5
+        with: {role-to-assume: "${{ vars.ULTRASCALE_ROLE }}", aws-region: REGION}
+      - run: aws s3 cp --only-show-errors OBJECT .
+"""
+_COMPARE = """\
+      - run: echo "DIGEST  WHEEL" | sha256sum --check
+"""
+_PLAN = 'ultrascale plan "$CLUSTER"'
+_PLAN_BEFORE_GRANTS = f"""\
+|
+          # 2: AWS has to grant something first. Take this out once it is in the file.
+          {_PLAN} || [ $? -eq 2 ]"""
+_README = """\
+# NAME
+
+An Amazon EKS cluster, described in [FILE](FILE) and made by ultrascale.
+
+```sh
+python3 -m venv .venv && . .venv/bin/activate
+INSTALL
+ultrascale check FILE        # every mistake at once, without an account
+ultrascale plan FILE         # what it needs: quotas, money, time
+ultrascale synth FILE        # templates into cdk.out/, manifests into dist/
+ultrascale preflight FILE    # the same against your account; reads only
+ultrascale deploy FILE       # shows changes and cost, asks, deploys
+```
+
+UPGRADE, and of the schemas that
+editors know the keys from: `ultrascale schema -o .ultrascale/cluster.schema.json`.
+"""
+
+
+def repository_files(
+    start: Start, name: str, cluster: str, region: str, source: Source | None
+) -> dict[str, bytes]:
+    """Return the content of each file, by its path in the repository.
+
+    Args:
+        start: What the cluster file starts from.
+        name: Name of the cluster.
+        cluster: The cluster file.
+        region: Region of the cluster.
+        source: The place that machines install this product from; without one nothing is written
+            that installs it.
+    """
+    file = f"{name}.yaml"
+    files = {
+        file: f"{config.modeline(_schema('cluster'))}\n{cluster}",
+        "cdk.json": CDK_SETTINGS,
+        ".gitignore": _ignored(source),
+        "README.md": _readme(name, file, source),
+        **dict(_jobs(start, file)),
+        **dict(_schemas(start)),
+    }
+    if source is not None:
+        files["requirements.txt"] = f"{source.requirement}\n"
+        files[_WORKFLOW_FILE] = _workflow(start, file, region, source)
+    contents = {path: content.encode() for path, content in files.items()}
+    if source is not None and source.content is not None:
+        contents[source.wheel] = source.content
+    return contents
+
+
+def _workflow(start: Start, file: str, region: str, source: Source) -> str:
+    fetched = bool(source.bucket_object)
+    install = _COMPARE.replace("DIGEST", source.sha256).replace("WHEEL", source.wheel)
+    if fetched:
+        fetch = _FETCH.replace("REGION", region).replace("OBJECT", source.bucket_object)
+        install = f"{fetch}{install}"
+    return _filled(
+        _WORKFLOW,
+        {
+            "FILE": file,
+            "PLAN": _PLAN_BEFORE_GRANTS if start.needs_grants else _PLAN,
+            "ACCOUNT": _WHEEL_ALONE if fetched else _NO_ACCOUNT,
+            "PERMISSIONS": "contents: read, id-token: write" if fetched else "contents: read",
+            "INSTALL": install if source.wheel else "",
+        },
+    )
+
+
+def _ignored(source: Source | None) -> str:
+    fetched = source is not None and source.bucket_object
+    return f"{_IGNORED}/{release.PRODUCT}-*.whl\n" if fetched else _IGNORED
+
+
+def _readme(name: str, file: str, source: Source | None) -> str:
+    if source is None:
+        wheel = f"{release.PRODUCT}-{release.VERSION}-py3-none-any.whl"
+        install = f"pip install './{wheel}[tested]'   # the release that wrote this"
+        upgrade = "An upgrade is another wheel, installed by its path"
+    else:
+        install = "pip install -r requirements.txt"
+        upgrade = "`requirements.txt` pins the version; an upgrade is a change of that line"
+    if source is not None and source.wheel:
+        upgrade = f"{upgrade}, of the\nwheel and its digest in `{_WORKFLOW_FILE}`"
+    if source is not None and source.bucket_object:
+        install = f"aws s3 cp {source.bucket_object} .\n{install}"
+    return _filled(_README, {"FILE": file, "NAME": name, "UPGRADE": upgrade, "INSTALL": install})
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        template = template.replace(name, value)
+    return template
+
+
+def _jobs(start: Start, file: str) -> Iterator[tuple[str, str]]:
+    for path in start.jobs:
+        job = resource(path)
+        content = job.read_text(encoding="utf-8")
+        for own in ("clusters/trainium-bert.yaml", "clusters/hopper.yaml"):
+            content = content.replace(own, file)
+        content = without_modeline(content)
+        line = config.modeline(f"../{_schema('job')}")
+        yield f"jobs/{job.name}", f"{line}\n{content}"
+
+
+def _schemas(start: Start) -> Iterator[tuple[str, str]]:
+    """Yield the schemas; after an upgrade `ultrascale schema` prints them anew."""
+    kinds: tuple[config.SchemaKind, ...] = ("cluster", "job") if start.jobs else ("cluster",)
+    for kind in kinds:
+        yield _schema(kind), config.schema_text(kind)
+
+
+def _schema(kind: config.SchemaKind) -> str:
+    return f"{_SCHEMAS}/{config.schema_file_name(kind)}"
+
 
 __all__ = [
     "PLACES",

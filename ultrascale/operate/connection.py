@@ -1,19 +1,211 @@
 """A connection to a cluster's private endpoint, through one of its nodes, and its kubeconfig."""
 
 import os
+import re
 import subprocess
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import yaml
+from msgspec.structs import replace
+
+from ultrascale import yaml_writer
 from ultrascale.account import Account
+from ultrascale.cluster_api.objects import Object
+from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import ClusterError
 from ultrascale.frozen import Frozen
 from ultrascale.operate import tunnel
 from ultrascale.operate.clock import Clock
-from ultrascale.operate.endpoint import find_endpoint, find_forwarder, lent_kubeconfig
+from ultrascale.operate.node_groups import standing_groups
 from ultrascale.operate.signals import command_takes_ctrl_c, signals_held_back
+from ultrascale.operate.tunnel import is_open
 from ultrascale.plan.model import ClusterPlan
+
+# --- Endpoint of a cluster, a node that reaches it, and a kubeconfig for a local port -------------
+# Sources:
+# https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
+# https://docs.aws.amazon.com/eks/latest/userguide/create-kubeconfig.html
+
+
+_ONLINE = "Online"
+# As many as one filter takes.
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_InstanceInformationStringFilter.html
+_MOST_ASKED = 100
+_OWNER_ONLY = 0o600
+_SERVER = re.compile(r"https://127\.0\.0\.1:(\d+)")
+
+
+class Endpoint(Frozen):
+    """Endpoint of the API server of a cluster."""
+
+    arn: str  # ARN of the cluster
+    cluster: str  # Its name
+    region: str  # Its Region
+    host: str  # Host name, which the certificate is for
+    certificate_authority: str  # Its certificate authority, as EKS returns it: base64 of PEM
+
+
+def find_endpoint(account: Account, plan: ClusterPlan) -> Endpoint:
+    """Return the endpoint of ``plan``'s cluster.
+
+    Raises:
+        UnansweredError: There is no such cluster, or EKS does not answer.
+    """
+    cluster = account.ask(account.client("eks").describe_cluster, name=plan.name)["cluster"]
+    return Endpoint(
+        arn=cluster["arn"],
+        cluster=plan.name,
+        region=plan.region,
+        host=urlsplit(str(cluster["endpoint"])).netloc,
+        certificate_authority=cluster["certificateAuthority"]["data"],
+    )
+
+
+def find_forwarder(account: Account, plan: ClusterPlan) -> str:
+    """Return the EC2 instance of a system node that Session Manager reaches.
+
+    Raises:
+        ClusterError: There is no such node; nodes of EKS Auto Mode take no sessions.
+        UnansweredError: AWS does not answer.
+    """
+    pools = [pool for pool in plan.system_pools if pool.is_node_group]
+    if not pools:
+        raise ClusterError(
+            f"{plan.name}: nodes of EKS Auto Mode take no sessions, so that none leads to the "
+            "private endpoint; reach the VPC by VPN or Direct Connect, or name your range in "
+            "kubernetes.endpoint.public_cidrs"
+        )
+    running = [
+        instance["InstanceId"]
+        for pool in pools
+        for group in standing_groups(account, plan, pool)
+        for instance in group.instances()
+        if instance["LifecycleState"] == "InService"
+    ]
+    if not running:
+        raise ClusterError(f"{plan.name}: no system node runs; deploy the system pool first")
+    running = running[:_MOST_ASKED]
+    agents = account.ask_all(
+        account.client("ssm").describe_instance_information,
+        lambda page: page["InstanceInformationList"],
+        Filters=[{"Key": "InstanceIds", "Values": running}],
+    )
+    for agent in agents:
+        if agent["PingStatus"] == _ONLINE:
+            return agent["InstanceId"]
+    raise ClusterError(
+        f"{plan.name}: Session Manager reaches none of {', '.join(running)}; look at the VPC's "
+        "endpoints ssm and ssmmessages, or its way to the internet"
+    )
+
+
+@contextmanager
+def lent_kubeconfig(
+    path: Path, endpoint: Endpoint, *, port: int, profile: str | None
+) -> Generator[None]:
+    """Write a kubeconfig for a local port, and delete it at the end of the block.
+
+    It never overwrites or deletes the file of another program: `KUBECONFIG` joins files.
+
+    Raises:
+        ClusterError: The file belongs to another program, or cannot be written.
+    """
+    _refuse_others(path, endpoint, port)
+    content = yaml_writer.dump(_kubeconfig(endpoint, port, profile))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Never readable by others, not even for a moment, nor where it was before.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
+        with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, _OWNER_ONLY)
+            file.write(content)
+    except OSError as error:
+        raise ClusterError(
+            f"{path}: cannot be written: {error.strerror}; name another file by --kubeconfig"
+        ) from error
+    try:
+        yield
+    finally:
+        # Another `ultrascale connect` may have written it meanwhile.
+        if _own_port(path, endpoint) == port:
+            path.unlink(missing_ok=True)
+
+
+def _refuse_others(path: Path, endpoint: Endpoint, own: int) -> None:
+    if not path.exists():
+        return
+    port = _own_port(path, endpoint)
+    if port is None:
+        raise ClusterError(
+            f"{path}: holds more than the way to {endpoint.cluster}, and is left alone; name "
+            "another file by --kubeconfig, and join both: export KUBECONFIG=ONE:OTHER"
+        )
+    # One that was left behind may name the port that is our own by now.
+    if port != own and is_open(port):
+        raise ClusterError(
+            f"{path}: is in use: port {port} leads to {endpoint.cluster} already; use that, or "
+            "name another file by --kubeconfig"
+        )
+
+
+def _own_port(path: Path, endpoint: Endpoint) -> int | None:
+    """Return the local port of a kubeconfig that this command wrote; None for any other file.
+
+    A file of `aws eks update-kubeconfig` has the same names, and belongs to the user.
+    """
+    try:
+        read: object = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError):
+        return None
+    document = mapping({"file": read}, "file")
+    cluster, user = (_first(document, key) for key in ("clusters", "users"))
+    match = _SERVER.fullmatch(text(cluster, "cluster", "server"))
+    if match is None:
+        return None
+    port = int(match[1])
+    # Where a cluster of the same name was before, all of this may have changed.
+    then = replace(
+        endpoint,
+        host=text(cluster, "cluster", "tls-server-name"),
+        certificate_authority=text(cluster, "cluster", "certificate-authority-data"),
+    )
+    profiles = [text(variable, "value") for variable in objects(user, "user", "exec", "env")]
+    return port if document == _kubeconfig(then, port, next(iter(profiles), None)) else None
+
+
+def _first(document: Object, key: str) -> Object:
+    several = objects(document, key)
+    return several[0] if several else {}
+
+
+def _kubeconfig(endpoint: Endpoint, port: int, profile: str | None) -> dict[str, object]:
+    token = ["--region", endpoint.region, "eks", "get-token", "--output", "json"]
+    command: dict[str, object] = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "aws",
+        "args": [*token, "--cluster-name", endpoint.cluster],
+    }
+    if profile is not None:
+        command["env"] = [{"name": "AWS_PROFILE", "value": profile}]
+    cluster = {
+        "server": f"https://127.0.0.1:{port}",
+        # The certificate is for the endpoint's own name.
+        "tls-server-name": endpoint.host,
+        "certificate-authority-data": endpoint.certificate_authority,
+    }
+    name = endpoint.arn
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"exec": command}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
 
 # A program that a signal ended has this status plus the signal's number.
 _ENDED_BY_SIGNAL = 128

@@ -76,7 +76,7 @@ class ControlPlanePlan(Frozen):
 
 
 class NodesPlan(Frozen):
-    """How the nodes of the pools are made, but those of HyperPod."""
+    """The making of all nodes but HyperPod's."""
 
     karpenter: KarpenterPlan | None  # Self-managed Karpenter, if a pool needs it
     # Node groups of the pools that have one, in the order of the pools.

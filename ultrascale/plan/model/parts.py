@@ -59,7 +59,7 @@ class PlannedPart(Frozen):
 
     @property
     def features(self) -> Sequence[Feature]:
-        """What of it calls AWS from within the VPC."""
+        """Its programs that call AWS from within the VPC."""
         return ()
 
     @property
