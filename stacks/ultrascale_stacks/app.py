@@ -136,4 +136,6 @@ def _without_garbage_collection() -> Generator[None]:
     try:
         yield
     finally:
+        # Or else the end of the process looks for cycles among them, twice.
+        gc.freeze()
         gc.enable()
