@@ -20,7 +20,7 @@ from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.scheduled_function import on_time, scheduler_role
 
 # A block has 64 nodes at most: to cordon them and to warn their pods takes some hundred requests.
-_TIMEOUT = Duration.minutes(2)
+_MINUTES = 2
 
 
 _OF_GROUPS = (
@@ -79,7 +79,7 @@ class CalendarFunction(Construct):
             handler="lambdas.block_calendar.handler.on_event",
             role=self.role,
             group=group,
-            timeout=_TIMEOUT,
+            timeout=Duration.minutes(_MINUTES),
             # CloudFormation was told, and the next minute is the retry of a schedule.
             retry_attempts=0,
             cluster=cluster,

@@ -26,9 +26,9 @@ from ultrascale_constructs.log_group import define_log_group
 from ultrascale_constructs.node_group_guard import digest
 
 # The longest that AWS Lambda allows.
-_FUNCTION_TIMEOUT = Duration.minutes(15)
+_FUNCTION_MINUTES = 15
 # A minute for the answer of a function that ran that long.
-_SERVICE_TIMEOUT = Duration.minutes(16)
+_SERVICE_MINUTES = 16
 
 
 class BuildRunner(Construct):
@@ -73,14 +73,14 @@ class BuildRunner(Construct):
             handler="lambdas.builds.handler.on_event",
             role=role,
             group=group,
-            timeout=_FUNCTION_TIMEOUT,
+            timeout=Duration.minutes(_FUNCTION_MINUTES),
         )
         self.resource = CustomResource(
             self,
             "Resource",
             service_token=function.function_arn,
             resource_type="Custom::Build",
-            service_timeout=_SERVICE_TIMEOUT,
+            service_timeout=Duration.minutes(_SERVICE_MINUTES),
             properties={"ProjectName": project_name, "Revision": revision},
         )
         # The function's policy is none of its own properties.

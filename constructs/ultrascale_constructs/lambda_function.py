@@ -14,7 +14,6 @@ from ultrascale_constructs.acknowledgment import acknowledge_managed_policies
 from ultrascale_constructs.cdk_types import as_log_group, as_role, aws_policy, service
 from ultrascale_constructs.cluster_context import ClusterContext
 
-RUNTIME = lambda_.Runtime.PYTHON_3_14
 # More than the code needs: with the memory comes the processor that loads boto3.
 _MEMORY_MIB = 256
 _VPC_POLICY = "service-role/AWSLambdaVPCAccessExecutionRole"
@@ -94,7 +93,7 @@ def define_function(
         scope,
         id,
         description=description,
-        runtime=RUNTIME,
+        runtime=lambda_.Runtime.PYTHON_3_14,
         code=lambda_code(),
         handler=handler,
         timeout=timeout,

@@ -1,6 +1,7 @@
 """The Lambda function behind the custom resources of node groups."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from aws_cdk import ArnFormat, CustomResource, Duration, Stack, Token
 from aws_cdk import aws_iam as iam
@@ -10,9 +11,6 @@ from ultrascale.plan import names
 from ultrascale_constructs.acknowledgment import acknowledge_wildcards, shown_account
 from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
-
-# What a custom resource may take at most: without an answer a deploy would wait for an hour.
-_TIMEOUT = Duration.minutes(10)
 
 
 def ask(
@@ -37,9 +35,15 @@ def ask(
         id,
         service_token=service_token,
         resource_type=f"Custom::{kind}",
-        service_timeout=_TIMEOUT,
+        service_timeout=_longest(),
         properties=properties,
     )
+
+
+@cache
+def _longest() -> Duration:
+    """Return how long a custom resource may take: without an answer a deploy waits for an hour."""
+    return Duration.minutes(10)
 
 
 class NodeGroupFunctions(Construct):

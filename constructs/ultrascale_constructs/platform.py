@@ -19,7 +19,7 @@ Manifest = Mapping[str, object]
 
 # A third of what the provider's function lives. Were it to die first, Helm would leave the release
 # `pending-upgrade`, and refuse every later deploy (aws/aws-cdk#35299).
-_HELM_TIMEOUT = Duration.minutes(5)
+_HELM_MINUTES = 5
 
 
 class ManifestApplier(Construct):
@@ -145,7 +145,7 @@ class ManifestApplier(Construct):
             create_namespace=False,
             values=values,
             wait=wait,
-            timeout=_HELM_TIMEOUT,
+            timeout=Duration.minutes(_HELM_MINUTES),
             removal_policy=_removal(retain=retain),
         )
         custom_resource = resource.node.find_child("Resource").node.default_child

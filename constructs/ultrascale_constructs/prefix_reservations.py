@@ -13,7 +13,7 @@ from ultrascale_constructs.lambda_function import define_function, function_role
 from ultrascale_constructs.log_group import define_log_group
 
 # A large VPC has some two hundred parts, and EC2 takes a few a second.
-_LONGEST = Duration.minutes(10)
+_LONGEST_MINUTES = 10
 
 
 class PrefixReservations(Construct):
@@ -38,6 +38,7 @@ class PrefixReservations(Construct):
         super().__init__(scope, id)
         group = define_log_group(self, retention_days=log_retention_days)
         role = self._role(group)
+        longest = Duration.minutes(_LONGEST_MINUTES)
         function = define_function(
             self,
             "Function",
@@ -45,14 +46,14 @@ class PrefixReservations(Construct):
             handler="lambdas.subnet_reservations.handler.on_event",
             role=role,
             group=group,
-            timeout=_LONGEST,
+            timeout=longest,
         )
         CustomResource(
             self,
             "Resource",
             service_token=function.function_arn,
             resource_type="Custom::SubnetPrefixReservations",
-            service_timeout=_LONGEST,
+            service_timeout=longest,
             properties={
                 "Parts": [
                     {"SubnetId": subnet, "Cidr": str(cidr)}

@@ -14,6 +14,19 @@ import runpy, sys
 runpy.run_module("ultrascale_stacks", run_name="__main__")
 print("LOADED", *sys.modules)
 """
+# Node.js answers one thread at a time; while one of them has it start the app, another imports.
+_IMPORTS = """
+from importlib import import_module
+from pkgutil import iter_modules
+import cdk8s, jsii, aws_cdk.lambda_layer_kubectl_v35
+import ultrascale_constructs, ultrascale_stacks
+
+jsii.kernel.provider = None
+for package in (ultrascale_constructs, ultrascale_stacks):
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            import_module(module.name)
+"""
 # Of an older app of the user, whose cdk.json lies in the folder.
 _FLAGS_OF_OTHERS = {
     "@aws-cdk/core:defaultCrossStackReferences": "weak",
@@ -64,3 +77,11 @@ def test_a_synthesis_loads_what_its_cluster_takes(tmp_path: Path, trainium: Asse
         assert len(made) > 10
         for path in made:
             assert (tmp_path / path).read_bytes() == (trainium.folder / path).read_bytes(), path
+
+
+def test_no_module_asks_node_while_it_is_imported() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", _IMPORTS], capture_output=True, text=True, check=False
+    )
+
+    assert answer.returncode == 0, answer.stderr
