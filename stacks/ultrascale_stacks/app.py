@@ -4,13 +4,14 @@
 """
 
 import gc
+import json
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from ultrascale.cluster_files import only_cluster_file
@@ -24,26 +25,51 @@ if TYPE_CHECKING:
     from ultrascale.hosts import ClosedNetwork
     from ultrascale.plan import ClusterPlan
     from ultrascale.plan.model import PipelinePlan
+    from ultrascale_k8s import Charts
+
+_OWN_MODULES = ("ultrascale_stacks.builders", "ultrascale_stacks.validation")
+_ID = "PROPERTY_INJECTION_ID"
+# A constant of a class in each module of the CDK that every cluster takes: Node.js loads a module
+# when something of it is asked for.
+_CONSTANTS = {
+    "aws_ec2.CfnVPC": "CFN_RESOURCE_TYPE_NAME",
+    "aws_ec2.Vpc": _ID,
+    "aws_ec2.SecurityGroup": _ID,
+    "aws_iam.Role": _ID,
+    "aws_kms.Key": _ID,
+    "aws_logs.LogGroup": _ID,
+    "aws_lambda.Function": _ID,
+    "aws_eks_v2.Cluster": _ID,
+    "aws_eks_v2.KubernetesManifest": "RESOURCE_TYPE",
+    "aws_eks_v2.AccessEntry": _ID,
+    "region_info.Fact": "regions",
+}
 
 
 def synthesize(
-    app: "cdk.App", cluster: "ClusterPlan", file: Path, *, manifests: Path, validated: bool = True
+    app: "cdk.App",
+    cluster: "ClusterPlan",
+    charts: "Charts",
+    file: Path,
+    *,
+    manifests: Path,
+    validated: bool = True,
 ) -> None:
     """Write the templates of a cluster to the app's folder and its objects to ``manifests``.
 
     Args:
         app: The app.
         cluster: The cluster.
+        charts: Its objects.
         file: Its cluster file.
         manifests: Folder of the objects.
         validated: Whether the templates are judged.
     """
     from ultrascale.core.table import all_parts
-    from ultrascale_k8s import define_charts, write_manifests
+    from ultrascale_k8s import write_manifests
     from ultrascale_stacks.builders import define_stacks
     from ultrascale_stacks.validation import closed_network
 
-    charts = define_charts(cluster)
     define_stacks(app, cluster, charts)
     _write_templates(app, closed_network(cluster, file), validated=validated)
     write_manifests(charts, manifests)
@@ -94,39 +120,92 @@ def main() -> None:
         use_node()
     except UltrascaleError as error:
         sys.exit(str(error))
-    with _without_garbage_collection():
-        # Node.js starts and reads the libraries' packages while Python loads the planner.
-        libraries = Thread(target=_load_libraries)
-        libraries.start()
-        from ultrascale import plan
-        from ultrascale.plan.pipeline import load_pipeline
-
-        libraries.join()
-        import aws_cdk as cdk
-
-        app = cdk.App(post_cli_context=dict(FLAGS), analytics_reporting=False)
-        manifests = Path(app.node.try_get_context("manifests") or "dist")
-        piped = app.node.try_get_context("pipeline")
-        named = piped or app.node.try_get_context("cluster")
+    with _without_garbage_collection(), ThreadPoolExecutor(1) as caller:
+        # jsii takes one caller at a time: until the charts are there, that is this thread.
+        packages = caller.submit(_load_packages)
+        started = caller.submit(_start_app, validated=validated)
+        context = _context()
+        manifests = Path(str(context.get("manifests") or "dist"))
+        piped = context.get("pipeline")
+        named = piped or context.get("cluster")
         try:
-            path = Path(named) if named else only_cluster_file(Path())
-            cluster = None if piped else plan.load(path)
-            pipeline = load_pipeline(path) if piped else None
-            if cluster is None and pipeline is None:
-                todo = f"add the section, or use -c cluster={path}"
-                raise ConfigError([f"{path}: no pipeline; {todo}"])
+            path = Path(str(named)) if named else only_cluster_file(Path())
+            cluster, pipeline = _plans(path, of_pipeline=bool(piped))
         except UltrascaleError as error:
             sys.exit(str(error))
+        charts = None if cluster is None else caller.submit(_charts, cluster)
+        packages.result()
+        for name in _OWN_MODULES:
+            import_module(name)
+        app = started.result()
         if pipeline is not None:
             synthesize_pipeline(app, pipeline, manifests=manifests, validated=validated)
-        if cluster is not None:
-            synthesize(app, cluster, path, manifests=manifests, validated=validated)
+        if cluster is not None and charts is not None:
+            synthesize(
+                app, cluster, charts.result(), path, manifests=manifests, validated=validated
+            )
 
 
-def _load_libraries() -> None:
-    """Import what every cluster takes: the CDK, cdk8s, and the layer with kubectl."""
+def _context() -> Mapping[str, object]:
+    """Return the context that the CDK CLI hands over, as the CDK's app reads it.
+
+    Source: aws-cdk-lib 2.275.0, core/lib/app.js and cx-api/lib/cxapi.js
+    """
+    context: dict[str, object] = json.loads(os.environ.get("CDK_CONTEXT_JSON", "{}"))
+    if file := os.environ.get("CONTEXT_OVERFLOW_LOCATION_ENV"):
+        context |= json.loads(Path(file).read_text(encoding="utf-8"))
+    return context
+
+
+def _plans(
+    path: Path, *, of_pipeline: bool
+) -> "tuple[ClusterPlan, None] | tuple[None, PipelinePlan]":
+    """Return the plan of the cluster of a file, or else of its pipeline.
+
+    Raises:
+        UltrascaleError: The file has mistakes, or no pipeline.
+    """
+    if not of_pipeline:
+        from ultrascale import plan
+
+        return plan.load(path), None
+    from ultrascale.plan.pipeline import load_pipeline
+
+    pipeline = load_pipeline(path)
+    if pipeline is None:
+        todo = f"add the section, or use -c cluster={path}"
+        raise ConfigError([f"{path}: no pipeline; {todo}"])
+    return None, pipeline
+
+
+def _load_packages() -> None:
+    """Start Node.js, and let it read what every cluster takes: the CDK, cdk8s, kubectl's layer.
+
+    Afterwards another thread may import the classes of the CDK, which ask Node.js for nothing.
+    """
     for name in ("aws_cdk.lambda_layer_kubectl_v35", "cdk8s"):
         import_module(name)
+
+
+def _start_app(*, validated: bool) -> "cdk.App":
+    """Return the app; let Node.js load the modules that every cluster takes, which it does late."""
+    import aws_cdk as cdk
+    import jsii
+
+    app = cdk.App(post_cli_context=dict(FLAGS), analytics_reporting=False)
+    for name, constant in _CONSTANTS.items():
+        # By its name: to import the class of Python is what the other thread does meanwhile.
+        owner = type(name, (), {"__jsii_type__": f"aws-cdk-lib.{name}"})
+        jsii.sget(owner, constant)
+    if validated:
+        import_module("cdk_nag")
+    return app
+
+
+def _charts(cluster: "ClusterPlan") -> "Charts":
+    from ultrascale_k8s import define_charts
+
+    return define_charts(cluster)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import yaml
 from ultrascale import plan
 from ultrascale.plan.model import PipelinePlan
 from ultrascale.plan.pipeline import load_pipeline
+from ultrascale_k8s import define_charts
 from ultrascale_stacks import app as entry
 from ultrascale_stacks.feature_flags import FLAGS
 
@@ -64,7 +65,7 @@ def synthesize(file: Path, folder: Path) -> Assembly:
         context=dict(FLAGS),
         builtin_cloud_formation_validation=False,
     )
-    entry.synthesize(app, cluster, file, manifests=folder / "dist")
+    entry.synthesize(app, cluster, define_charts(cluster), file, manifests=folder / "dist")
     templates = {
         path.name.removesuffix(".template.json").removeprefix(f"{cluster.name}-"): json.loads(
             path.read_text()

@@ -2,9 +2,7 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
-import aws_cdk as cdk
 import pytest
 
 from tests.support.folders import ROOT
@@ -37,13 +35,11 @@ def test_a_file_without_a_pipeline_has_none_to_synthesize(
 ) -> None:
     two_accounts(tmp_path)
     monkeypatch.chdir(tmp_path)
-    context = {"pipeline": DEV}
-    app = SimpleNamespace(node=SimpleNamespace(try_get_context=context.get))
-
-    def make_app(**_: object) -> SimpleNamespace:
-        return app
-
-    monkeypatch.setattr(cdk, "App", make_app)
+    # The CDK CLI writes into a file the part of a large context that fits no variable.
+    rest = tmp_path / "context.json"
+    rest.write_text(json.dumps({"pipeline": DEV}))
+    monkeypatch.setenv("CDK_CONTEXT_JSON", json.dumps({"cluster": "clusters/prod.yaml"}))
+    monkeypatch.setenv("CONTEXT_OVERFLOW_LOCATION_ENV", str(rest))
 
     with pytest.raises(SystemExit, match=f"{DEV}: no pipeline; add the section, or use -c cluster"):
         entry.main()
