@@ -44,7 +44,6 @@ class Charts(Frozen):
     platform: tuple[PlatformChart, ...]  # Programs and policies of the cluster
     # Queues of Kueue, once its controller serves their webhooks.
     scheduling: tuple[PlatformChart, ...]
-    front: tuple[PlatformChart, ...]  # The Gateway of all models, once its controller runs
     # Objects in the namespaces that HyperPod task governance creates.
     teams: tuple[PlatformChart, ...]
     node_pools: tuple[PlatformChart, ...]  # All other NodePools, of Karpenter and of EKS Auto Mode
@@ -58,7 +57,6 @@ class Charts(Frozen):
             *self.system_node_pools,
             *self.platform,
             *self.scheduling,
-            *self.front,
             *(chart for charts in self.of_layers.values() for chart in charts),
             *self.teams,
             *self.node_pools,

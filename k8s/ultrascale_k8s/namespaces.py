@@ -6,8 +6,8 @@ from ultrascale.documents import Json, JsonObject
 from ultrascale.plan.model import NamespacePlan
 from ultrascale.plan.names import (
     ETCD_SERVER_SERVICE,
-    FRONT_LABEL,
     JOB_LABEL,
+    ROUTED_LABEL,
     SYSTEM_NAMESPACE,
     TRAINING_LABEL,
 )
@@ -63,12 +63,12 @@ def _policies(plan: NamespacePlan, *, selects_all: bool) -> Iterator[JsonObject]
     yield _policy(plan, "default-deny-ingress", everyone, None)
     if plan.training:
         # NCCL and Neuron bootstrap on ephemeral ports. Policies add up, so the rendezvous server
-        # and services behind the front are left out: policies of their own say who reaches them.
+        # and services with a route are left out: policies of their own say who reaches them.
         expressions: list[Json] = [
             {"key": NAME_LABEL, "operator": "NotIn", "values": [ETCD_SERVER_SERVICE]}
         ]
-        if plan.has_front:
-            expressions.append({"key": FRONT_LABEL, "operator": "DoesNotExist"})
+        if plan.is_routed:
+            expressions.append({"key": ROUTED_LABEL, "operator": "DoesNotExist"})
         pods: JsonObject = {"matchExpressions": expressions} if selects_all else everyone
         rules = [ingress_rule([], [{"podSelector": {}}])] if selects_all else []
         yield _policy(plan, "allow-same-namespace", pods, rules)

@@ -30,7 +30,6 @@ from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
 from ultrascale_k8s.efa import efa_device_plugin_objects
-from ultrascale_k8s.front import front_ingress_objects, front_objects, front_route_objects
 from ultrascale_k8s.function_rights import (
     block_calendar_objects,
     fleet_metrics_objects,
@@ -78,7 +77,6 @@ def define_charts(plan: ClusterPlan) -> Charts:
         system_node_pools=copied(_node_pools(plan, plan.system_pools)),
         platform=copied(_platform(plan, of_parts.get("platform", ()))),
         scheduling=copied(_queues(plan)),
-        front=copied(_front(plan)),
         teams=copied(_teams(plan)),
         node_pools=copied(_node_pools(plan, plan.pools)),
         of_layers={
@@ -153,8 +151,8 @@ def _charts_of_parts(plan: ClusterPlan) -> Mapping[str, Sequence[PlatformChart]]
     """Return the charts of all parts, by the layer whose stacks apply them."""
     charts: dict[str, list[PlatformChart]] = {}
     for part in plan.parts:
-        if part.chart is not None:
-            module = import_module(f"{__package__}.{part.chart}")
+        if part.renderer is not None:
+            module = import_module(f"{__package__}.{part.renderer}")
             own: Mapping[str, Iterable[PlatformChart]] = module.charts(part)
             for layer, each in own.items():
                 charts.setdefault(layer, []).extend(each)
@@ -214,7 +212,6 @@ def _controllers(plan: ClusterPlan) -> Iterator[PlatformChart]:
     yield from _of_plan(
         "serving-controllers", serving_controller_objects, plan.serving, retained=True
     )
-    yield from _of_plan("front-ingress", front_ingress_objects, plan.front)
 
 
 def _access(plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -312,12 +309,6 @@ def _volcano(plan: ClusterPlan) -> Iterator[PlatformChart]:
     for queue in plan.volcano.queues:
         yield _chart(f"queue-{queue.name}", queue_objects(queue))
     yield _built(VolcanoWebhooksChart(cdk8s.App(), "volcano-webhooks"))
-
-
-def _front(plan: ClusterPlan) -> Iterator[PlatformChart]:
-    # Nobody makes a route before it is judged.
-    yield from _of_plan("front-routes", front_route_objects, plan.front)
-    yield from _of_plan("front", front_objects, plan.front)
 
 
 def _queues(plan: ClusterPlan) -> Iterator[PlatformChart]:

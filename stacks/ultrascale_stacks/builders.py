@@ -234,19 +234,6 @@ def _scheduling(cluster: ClusterStacks, name: StackName) -> Stack:
     )
 
 
-def _front(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.front import FrontStack
-
-    return FrontStack(
-        cluster.app,
-        name,
-        plan=cluster.plan,
-        network=cluster.network,
-        cluster=cluster.context,
-        charts=cluster.charts.front,
-    )
-
-
 def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
     from ultrascale_stacks.observability import ObservabilityStack
 
@@ -318,7 +305,6 @@ _BUILDERS: Mapping[LayerId, Builder] = {
     "platform": _platform,
     "serving-controllers": _serving,
     "scheduling": _scheduling,
-    "serving-front": _front,
     "karpenter": lambda cluster, name: KarpenterStack(
         cluster.app, name, plan=cluster.plan, cluster=cluster.context
     ),

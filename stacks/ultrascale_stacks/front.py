@@ -1,15 +1,16 @@
 """The front: Envoy Gateway, the Gateway of all models, and the load balancer before it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from ultrascale.parts.front.model import LoadBalancerPlan, Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, FrontPlan, LoadBalancerPlan
+from ultrascale.plan.model import ClusterPlan
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.front import gateway_values
-from ultrascale_constructs.load_balancer import (
+from ultrascale_constructs.front.gateway import gateway_values
+from ultrascale_constructs.front.load_balancer import (
     FrontLoadBalancer,
     controller_role,
     controller_values,
@@ -18,6 +19,7 @@ from ultrascale_constructs.load_balancer import (
 from ultrascale_constructs.network import Network
 from ultrascale_constructs.platform import ManifestApplier
 from ultrascale_k8s import PlatformChart
+from ultrascale_stacks.builders import Builder, ClusterStacks
 from ultrascale_stacks.deployment import stack_properties
 
 
@@ -49,7 +51,7 @@ class FrontStack(Stack):
             charts: The Gateway and what hangs on it.
         """
         super().__init__(scope, id, **stack_properties(plan))
-        front = plan.front
+        front = plan.part(Plan)
         assert front is not None, "a cluster without a front has no such stack"
         manifests = ManifestApplier(self, "Manifests", cluster=cluster)
         manifests.install_chart(
@@ -69,7 +71,7 @@ class FrontStack(Stack):
 
     def _bind(
         self,
-        front: FrontPlan,
+        front: Plan,
         plan: LoadBalancerPlan,
         network: Network,
         cluster: ClusterContext,
@@ -113,3 +115,17 @@ class FrontStack(Stack):
         CfnOutput(
             self, "Url", value=balancer.url, description="Base URL of clients of OpenAI's API"
         )
+
+
+def _front(cluster: ClusterStacks, name: str) -> Stack:
+    return FrontStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        network=cluster.network,
+        cluster=cluster.context,
+        charts=cluster.charts.of_layers["serving-front"],
+    )
+
+
+STACKS: Mapping[str, Builder] = {"serving-front": _front}

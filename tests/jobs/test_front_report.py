@@ -12,9 +12,9 @@ from tests.support.stub_api_http import kubeconfig, serve
 from tests.support.stub_api_server import Refusal, StubApiServer
 from ultrascale.cli import job_views
 from ultrascale.cluster_api.server import Cluster
-from ultrascale.jobs.front_report import FrontReport, front_report_of
 from ultrascale.jobs.prerequisites import check
 from ultrascale.jobs.status import job_status
+from ultrascale.parts.front.report import FrontReport, front_report_of, report_of
 
 API = "/apis/gateway.networking.k8s.io/v1"
 ROUTES = f"{API}/namespaces/training/httproutes"
@@ -80,7 +80,9 @@ def test_a_service_behind_the_front_says_by_which_models(
     found = report(cluster)
     assert found is not None
     assert found == FrontReport(models=("chat", "chat-latest"), problems=())
-    job_views.print_front(found)
+    printed = report_of(cluster, job_status(cluster, "training", "chat"))
+    assert printed is not None
+    job_views.print_lines([printed])
     assert capsys.readouterr().out.split() == ["front:", "models", "chat,", "chat-latest"]
 
 

@@ -14,6 +14,7 @@ import yaml
 from tests.support.crd_schemas import CrdSet, elements, fields
 from tests.support.folders import ROOT
 from tests.support.queued_pools import planned as planned_file
+from ultrascale.parts.front import Plan
 from ultrascale.plan import ClusterPlan
 from ultrascale_k8s import define_charts
 
@@ -40,7 +41,7 @@ def planned(front: str = "{exposure: cluster}") -> ClusterPlan:
 
 @cache
 def objects(front: str = "{exposure: cluster}") -> Mapping[str, Document]:
-    *_, chart = define_charts(planned(front)).front
+    *_, chart = define_charts(planned(front)).of_layers["serving-front"]
     found: list[Document] = [dict(each) for each in chart.manifests]
     return {each["kind"]: each for each in found}
 
@@ -74,7 +75,7 @@ def test_proxies_run_apart_on_system_nodes_and_finish_answers_as_they_go() -> No
 
 def test_a_proxy_that_goes_holds_a_drain_of_its_node_for_less_than_eks_waits() -> None:
     """A load balancer keeps connections of no request, and they count as answers."""
-    found = planned("{}").front
+    found = planned("{}").part(Plan)
     assert found is not None
     assert found.drain_seconds < 15 * 60 - 60
     assert objects()["EnvoyProxy"]["spec"]["shutdown"]["drainTimeout"] == f"{found.drain_seconds}s"
@@ -179,7 +180,7 @@ def test_a_mirror_has_the_proxies_too() -> None:
     document = yaml.safe_load((ROOT / "clusters" / "serving.yaml").read_text())
     document["images"]["mirror"] = "registry.example.com/mirror"
     plan = planned_file(document)
-    *_, chart = define_charts(plan).front
+    *_, chart = define_charts(plan).of_layers["serving-front"]
     (proxy,) = (each for each in chart.manifests if each["kind"] == "EnvoyProxy")
     assert "registry.example.com/mirror/docker.io/envoyproxy/envoy:" in json.dumps(proxy)
 

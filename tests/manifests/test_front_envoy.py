@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from tests.support.folders import ROOT
-from ultrascale.catalog import envoy_gateway
+from ultrascale.parts.front import envoy_gateway
 from ultrascale.plan.names import CLOSED_PATHS, MODEL_HEADER, MODELS_METADATA, OPENAI_PATHS
 from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
 from ultrascale_k8s.front.gateway import KEY_HEADERS

@@ -19,7 +19,7 @@ from tests.support.jobs import objects, prepared
 from tests.support.kubernetes_schemas import MINORS, validate_core
 from tests.support.queued_pools import planned as planned_file
 from ultrascale.jobs.patches import merged
-from ultrascale.plan.model import FrontPlan
+from ultrascale.parts.front import Plan
 from ultrascale_k8s.front import front_route_objects
 
 Document = dict[str, Any]
@@ -34,8 +34,8 @@ def with_front(name: str) -> Document:
 
 
 @cache
-def front_of(name: str = "serving") -> FrontPlan:
-    front = planned_file(with_front(name)).front
+def front_of(name: str = "serving") -> Plan:
+    front = planned_file(with_front(name)).part(Plan)
     assert front is not None
     return front
 
@@ -136,7 +136,7 @@ def test_people_take_their_routes_away() -> None:
 def test_without_services_in_the_file_there_is_no_route() -> None:
     document = with_front("serving")
     document["jobs"] = {"notebook": document["jobs"]["notebook"]}
-    front = planned_file(document).front
+    front = planned_file(document).part(Plan)
     assert front is not None
     assert front.namespaces == ("envoy-gateway-system",)
     routes, *_ = applied(front_route_objects(front))

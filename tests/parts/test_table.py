@@ -102,12 +102,14 @@ def row_of(name: str) -> str:
     return f"    {name.upper()},\n"
 
 
-@pytest.mark.parametrize("name", ["keys", "mirror"])
+@pytest.mark.parametrize("name", ["keys", "mirror", "front"])
 def test_without_a_part_the_rest_imports_and_plans_and_renders_the_same(
     tmp_path: Path, name: str
 ) -> None:
     root = tree(tmp_path)
-    shutil.rmtree(root / "ultrascale" / "parts" / name)
+    for package in ("ultrascale/parts", *_PACKAGES[1:]):
+        shutil.rmtree(root / package / name, ignore_errors=True)
+        (root / package / f"{name}.py").unlink(missing_ok=True)
     table = root / _TABLE
     assert {import_of(name), row_of(name)} <= {*table.read_text().splitlines(keepends=True)}
     table.write_text(table.read_text().replace(import_of(name), "").replace(row_of(name), ""))
@@ -145,7 +147,7 @@ def sandbox_has_a_namespace_of_its_own(sandbox: Sandbox) -> config.Mistakes:
         yield config.refuse("namespace", "where jobs run", "choose another")
 
 class Plan(PlannedPart):
-    chart: ClassVar[str] = "sandbox"
+    renderer: ClassVar[str] = "sandbox"
     namespace: str
     cpus: int
 

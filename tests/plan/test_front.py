@@ -8,8 +8,9 @@ from tests.support.pools import SYSTEM_POOL, make_cluster, make_document
 from tests.support.queued_pools import planned
 from ultrascale import config
 from ultrascale.errors import ConfigError
+from ultrascale.parts.front import Plan
+from ultrascale.parts.front.plan import models_of, plan_route
 from ultrascale.plan import plan_cluster
-from ultrascale.plan.front import models_of, plan_route
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.33.0"
 FRONT = {"front": {"exposure": "cluster"}}
@@ -141,7 +142,7 @@ def test_subnets_smaller_than_a_load_balancer_takes_are_refused() -> None:
 
 
 def test_two_services_may_have_one_model_where_there_is_no_front() -> None:
-    assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).front is None
+    assert planned(make_document(jobs={"chat": chat(), "talk": chat()})).part(Plan) is None
 
 
 def test_more_proxies_than_system_nodes_are_refused() -> None:

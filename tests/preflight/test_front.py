@@ -11,9 +11,9 @@ from tests.support.pools import as_text
 from tests.support.preflight_context import NOW, found, pools_plan, states
 from ultrascale import config
 from ultrascale.errors import UnansweredError
+from ultrascale.parts.front.preflight import FRONT
 from ultrascale.plan import plan_cluster
 from ultrascale.plan.model import ClusterPlan
-from ultrascale.preflight.front import FRONT
 from ultrascale.preflight.policy import policy
 
 DESCRIBE, VPCS, SUBNETS = "acm:DescribeCertificate", "ec2:DescribeVpcs", "ec2:DescribeSubnets"

@@ -46,7 +46,7 @@ def template(front: str, *, auto_mode: bool = False) -> Template:
             plan=plan,
             network=network,
             cluster=context_in(network),
-            charts=define_charts(plan).front,
+            charts=define_charts(plan).of_layers["serving-front"],
         )
     )
 

@@ -16,15 +16,7 @@ Sources:
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ultrascale.catalog import (
-    envoy_gateway,
-    jobset,
-    karpenter,
-    keda,
-    kueue,
-    leaderworkerset,
-    load_balancer_controller,
-)
+from ultrascale.catalog import jobset, karpenter, keda, kueue, leaderworkerset
 from ultrascale.core.table import all_parts
 from ultrascale.errors import CatalogError
 
@@ -36,10 +28,7 @@ _IMAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         kueue.CHART: (f"{kueue.IMAGE}:v",),
         jobset.CHART: (f"{jobset.IMAGE}:v",),
         leaderworkerset.CHART: (f"{leaderworkerset.IMAGE}:v",),
-        load_balancer_controller.CHART: (f"{load_balancer_controller.IMAGE}:v",),
         keda.CHART: tuple(f"{image}:" for image in keda.IMAGES),
-        # The proxies are pods that its controller makes, of the image that our EnvoyProxy names.
-        envoy_gateway.CHART: (f"{envoy_gateway.IMAGE}:", envoy_gateway.PROXY_IMAGE),
     }
 )
 

@@ -15,7 +15,7 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UsageError, printable
 from ultrascale.frozen import to_document
 from ultrascale.jobs.arrays import ArrayState
-from ultrascale.jobs.front_report import FrontReport
+from ultrascale.jobs.part_reports import PartReport
 from ultrascale.jobs.pods import STATES, Pod
 from ultrascale.jobs.queue_state import Queues
 from ultrascale.jobs.scaling_report import ScalingReport
@@ -139,11 +139,11 @@ def print_scaling(report: ScalingReport) -> None:
         say(f"    {printable(problem)}")
 
 
-def print_front(report: FrontReport) -> None:
-    """Print the models of a service behind the front, and what keeps requests from it."""
-    say(f"  front: models {', '.join(printable(model) for model in report.models)}")
-    for problem in report.problems:
-        say(f"    {printable(problem)}")
+def print_lines(reports: Iterable[PartReport]) -> None:
+    """Print what parts say of a job."""
+    for report in reports:
+        for line in report.lines:
+            say(printable(line))
 
 
 def _words(fields: Mapping[str, str]) -> str:
@@ -188,7 +188,7 @@ def job_document(
     report: TrainingReport | None = None,
     serving: ServingReport | None = None,
     scaling: ScalingReport | None = None,
-    front: FrontReport | None = None,
+    of_parts: Iterable[PartReport] = (),
 ) -> Mapping[str, object]:
     """Return a job as `status --json` prints it, with its reports where one job is asked for."""
     return {
@@ -205,7 +205,7 @@ def job_document(
         **({} if report is None else to_document(report)),
         **({} if serving is None else {"serving": to_document(serving)}),
         **({} if scaling is None else {"scaling": to_document(scaling)}),
-        **({} if front is None else {"front": to_document(front)}),
+        **{report.name: to_document(report.document) for report in of_parts},
     }
 
 

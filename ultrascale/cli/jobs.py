@@ -216,7 +216,7 @@ def _show_job(
 ) -> None:
     from ultrascale import config
     from ultrascale.cli import job_views
-    from ultrascale.jobs.front_report import front_report_of
+    from ultrascale.jobs.part_reports import reports_of
     from ultrascale.jobs.scaling_report import scaling_report_of
     from ultrascale.jobs.serving_report import serving_report_of
     from ultrascale.jobs.status import find_job, job_status
@@ -229,9 +229,9 @@ def _show_job(
     with progress("reading the metrics of its pods"):
         serving = serving_report_of(cluster, state, _service_needs(file, job))
     scaling = scaling_report_of(cluster, state)
-    front = front_report_of(cluster, state)
+    of_parts = [*reports_of(cluster, state)]
     if as_json:
-        document = job_views.job_document(state, report, serving, scaling, front)
+        document = job_views.job_document(state, report, serving, scaling, of_parts)
         typer.echo(job_views.as_json(document))
         return
     job_views.print_job(state)
@@ -240,8 +240,7 @@ def _show_job(
         job_views.print_serving(serving)
     if scaling is not None:
         job_views.print_scaling(scaling)
-    if front is not None:
-        job_views.print_front(front)
+    job_views.print_lines(of_parts)
 
 
 _FollowLogs = Annotated[

@@ -11,7 +11,6 @@ from ultrascale.config import (
     access_rules,
     dev,
     endpoint_rules,
-    front,
     hyperpod_rules,
     job_pod_rules,
     job_rules,
@@ -53,7 +52,6 @@ from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster, cluster_type
 from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
-from ultrascale.config.front import Exposure, Front, FrontJwt
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
@@ -159,7 +157,6 @@ _RULES = (
     repair_rules,
     storage_rules,
     service_rules,
-    front,
 )
 # They say who may read the file, and nothing of the cluster.
 _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
@@ -201,9 +198,6 @@ __all__ = [
     "Endpoint",
     "Endpoints",
     "Every",
-    "Exposure",
-    "Front",
-    "FrontJwt",
     "HyperPod",
     "Identity",
     "Images",

@@ -4,7 +4,6 @@ from typing import Literal
 
 from ultrascale.config._base import Section
 from ultrascale.config._values import Distinct
-from ultrascale.config.front import Front
 
 ServingController = Literal["keda", "leader-worker-set"]
 
@@ -17,9 +16,4 @@ class Serving(Section):
     replicas of several nodes.
 
     Default: those that services of `jobs` need.
-    """
-
-    front: Front | None = None
-    """One address for OpenAI-style requests, which names the model in each. Default: none; each
-    service has an address of its own in the cluster.
     """

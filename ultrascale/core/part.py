@@ -16,7 +16,7 @@ from ultrascale.frozen import Frozen
 
 if TYPE_CHECKING:
     from ultrascale import config
-    from ultrascale.plan.model import ClusterPlan, NamespacePlan, PartNeeds, PlannedPart
+    from ultrascale.plan.model import ClusterPlan, NamespacePlan, PartNeeds, PlannedPart, RoutePlan
     from ultrascale.plan.stacks import Layer, LayerId
 
 
@@ -63,6 +63,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     controller_namespaces: Sequence[str] = ()
     """Namespaces that hold nothing but its controllers, whether a cluster has them or not."""
 
+    has_reports: bool = False
+    """Whether its module `report` says of a job how it is with what the part has for it."""
+
     def read_record(self, folder: Path) -> Frozen | None:
         """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
 
@@ -92,6 +95,22 @@ class Part(Generic[SectionT_co, PlanT_co]):
     def namespaces(self, cluster: "config.Cluster") -> "Sequence[NamespacePlan]":
         """Return the namespaces of the platform that it needs, by its keys of the file."""
         return ()
+
+    def routes_services(self, cluster: "config.Cluster") -> bool:
+        """Return whether requests come to services by routes of it."""
+        return False
+
+    def route(
+        self, cluster: "config.Cluster", service: "config.ServiceJob", *, closed: bool
+    ) -> "RoutePlan | None":
+        """Return the way by which its requests come to a service; None where none does.
+
+        Args:
+            cluster: The cluster file.
+            service: The service.
+            closed: Whether network policies select the pods of jobs.
+        """
+        return None
 
     @property
     def layers(self) -> "Mapping[LayerId, Layer]":

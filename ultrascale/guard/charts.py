@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from ultrascale.catalog import envoy_gateway, jobset, leaderworkerset, load_balancer_controller
+from ultrascale.catalog import jobset, leaderworkerset
 from ultrascale.core.table import all_parts
 from ultrascale.documents import text
 from ultrascale.guard.judging import GOING, Context, program_stops, sides
@@ -10,9 +10,7 @@ from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
 
 # Those of Karpenter are a chart of their own.
-_DEFINED_ONCE = frozenset(
-    {jobset.CHART, leaderworkerset.CHART, envoy_gateway.CHART, load_balancer_controller.CHART}
-)
+_DEFINED_ONCE = frozenset({jobset.CHART, leaderworkerset.CHART})
 
 
 def chart_goes(change: Change, context: Context) -> Harm | None:

@@ -44,8 +44,8 @@ def labels(plan: JobPlan) -> dict[str, str]:
 
 
 def _serving_labels(serving: ServingPlan) -> dict[str, str]:
-    closed = serving.front is not None and serving.front.closed
-    return {names.SERVER_LABEL: serving.server, **({names.FRONT_LABEL: "true"} if closed else {})}
+    closed = serving.route is not None and serving.route.closed
+    return {names.SERVER_LABEL: serving.server, **({names.ROUTED_LABEL: "true"} if closed else {})}
 
 
 def metadata(plan: JobPlan, name: str | None = None) -> Spec:

@@ -30,10 +30,10 @@ from ultrascale.cluster_api.objects import Object, label, name, owned_by
 from ultrascale.cluster_api.server import FORBIDDEN, Cluster
 from ultrascale.documents import mapping, number, objects, text
 from ultrascale.errors import ClusterError, RefusedError
-from ultrascale.jobs.front_report import front_problems
 from ultrascale.jobs.listing import listed
 from ultrascale.jobs.manifests import JobManifests, kind_of
 from ultrascale.jobs.node_disks import warns_of_disks
+from ultrascale.jobs.part_reports import warnings_of
 from ultrascale.jobs.room import requests_of, waits_for_room
 from ultrascale.jobs.workloads import WORKLOADS, read_workload
 from ultrascale.plan.names import JOB_LABEL, OUTPUT_ACCOUNT
@@ -102,7 +102,7 @@ def check(cluster: Cluster, job: JobManifests) -> tuple[str, ...]:
         found_missing(_local_queue, _claims, _service_account, *_secrets(job), _names)
     if missing:
         raise ClusterError(*(f"{job.name}: {line}" for line in missing))
-    notes = (_waits, waits_for_room, warns_of_disks, _front)
+    notes = (_waits, waits_for_room, warns_of_disks, warnings_of)
     return (*unchecked, *(line for each in notes for line in each(cluster, job)))
 
 
@@ -304,13 +304,6 @@ def _waits(cluster: Cluster, job: JobManifests) -> Iterator[str]:
                 f"the job needs {needed.normalize():f} at once: it waits for other jobs, and nodes "
                 "that Karpenter or Cluster Autoscaler launch for it stand idle until then"
             )
-
-
-def _front(cluster: Cluster, job: JobManifests) -> Iterator[str]:
-    """Yield the reason for which no request will reach a service that the front sends them to."""
-    if any(kind_of(manifest) == HTTP_ROUTE for manifest in job.objects):
-        for problem in front_problems(cluster):
-            yield f"the front: {problem}"
 
 
 def _priority_class(cluster: Cluster, job: JobManifests) -> Iterator[str]:

@@ -7,19 +7,21 @@ Sources:
 
 from collections.abc import Iterator
 
-from ultrascale.catalog.envoy_gateway import MATCHES_OF_A_RULE
 from ultrascale.documents import Json
 from ultrascale.jobs.leader_worker_set import leader_worker_set, of_leaders, replicas_of
 from ultrascale.jobs.pod_template import metadata, pod_template, queued_metadata
 from ultrascale.jobs.scaled_object import scaled_object
 from ultrascale.plan import names
-from ultrascale.plan.model import FrontRoutePlan, JobPlan, ServingPlan
+from ultrascale.plan.model import JobPlan, RoutePlan, ServingPlan
 
 _PROBE_SECONDS = 10
 _FAILURES_BEFORE_RESTART = 12
 # Nodes are launched, and images of tens of gigabytes pulled, before a program starts.
 _LAUNCH_SECONDS = 1800
 _PORT_NAME = names.SERVING_PORT
+# Most matches of one rule of an HTTPRoute.
+# Source: https://github.com/kubernetes-sigs/gateway-api/blob/v1.6.1/apis/v1/httproute_types.go
+_MATCHES_OF_A_RULE = 64
 _NAMESPACE = "kubernetes.io/metadata.name"
 
 
@@ -50,8 +52,8 @@ def service_objects(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
         },
     }
     yield from _network_policy(plan, serving)
-    if serving.front is not None:
-        yield route_object(plan, serving, serving.front)
+    if serving.route is not None:
+        yield route_object(plan, serving, serving.route)
     if plan.controller == "leaderworkerset":
         container = _container(serving)
         pods = leader_worker_set(plan, serving, container, _spread(plan))
@@ -150,7 +152,7 @@ def _network_policy(plan: JobPlan, serving: ServingPlan) -> Iterator[dict[str, J
 def _ingress(plan: JobPlan, serving: ServingPlan) -> Iterator[Json]:
     if clients := [*_clients(serving)]:
         yield {"from": clients, "ports": [{"port": serving.port}]}
-    if serving.front is not None and serving.front.closed:
+    if serving.route is not None and serving.route.closed:
         # The namespace's own policy leaves it out, and pods of one replica meet on any port.
         yield {"from": [{"podSelector": {"matchLabels": _selector(plan)}}]}
 
@@ -166,11 +168,11 @@ def _clients(serving: ServingPlan) -> Iterator[dict[str, Json]]:
             "namespaceSelector": {"matchLabels": {_NAMESPACE: names.KEDA_NAMESPACE}},
             "podSelector": {"matchLabels": {names.KEDA_APP_LABEL: names.KEDA_OPERATOR}},
         }
-    front = serving.front
-    if front is not None and front.closed:
+    route = serving.route
+    if route is not None and route.closed:
         yield {
-            "namespaceSelector": {"matchLabels": {_NAMESPACE: front.namespace}},
-            "podSelector": {"matchLabels": dict(front.proxies)},
+            "namespaceSelector": {"matchLabels": {_NAMESPACE: route.namespace}},
+            "podSelector": {"matchLabels": dict(route.proxies)},
         }
     for each in serving.measured_from:
         yield {"ipBlock": {"cidr": each}}
@@ -192,7 +194,7 @@ def _selector(plan: JobPlan) -> dict[str, str]:
 #     https://github.com/envoyproxy/gateway/tree/v1.9.0/examples/kubernetes
 
 
-def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> dict[str, Json]:
+def route_object(plan: JobPlan, serving: ServingPlan, route: RoutePlan) -> dict[str, Json]:
     """Return the HTTPRoute of a service: Envoy sends its requests to the pods that are ready."""
     return {
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -200,18 +202,18 @@ def route_object(plan: JobPlan, serving: ServingPlan, front: FrontRoutePlan) -> 
         "metadata": {
             **queued_metadata(plan),
             # The front lists them.
-            "annotations": {names.MODELS_ANNOTATION: " ".join(front.models)},
+            "annotations": {names.MODELS_ANNOTATION: " ".join(route.models)},
         },
         "spec": {
-            "parentRefs": [{"name": front.gateway, "namespace": front.namespace}],
+            "parentRefs": [{"name": route.gateway, "namespace": route.namespace}],
             "rules": [
                 {
                     "matches": [
-                        _match(model) for model in front.models[start:][:MATCHES_OF_A_RULE]
+                        _match(model) for model in route.models[start:][:_MATCHES_OF_A_RULE]
                     ],
                     "backendRefs": [{"name": plan.name, "port": serving.port}],
                 }
-                for start in range(0, len(front.models), MATCHES_OF_A_RULE)
+                for start in range(0, len(route.models), _MATCHES_OF_A_RULE)
             ],
         },
     }

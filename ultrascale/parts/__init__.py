@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.core.part import Part
+from ultrascale.parts.front import PART as FRONT
 from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.plan.model import PlannedPart
@@ -11,5 +12,6 @@ from ultrascale.plan.model import PlannedPart
 PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
+    FRONT,
 )
 """Every part, in the order of the file's keys, of the tables and of the checks."""

@@ -32,6 +32,7 @@ from ultrascale.plan.model import (
 from ultrascale.plan.namespaces import (
     plan_namespaces,
     queued_namespaces,
+    routes_services,
     team_namespaces,
     training_namespaces,
 )
@@ -206,7 +207,7 @@ def _queues(
         resources=accelerators_of(pools),
         services=has_services,
         scaled=has_services and "keda" in controllers_of(cluster),
-        routed=has_services and cluster.serving.front is not None,
+        routed=has_services and routes_services(cluster),
     )
 
 

@@ -19,7 +19,6 @@ from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.copies import with_copies
 from ultrascale.plan.delivery.images import plan_images
 from ultrascale.plan.delivery.package import plan_package
-from ultrascale.plan.front import plan_front
 from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
@@ -203,7 +202,6 @@ def assemble(
         volcano=plan_volcano(cluster, pools, scale),
         kueue=kueue,
         serving=plan_serving(cluster, pools, scaled_namespaces(cluster)),
-        front=plan_front(cluster, network, auto_mode=control_plane.auto_mode),
         placement=plan_placement(cluster, pools),
         saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
         services=services,

@@ -9,7 +9,6 @@ from ultrascale.errors import Severity
 from ultrascale.plan import (
     access,
     addons,
-    front,
     platform,
     queue_rules,
     services,
@@ -94,7 +93,6 @@ rule.order(
     claims,
     access,
     queue_rules,
-    front,
     endpoints,
     services,
     vpc,

@@ -38,8 +38,6 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
     ]
     for part in all_parts():
         plans += part.namespaces(cluster)
-    if cluster.serving.front is not None:
-        plans.append(NamespacePlan(name=names.FRONT_NAMESPACE, pod_security="restricted"))
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(WRITE_CANARY)
     if cluster.backend is not None:
@@ -138,5 +136,10 @@ def _training(cluster: config.Cluster, name: str) -> NamespacePlan:
         pod_security="baseline",
         training=True,
         reached_from=reached_from,
-        has_front=cluster.serving.front is not None,
+        is_routed=routes_services(cluster),
     )
+
+
+def routes_services(cluster: config.Cluster) -> bool:
+    """Return whether requests come to services by routes of a part."""
+    return any(part.routes_services(cluster) for part in all_parts())

@@ -192,11 +192,6 @@ _CORE: Mapping[LayerId, Layer] = {
         # Kueue looks for the kinds of jobs as it starts.
         after_if={"serving-controllers": lambda plan: plan.serving is not None},
     ),
-    # Its proxies run on system nodes, in a namespace and behind policies of the platform.
-    "serving-front": Layer(
-        exists=lambda plan: plan.front is not None,
-        after=("network", "cluster", "platform"),
-    ),
     "karpenter": Layer(
         exists=lambda plan: plan.nodes.karpenter is not None,
         after=("network", "cluster", "platform"),

@@ -12,7 +12,6 @@ from ultrascale.preflight.endpoints import ENDPOINTS
 from ultrascale.preflight.existing_buckets import EXISTING_BUCKETS
 from ultrascale.preflight.existing_lustre import EXISTING_LUSTRE
 from ultrascale.preflight.existing_vpc import EXISTING_VPC
-from ultrascale.preflight.front import FRONT
 from ultrascale.preflight.iam import BOUNDARY, ROLES
 from ultrascale.preflight.identity import IDENTITY
 from ultrascale.preflight.model import Check
@@ -61,5 +60,4 @@ _BEFORE_PARTS: tuple[Check, ...] = (
     EXISTING_VPC,
     EXISTING_LUSTRE,
     EXISTING_BUCKETS,
-    FRONT,
 )

@@ -183,21 +183,20 @@ def _subnet_issues(
 
 
 def _way_in_issues(plan: ClusterPlan, found: SubnetRecord) -> Iterator[Issue]:
-    """Yield a public subnet of the front that the internet does not reach."""
-    balancer = plan.front.load_balancer if plan.front is not None else None
-    if balancer is None or found.id not in [each.id for each in balancer.subnets]:
-        return
-    if balancer.scheme != "internet-facing" or found.route == "internet-gateway":
+    """Yield a public subnet of a part's clients that the internet does not reach."""
+    if found.route == "internet-gateway":
         return
     known = found.route_table is not None
-    yield Issue(
-        state="fail" if known else "warn",
-        evidence=f"no way in for clients of the front (route {found.route})"
-        if known
-        else "its route table is not visible",
-        fix="have 0.0.0.0/0 of it go to an internet gateway, or write serving.front.exposure: "
-        "internal",
-    )
+    for part in plan.parts:
+        way = part.way_in
+        if way is not None and found.id in way.subnets:
+            yield Issue(
+                state="fail" if known else "warn",
+                evidence=f"no way in for {way.clients} (route {found.route})"
+                if known
+                else "its route table is not visible",
+                fix=f"have 0.0.0.0/0 of it go to an internet gateway, or {way.instead}",
+            )
 
 
 def _vpc_id(network: NetworkPlan) -> str:

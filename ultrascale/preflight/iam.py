@@ -20,8 +20,9 @@ class _Role(Frozen):
 
     name: str  # Its name
     service: str  # The service that assumes it
-    needed: Callable[[ClusterPlan], bool]  # Returns whether a cluster needs it
     source: str  # Page that names both
+    # Returns whether a cluster needs it; None where parts alone say so.
+    needed: Callable[[ClusterPlan], bool] | None = None
     # The command that creates it; None for `aws iam create-service-linked-role`.
     command: str | None = None
 
@@ -82,7 +83,6 @@ _ROLES = (
     _Role(
         name="AWSServiceRoleForElasticLoadBalancing",
         service="elasticloadbalancing.amazonaws.com",
-        needed=lambda plan: plan.front is not None and plan.front.load_balancer is not None,
         source="https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/elb-service-linked-roles.html",
     ),
     _Role(
@@ -105,7 +105,7 @@ _ROLES = (
 def _run_roles(context: Context) -> Iterator[Finding]:
     of_parts = {service for part in context.plan.parts for service in part.linked_roles}
     for role in _ROLES:
-        if role.service in of_parts or role.needed(context.plan):
+        if role.service in of_parts or (role.needed and role.needed(context.plan)):
             yield _look_for_role(context, role)
 
 

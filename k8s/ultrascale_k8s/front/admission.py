@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from ultrascale.documents import JsonObject
-from ultrascale.plan.model import FrontPlan
+from ultrascale.parts.front.model import Plan
 from ultrascale.plan.names import (
     FRONT_GATEWAY,
     FRONT_NAMESPACE,
@@ -36,7 +36,7 @@ _SERVICES = Kinds(group="", version="v1", resources=("services",))
 _SUBMIT = "send the service by `ultrascale submit`, which makes its route"
 
 
-def front_route_objects(plan: FrontPlan) -> Iterator[JsonObject]:
+def front_route_objects(plan: Plan) -> Iterator[JsonObject]:
     """Yield the policies, and their bindings in the namespaces of jobs."""
     yield from _policy(
         plan,
@@ -81,7 +81,7 @@ def front_route_objects(plan: FrontPlan) -> Iterator[JsonObject]:
 
 
 def _policy(
-    plan: FrontPlan,
+    plan: Plan,
     name: str,
     kinds: tuple[Kinds, ...],
     *,
@@ -102,7 +102,7 @@ def _policy(
     return [judges, binding(name, component=FRONT_GATEWAY, namespaces=plan.job_namespaces)]
 
 
-def _models_by_service(plan: FrontPlan) -> str:
+def _models_by_service(plan: Plan) -> str:
     """Return the expression of the models of each service, by its namespace and name."""
     return json.dumps(
         {f"{each.namespace}/{each.name}": [*each.models] for each in plan.services}, sort_keys=True

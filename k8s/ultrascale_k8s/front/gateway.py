@@ -8,8 +8,8 @@ Sources:
 from collections.abc import Sequence
 
 from ultrascale.documents import Json, JsonObject
+from ultrascale.parts.front.model import Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import FrontPlan
 from ultrascale.plan.names import CLOSED_PATHS, FRONT_GATEWAY, FRONT_NAMESPACE, OPENAI_PATHS
 from ultrascale_k8s._pods import SYSTEM_CLUSTER_CRITICAL
 from ultrascale_k8s.front.answers import CLOSED_PATH, UNKNOWN_MODEL, response_overrides
@@ -43,7 +43,7 @@ _LEAST_DRAIN = "20s"
 _READY_SECONDS = 30
 
 
-def front_objects(plan: FrontPlan) -> list[JsonObject]:
+def front_objects(plan: Plan) -> list[JsonObject]:
     """Return the Gateway and all that hangs on it but the routes, which services bring along."""
     return [
         _gateway_class(plan),
@@ -57,7 +57,7 @@ def front_objects(plan: FrontPlan) -> list[JsonObject]:
     ]
 
 
-def _gateway_class(plan: FrontPlan) -> JsonObject:
+def _gateway_class(plan: Plan) -> JsonObject:
     return {
         "apiVersion": f"{_GATEWAY_API}/v1",
         "kind": "GatewayClass",
@@ -66,7 +66,7 @@ def _gateway_class(plan: FrontPlan) -> JsonObject:
     }
 
 
-def _gateway(plan: FrontPlan) -> JsonObject:
+def _gateway(plan: Plan) -> JsonObject:
     return {
         "apiVersion": f"{_GATEWAY_API}/v1",
         "kind": "Gateway",
@@ -96,7 +96,7 @@ def _gateway(plan: FrontPlan) -> JsonObject:
     }
 
 
-def _served(plan: FrontPlan) -> JsonObject:
+def _served(plan: Plan) -> JsonObject:
     """Return the selector of namespaces whose routes count."""
     name: Json = {
         "key": "kubernetes.io/metadata.name",
@@ -106,7 +106,7 @@ def _served(plan: FrontPlan) -> JsonObject:
     return {"matchExpressions": [name]}
 
 
-def _proxy(plan: FrontPlan) -> JsonObject:
+def _proxy(plan: Plan) -> JsonObject:
     return {
         "apiVersion": _POLICIES,
         "kind": "EnvoyProxy",
@@ -136,7 +136,7 @@ def _proxy(plan: FrontPlan) -> JsonObject:
     }
 
 
-def _deployment(plan: FrontPlan) -> JsonObject:
+def _deployment(plan: Plan) -> JsonObject:
     selector: dict[str, Json] = {"matchLabels": dict(plan.proxy_labels)}
     return {
         "name": FRONT_GATEWAY,
@@ -221,13 +221,13 @@ def _backend_policy() -> JsonObject:
     )
 
 
-def _model_policy(plan: FrontPlan) -> JsonObject:
+def _model_policy(plan: Plan) -> JsonObject:
     # Envoy Gateway has proxies pass tokens on.
     script = model_script(hides_token=plan.jwt is not None)
     return _policy("EnvoyExtensionPolicy", {"lua": [{"type": "Inline", "inline": script}]})
 
 
-def _security_policy(plan: FrontPlan) -> JsonObject:
+def _security_policy(plan: Plan) -> JsonObject:
     """Return the policy of authentication.
 
     Without any it is empty: no deployment deletes the one that asked for keys or tokens before.
@@ -332,7 +332,7 @@ def _metadata(name: str) -> JsonObject:
     return {"labels": labels(FRONT_GATEWAY), "name": name, "namespace": FRONT_NAMESPACE}
 
 
-def front_ingress_objects(plan: FrontPlan) -> list[JsonObject]:
+def front_ingress_objects(plan: Plan) -> list[JsonObject]:
     """Open the proxies to clients, and their controller to the proxies; nothing else reaches them.
 
     Clients are not told apart here: keys and tokens do that, and the load balancer comes from

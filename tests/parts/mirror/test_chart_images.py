@@ -19,20 +19,19 @@ from tests.support.helm_tools import HELM, unpack_tools
 from tests.support.kubernetes_schemas import MINORS, Document, containers, is_core, validate_core
 from tests.support.pools import SYSTEM_POOL, make_cluster, pool_document
 from ultrascale.catalog import (
-    envoy_gateway,
     jobset,
     karpenter,
     keda,
     kueue,
     leaderworkerset,
-    load_balancer_controller,
 )
 from ultrascale.catalog.chart_images import chart_images
+from ultrascale.parts.front import Plan, envoy_gateway, load_balancer_controller
 from ultrascale.plan.cluster import assemble
 from ultrascale.sbom.images import container_images
-from ultrascale_constructs.front import gateway_values
+from ultrascale_constructs.front.gateway import gateway_values
+from ultrascale_constructs.front.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.karpenter import controller_values
-from ultrascale_constructs.load_balancer import controller_values as load_balancer_values
 from ultrascale_constructs.queueing import jobset_values, kueue_values
 from ultrascale_constructs.serving import keda_values, leader_worker_set_values
 
@@ -64,9 +63,10 @@ def values() -> Mapping[str, Mapping[str, object]]:
     plan = assemble(cluster)
     assert plan.nodes.karpenter is not None
     assert plan.kueue is not None
-    assert plan.front is not None
-    assert plan.front.load_balancer is not None
-    assert plan.front.load_balancer.controller is not None
+    front = plan.part(Plan)
+    assert front is not None
+    assert front.load_balancer is not None
+    assert front.load_balancer.controller is not None
     assert plan.serving is not None
     assert plan.serving.keda is not None
     assert plan.serving.leader_worker_set is not None
@@ -75,9 +75,9 @@ def values() -> Mapping[str, Mapping[str, object]]:
         "karpenter-crd": {},
         "kueue": kueue_values(plan.kueue),
         "jobset": jobset_values(plan.kueue),
-        "gateway-helm": gateway_values(plan.front),
+        "gateway-helm": gateway_values(front),
         "aws-load-balancer-controller": load_balancer_values(
-            plan.front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"
+            front.load_balancer.controller, cluster_name="x", region="us-west-2", vpc_id="vpc"
         ),
         "keda": keda_values(plan.serving.keda, cluster_name=plan.name),
         "lws": leader_worker_set_values(plan.serving.leader_worker_set),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ultrascale.catalog import keda, load_balancer_controller
+from ultrascale.catalog import keda
 from ultrascale.core.table import all_parts
 from ultrascale.errors import UltrascaleError
 from ultrascale.frozen import Frozen
@@ -63,7 +63,7 @@ def pusher_of(chart: RepositoryChart, environment: Mapping[str, str]) -> Pusher:
 
 
 def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
-    mirror, serving, front = plan.copies, plan.serving, plan.front
+    mirror, serving = plan.copies, plan.serving
     if mirror is None:
         return
     for each in (chart for part in all_parts() for chart in part.charts):
@@ -73,11 +73,6 @@ def _charts(plan: ClusterPlan) -> Iterator[tuple[str, RepositoryChart]]:
     if serving is not None and serving.keda is not None:
         source = mirror.published(serving.keda.chart)
         yield _at(source, keda.CHART, serving.keda.version, keda.SHA256)
-    if front is not None and front.load_balancer is not None:
-        controller = front.load_balancer.controller
-        if controller is not None:
-            source = mirror.published(controller.chart)
-            yield _at(source, load_balancer_controller.CHART, controller.version, None)
 
 
 def _at(

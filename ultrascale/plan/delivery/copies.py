@@ -12,7 +12,6 @@ from ultrascale.plan.model import (
     ClusterPlan,
     CopiesPlan,
     HyperPodChartPlan,
-    LoadBalancerPlan,
     ServingControllersPlan,
 )
 
@@ -37,7 +36,7 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
     copies = plan.copies
     if copies is None:
         return plan
-    karpenter, kueue, front = plan.nodes.karpenter, plan.kueue, plan.front
+    karpenter, kueue = plan.nodes.karpenter, plan.kueue
     if karpenter is not None:
         karpenter = replace(
             karpenter,
@@ -54,20 +53,11 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
             jobset_chart=copies.chart(kueue.jobset_chart),
             jobset_image=copies.reference(kueue.jobset_image),
         )
-    if front is not None:
-        front = replace(
-            front,
-            chart=copies.chart(front.chart),
-            image=copies.reference(front.image),
-            proxy_image=copies.reference(front.proxy_image),
-            load_balancer=_load_balancer(front.load_balancer, copies),
-        )
     return replace(
         plan,
         nodes=replace(plan.nodes, karpenter=karpenter),
         kueue=kueue,
         serving=_serving(plan.serving, copies),
-        front=front,
         hyperpod_chart=_hyperpod_chart(plan, copies),
     )
 
@@ -91,20 +81,6 @@ def _serving(
             groups, chart=copies.chart(groups.chart), image=copies.reference(groups.image)
         )
     return ServingControllersPlan(keda=keda, leader_worker_set=groups)
-
-
-def _load_balancer(
-    balancer: LoadBalancerPlan | None, copies: CopiesPlan
-) -> LoadBalancerPlan | None:
-    """Return the load balancer with its controller's chart and image copied."""
-    if balancer is None or (controller := balancer.controller) is None:
-        return balancer
-    copy = replace(
-        controller,
-        chart=copies.chart(controller.chart),
-        image=copies.reference(controller.image),
-    )
-    return replace(balancer, controller=copy)
 
 
 def _hyperpod_chart(plan: ClusterPlan, copies: CopiesPlan) -> HyperPodChartPlan | None:

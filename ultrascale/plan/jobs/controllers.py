@@ -8,6 +8,7 @@ from ultrascale.plan.jobs import service
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import Controller
+from ultrascale.plan.namespaces import routes_services
 from ultrascale.plan.serving import controllers_of
 
 
@@ -67,7 +68,7 @@ def kinds_of_services(cluster: config.Cluster) -> Iterator[Resource]:
         yield "leaderworkerset.x-k8s.io", "leaderworkersets"
     if "keda" in controllers:
         yield "keda.sh", "scaledobjects"
-    if cluster.serving.front is not None:
+    if routes_services(cluster):
         yield "gateway.networking.k8s.io", "httproutes"
 
 

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator
 from msgspec.structs import replace
 
 from ultrascale import config
-from ultrascale.plan import front
 from ultrascale.plan.jobs import (
     autoscale,
     claims,
@@ -44,7 +43,6 @@ rule.order(
     output,
     replicas,
     service,
-    front,
     governance,
     queueing,
     topology,

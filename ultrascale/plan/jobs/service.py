@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import vllm
+from ultrascale.core.table import all_parts
 from ultrascale.plan import capacity
-from ultrascale.plan.front import plan_route
 from ultrascale.plan.jobs import drain, nodes, queueing, replicas, vllm_rules
 from ultrascale.plan.jobs.autoscale import plan_autoscale
 from ultrascale.plan.jobs.nodes import NodeShare
@@ -15,7 +15,7 @@ from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.rules import Nodes, rule
 from ultrascale.plan.jobs.topology import topology_of
 from ultrascale.plan.jobs.vllm import options_of
-from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, ServingPlan
+from ultrascale.plan.model import JobPlan, PoolPlan, RolePlan, RoutePlan, ServingPlan
 from ultrascale.plan.model.jobs import Controller
 from ultrascale.plan.models import served
 from ultrascale.plan.network.policies import control_plane_ranges
@@ -96,7 +96,7 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
         measured_from=_measured_from(request, job),
         server=config.server_of(job),
         autoscale=plan_autoscale(request, job, startup_seconds=startup),
-        front=plan_route(request.cluster, job, closed=request.policies_of_jobs),
+        route=_route(request, job),
         model=model,
     )
     return JobPlan(
@@ -123,6 +123,12 @@ def plan_service(request: JobRequest, job: config.ServiceJob) -> JobPlan:
             *vllm_rules.notes_of(job, share),
         ),
     )
+
+
+def _route(request: JobRequest, job: config.ServiceJob) -> RoutePlan | None:
+    closed = request.policies_of_jobs
+    routes = (part.route(request.cluster, job, closed=closed) for part in all_parts())
+    return next((route for route in routes if route is not None), None)
 
 
 def _measured_from(request: JobRequest, job: config.ServiceJob) -> tuple[str, ...]:

@@ -21,14 +21,6 @@ from ultrascale.plan.model.backend import (
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, NodesPlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
-from ultrascale.plan.model.front import (
-    FrontPlan,
-    FrontRoutePlan,
-    FrontServicePlan,
-    JwtPlan,
-    LoadBalancerControllerPlan,
-    LoadBalancerPlan,
-)
 from ultrascale.plan.model.hyperpod import (
     GovernancePlan,
     HyperPodPlan,
@@ -144,6 +136,7 @@ from ultrascale.plan.model.parts import (
     PlannedPart,
     QuotaUse,
     StandingItem,
+    WayIn,
     copies_of,
     key_for,
 )
@@ -200,6 +193,7 @@ from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHand
 from ultrascale.plan.model.services import (
     AutoscalePlan,
     NodePart,
+    RoutePlan,
     ServiceDemandPlan,
     ServingPlan,
     TriggerPlan,
@@ -275,9 +269,6 @@ __all__ = [
     "FlavorQuotaPlan",
     "FlavorShares",
     "FleetMetricsPlan",
-    "FrontPlan",
-    "FrontRoutePlan",
-    "FrontServicePlan",
     "FunctionPlan",
     "GangPlacement",
     "GovernancePlan",
@@ -297,7 +288,6 @@ __all__ = [
     "InterfaceCleanerPlan",
     "IsolationPlan",
     "JobPlan",
-    "JwtPlan",
     "KarpenterPlan",
     "KarpenterScale",
     "KedaPlan",
@@ -305,8 +295,6 @@ __all__ = [
     "KueuePlan",
     "LeaderWorkerSetPlan",
     "LinePlan",
-    "LoadBalancerControllerPlan",
-    "LoadBalancerPlan",
     "LoadGroup",
     "LoadNeed",
     "LoadState",
@@ -376,6 +364,7 @@ __all__ = [
     "RiskKind",
     "RolePlan",
     "RootDisk",
+    "RoutePlan",
     "ScalePlan",
     "ScoringPlan",
     "ScratchPlan",
@@ -411,6 +400,7 @@ __all__ = [
     "VolcanoScale",
     "VolumePlan",
     "WavePlan",
+    "WayIn",
     "WindowNeeds",
     "WindowPlan",
     "WindowState",

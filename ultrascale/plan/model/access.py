@@ -55,7 +55,7 @@ class QueueAccessPlan(Frozen):
     resources: tuple[str, ...]
     services: bool  # Whether services wait in them too
     scaled: bool  # Whether replicas of such services follow the load
-    routed: bool  # Whether such services are reached by the front
+    routed: bool  # Whether requests come to such services by routes
 
 
 class AccessPlan(Frozen):

@@ -8,7 +8,6 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
-from ultrascale.plan.model.front import FrontPlan
 from ultrascale.plan.model.hyperpod import HyperPodPlan
 from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
 from ultrascale.plan.model.images import CopiesPlan, ImagesPlan
@@ -124,8 +123,6 @@ class ClusterPlan(Frozen):
     volcano: VolcanoPlan | None  # Gang scheduler, if asked for
     kueue: KueuePlan | None  # Queueing by Kueue, with JobSet, if asked for
     serving: ServingControllersPlan | None  # Controllers of services; None where none is needed
-    # Proxies that send requests to the service of their model, if asked for.
-    front: FrontPlan | None
     # How long gangs take to be placed by network topology; None where they are not.
     placement: PlacementPlan | None
     # Checkpoints of templates with a recipe, or of one job on all nodes of each pool.
@@ -154,3 +151,11 @@ class ClusterPlan(Frozen):
     def copies(self) -> CopiesPlan | None:
         """Copies that take the place of all images and charts; None: publishers' own are pulled."""
         return copies_of(self.parts)
+
+    def chart(self, location: str) -> str:
+        """Return where a Helm chart comes from: the copies, or its publisher."""
+        return location if self.copies is None else self.copies.chart(location)
+
+    def image(self, reference: str) -> str:
+        """Return what pods pull for an image: its copy, or its publisher's."""
+        return reference if self.copies is None else self.copies.reference(reference)

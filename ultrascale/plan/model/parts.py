@@ -41,11 +41,19 @@ class StandingItem(Frozen):
     words: str  # Words of what is counted
 
 
+class WayIn(Frozen):
+    """Subnets that have to be reached from the internet."""
+
+    subnets: tuple[str, ...]  # Ids of those that exist
+    clients: str  # Words for whom they let in
+    instead: str  # What to write where they cannot be reached
+
+
 class PlannedPart(Frozen):
     """The plan of a part. A method that it leaves as it is changes nothing of the core's."""
 
     # Module of `ultrascale_k8s` whose `charts` renders its plan; None where it has no objects.
-    chart: ClassVar[str | None] = None
+    renderer: ClassVar[str | None] = None
     installs_charts: ClassVar[bool] = False  # Whether its stacks install charts by Helm
 
     def key(self, use: KeyUse) -> str | None:
@@ -73,7 +81,7 @@ class PlannedPart(Frozen):
         return ()
 
     @property
-    def standing(self) -> Sequence[StandingItem]:
+    def standing(self) -> Iterable[StandingItem]:
         """Things of it beside nodes that are paid for."""
         return ()
 
@@ -86,6 +94,11 @@ class PlannedPart(Frozen):
     def linked_roles(self) -> Sequence[str]:
         """Principals of services whose service-linked role it needs."""
         return ()
+
+    @property
+    def way_in(self) -> WayIn | None:
+        """Subnets by which clients reach it from the internet; None: it has no such clients."""
+        return None
 
     @property
     def files(self) -> Mapping[str, str]:

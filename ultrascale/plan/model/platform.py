@@ -26,7 +26,7 @@ class NamespacePlan(Frozen):
     pod_security: PodSecurity  # Pod Security Standard that the API server enforces in it
     training: bool = False  # Training jobs run here and may reach the rendezvous server
     reached_from: tuple[IngressPlan, ...] = ()  # Controllers that call the pods of jobs
-    has_front: bool = False  # Whether its services are reached by the front alone
+    is_routed: bool = False  # Whether requests come to its services by routes alone
 
 
 class PriorityClassPlan(Frozen):

@@ -1,9 +1,9 @@
 """Services: how replicas are reached, kept and counted."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.front import FrontRoutePlan
 from ultrascale.plan.model.models import ServedModelPlan
 
 
@@ -25,6 +25,16 @@ class AutoscalePlan(Frozen):
     triggers: tuple[TriggerPlan, ...]
     lull_seconds: int  # Time for which fewer replicas must be enough before one goes
     admits_reader: bool  # Whether a policy must let KEDA reach the pods
+
+
+class RoutePlan(Frozen):
+    """The way by which requests reach a service by the names of its models."""
+
+    models: tuple[str, ...]  # Names of models whose requests it gets
+    gateway: str  # Name of the Gateway
+    namespace: str  # Namespace of the Gateway and its proxies
+    proxies: Mapping[str, str]  # Labels of the proxies
+    closed: bool  # Whether network policies keep other pods of its namespace away
 
 
 class ServingPlan(Frozen):
@@ -53,7 +63,7 @@ class ServingPlan(Frozen):
     server: Literal["vllm", "other"]  # Program that answers
     # Rules by which replicas follow the load; None where their number is fixed.
     autoscale: AutoscalePlan | None
-    front: FrontRoutePlan | None = None  # The way from the front; None where no request comes by it
+    route: RoutePlan | None = None  # The way by names of models; None where no request comes by it
     # Language model that it serves; None where the job states none.
     model: ServedModelPlan | None = None
 

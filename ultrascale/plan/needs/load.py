@@ -459,7 +459,6 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     found.update(_queueing_pods(plan))
     for part in plan.parts:
         found.update(part.pods)
-    found.update(_front_pods(plan))
     if plan.etcd is not None:
         found["etcd"] = plan.etcd.replicas
     if plan.nodes.autoscaler is not None:
@@ -469,16 +468,6 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
     if plan.backend is not None and plan.backend.application is not None:
         found["backend"] = plan.backend.application.replicas
     return found
-
-
-def _front_pods(plan: ClusterPlan) -> Iterator[tuple[str, int]]:
-    if plan.front is None:
-        return
-    yield "envoy-gateway", plan.front.controllers
-    yield "envoy", plan.front.proxies
-    balancer = plan.front.load_balancer
-    if balancer is not None and balancer.controller is not None:
-        yield "aws-load-balancer-controller", balancer.controller.replicas
 
 
 def _queueing_pods(plan: ClusterPlan) -> Iterator[tuple[str, int]]:

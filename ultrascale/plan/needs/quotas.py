@@ -61,7 +61,6 @@ def plan_quotas(plan: ClusterPlan, totals: Figures) -> tuple[QuotaNeed, ...]:
             for part in plan.parts
             for use in part.quota_uses
         ),
-        *_front_quotas(plan),
         *_image_quotas(totals["nodes"].value or 0),
     )
     agreed = {limit.code: limit for limit in plan.agreed_limits}
@@ -229,22 +228,6 @@ def _lustre_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         yield _need(quotas.quota("lustre-storage"), gib, formula)
         names = ", ".join(each.name for each in plan.storage.lustre)
         yield _need(quotas.quota("lustre-file-systems"), len(plan.storage.lustre), names)
-
-
-def _front_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
-    """Yield what the load balancer of the front counts against.
-
-    Its proxies are a hundred at most, of the thousand targets that a load balancer has.
-    """
-    balancer = plan.front.load_balancer if plan.front is not None else None
-    if balancer is None:
-        return
-    yield _need(quotas.quota("load-balancers"), 1, "that of the front")
-    yield _need(quotas.quota("target-groups"), 1, "the proxies of the front")
-    ranges = len(balancer.cidrs)
-    yield _need(
-        quotas.quota("security-group-rules"), ranges, f"{ranges} ranges that reach the front"
-    )
 
 
 def _image_quotas(nodes: float) -> Iterator[QuotaNeed]:

@@ -102,7 +102,6 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
     for item in (item for part in plan.parts for item in part.standing):
         yield item.name, item.service, item.item, item.quantity, item.words
-    yield from _load_balancer(plan)
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for each in plan.storage.lustre:
         item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
@@ -110,22 +109,6 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
     yield from _observability(plan)
     yield from _database(plan)
-
-
-def _load_balancer(plan: ClusterPlan) -> Iterator[_Row]:
-    """Yield the load balancer of the front, which has a public address in each of its zones.
-
-    Source: https://aws.amazon.com/elasticloadbalancing/pricing/
-    """
-    balancer = None if plan.front is None else plan.front.load_balancer
-    if balancer is None:
-        return
-    service, item = "elasticloadbalancing", "application-load-balancer"
-    yield "load balancer of the front", service, item, 1, "1 Application Load Balancer"
-    if balancer.scheme == "internet-facing":
-        zones = len({subnet.zone for subnet in plan.network.of_kind("public")})
-        words = f"{zones} addresses of the load balancer, one in each zone"
-        yield "public IPv4 addresses of the front", "vpc", "public-ipv4", zones, words
 
 
 def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:

@@ -34,9 +34,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "functions": True,
         "karpenter": plan.nodes.karpenter is not None,
         "cluster-autoscaler": plan.nodes.autoscaler is not None,
-        "load-balancer-controller": plan.front is not None
-        and plan.front.load_balancer is not None
-        and plan.front.load_balancer.controller is not None,
         "termination-handler": plan.nodes.termination_handler is not None,
         "vpc-cni": "vpc-cni" in addons,
         "ebs-csi": "aws-ebs-csi-driver" in addons,

@@ -261,7 +261,6 @@ def _left_out() -> list[str]:
         names.KEDA_NAMESPACE,
         names.LWS_NAMESPACE,
         names.KUEUE_NAMESPACE,
-        names.FRONT_NAMESPACE,
         mountpoint.NAMESPACE,
         hyperpod_chart.AGENT_NAMESPACE,
     }

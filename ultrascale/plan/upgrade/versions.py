@@ -7,7 +7,6 @@ from ultrascale import config
 from ultrascale.catalog import (
     addons,
     eks,
-    envoy_gateway,
     jobset,
     karpenter,
     keda,
@@ -96,7 +95,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    own = (plan.nodes.karpenter, plan.kueue, plan.serving, plan.front, plan.hyperpod_chart)
+    own = (plan.nodes.karpenter, plan.kueue, plan.serving, plan.hyperpod_chart)
     if any(own) or any(part.installs_charts for part in plan.parts):
         yield _helm(then)
 
@@ -110,9 +109,6 @@ def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     if plan.serving is not None:
         yield from _serving(plan.serving, then)
     yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
-    if plan.front is not None:
-        latest = envoy_gateway.LATEST_KUBERNETES_VERSION
-        yield _up_to("Envoy Gateway", plan.front.version, latest, then)
     if plan.hyperpod is not None:
         yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
 

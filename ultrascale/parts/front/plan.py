@@ -9,23 +9,22 @@ import re
 from collections.abc import Iterator
 
 from ultrascale import config
-from ultrascale.catalog import envoy_gateway, vllm
-from ultrascale.catalog import load_balancer_controller as alb
-from ultrascale.catalog import load_balancer_controller as lbc
-from ultrascale.plan import names
-from ultrascale.plan.jobs.request import JobRequest
-from ultrascale.plan.jobs.rules import rule as job_rule
-from ultrascale.plan.jobs.vllm import VllmOptions, options_of
-from ultrascale.plan.model import (
-    ClusterPlan,
-    FrontPlan,
-    FrontRoutePlan,
+from ultrascale.catalog import vllm
+from ultrascale.parts.front import envoy_gateway
+from ultrascale.parts.front import load_balancer_controller as lbc
+from ultrascale.parts.front.model import (
     FrontServicePlan,
     JwtPlan,
     LoadBalancerControllerPlan,
     LoadBalancerPlan,
-    NetworkPlan,
+    Plan,
 )
+from ultrascale.parts.front.section import Front, front_of
+from ultrascale.plan import names
+from ultrascale.plan.jobs.request import JobRequest
+from ultrascale.plan.jobs.rules import rule as job_rule
+from ultrascale.plan.jobs.vllm import VllmOptions, options_of
+from ultrascale.plan.model import ClusterPlan, RoutePlan
 from ultrascale.plan.model.network import SubnetKind, SubnetPlan
 from ultrascale.plan.namespaces import training_namespaces
 from ultrascale.plan.rules import rule
@@ -45,25 +44,17 @@ _IDLE_SECONDS = 3600
 _DRAIN_SECONDS = 600
 
 
-def plan_front(
-    cluster: config.Cluster, network: NetworkPlan, *, auto_mode: bool
-) -> FrontPlan | None:
-    """Return the front of ``cluster``; None where the file has none.
-
-    Args:
-        cluster: The cluster file.
-        network: Its VPC.
-        auto_mode: Whether EKS Auto Mode runs its load-balancing controller.
-    """
-    front = cluster.serving.front
+def plan_front(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
+    """Return the front of ``cluster``; None where the file has none."""
+    front = front_of(cluster)
     if front is None:
         return None
     services = services_of_front(cluster)
-    return FrontPlan(
-        chart=envoy_gateway.CHART,
+    return Plan(
+        chart=core.chart(envoy_gateway.CHART),
         version=envoy_gateway.VERSION,
-        image=f"{envoy_gateway.IMAGE}:{envoy_gateway.VERSION}",
-        proxy_image=envoy_gateway.PROXY_IMAGE,
+        image=core.image(f"{envoy_gateway.IMAGE}:{envoy_gateway.VERSION}"),
+        proxy_image=core.image(envoy_gateway.PROXY_IMAGE),
         controller_name=envoy_gateway.CONTROLLER_NAME,
         controller_labels=envoy_gateway.CONTROLLER_LABELS,
         proxy_labels=envoy_gateway.PROXY_LABELS,
@@ -81,15 +72,12 @@ def plan_front(
         else JwtPlan(
             issuer=front.jwt.issuer, audiences=front.jwt.audiences, jwks_uri=front.jwt.jwks_uri
         ),
-        load_balancer=None
-        if front.exposure == "cluster"
-        else _load_balancer(front, cluster, network, auto_mode=auto_mode),
+        load_balancer=None if front.exposure == "cluster" else _load_balancer(front, cluster, core),
     )
 
 
-def _load_balancer(
-    front: config.Front, cluster: config.Cluster, network: NetworkPlan, *, auto_mode: bool
-) -> LoadBalancerPlan:
+def _load_balancer(front: Front, cluster: config.Cluster, core: ClusterPlan) -> LoadBalancerPlan:
+    network, auto_mode = core.network, core.control_plane.auto_mode
     public = front.exposure == "internet"
     kind: SubnetKind = "public" if public else "private"
     # A load balancer takes one subnet in each zone: the first that is large enough.
@@ -107,9 +95,9 @@ def _load_balancer(
         controller=None
         if auto_mode
         else LoadBalancerControllerPlan(
-            chart=lbc.CHART,
+            chart=core.chart(lbc.CHART),
             version=lbc.VERSION,
-            image=f"{lbc.IMAGE}:v{lbc.VERSION}",
+            image=core.image(f"{lbc.IMAGE}:v{lbc.VERSION}"),
             replicas=_CONTROLLERS,
             account=lbc.SERVICE_ACCOUNT,
             describes=lbc.DESCRIBING_ACTIONS,
@@ -119,19 +107,20 @@ def _load_balancer(
 
 
 def _is_large_enough(subnet: SubnetPlan) -> bool:
-    return subnet.cidr.prefixlen <= alb.SMALLEST_SUBNET_MASK
+    return subnet.cidr.prefixlen <= lbc.SMALLEST_SUBNET_MASK
 
 
 @rule
 def subnets_hold_the_load_balancer(plan: ClusterPlan) -> Mistakes:
     """Yield subnets of the front that are smaller than a load balancer takes."""
-    balancer = plan.front.load_balancer if plan.front is not None else None
+    front = plan.part(Plan)
+    balancer = None if front is None else front.load_balancer
     for subnet in balancer.subnets if balancer is not None else ():
         if _is_large_enough(subnet):
             continue
         wrong = (
             f"subnet {subnet.cidr} of {subnet.zone} is smaller than the /"
-            f"{alb.SMALLEST_SUBNET_MASK} that a load balancer takes"
+            f"{lbc.SMALLEST_SUBNET_MASK} that a load balancer takes"
         )
         less = "internal" if subnet.kind == "public" else "cluster"
         todo = f"write a larger network.vpc_cidr, or {less}"
@@ -158,7 +147,7 @@ def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mista
 
     The API server refuses such a route: it would take requests for the models of others.
     """
-    if request.cluster.serving.front is None:
+    if front_of(request.cluster) is None:
         return
     own = {
         model
@@ -180,7 +169,7 @@ def models_are_of_the_file(request: JobRequest, job: config.ServiceJob) -> Mista
 
 def plan_route(
     cluster: config.Cluster, job: config.ServiceJob, *, closed: bool
-) -> FrontRoutePlan | None:
+) -> RoutePlan | None:
     """Return the way from the front to a service; None where no request comes by it.
 
     Args:
@@ -189,9 +178,9 @@ def plan_route(
         closed: Whether network policies select the pods of jobs.
     """
     models = models_of(job)
-    if cluster.serving.front is None or not models:
+    if front_of(cluster) is None or not models:
         return None
-    return FrontRoutePlan(
+    return RoutePlan(
         models=models,
         gateway=names.FRONT_GATEWAY,
         namespace=names.FRONT_NAMESPACE,
@@ -208,7 +197,7 @@ def models_of(job: config.ServiceJob) -> tuple[str, ...]:
 
 
 @rule
-def proxies_have_their_nodes(front: config.Front, pools: config.Every[config.Pool]) -> Mistakes:
+def proxies_have_their_nodes(front: Front, pools: config.Every[config.Pool]) -> Mistakes:
     """Yield more proxies than system nodes: each waits for one of its own."""
     system = [placed.item for placed in pools.placed if placed.item.role == "system"]
     if not system or not all(pool.nodes.are_counted for pool in system):
@@ -221,9 +210,7 @@ def proxies_have_their_nodes(front: config.Front, pools: config.Every[config.Poo
 
 
 @rule
-def models_are_told_apart(
-    services: config.Readable[config.ServiceJob], front: config.Front
-) -> Mistakes:
+def models_are_told_apart(services: config.Readable[config.ServiceJob], front: Front) -> Mistakes:
     """Yield services of the front that answer to the same name of a model.
 
     The front has one route for each name, whatever namespace a service is in.
@@ -252,7 +239,7 @@ def models_are_served(job: config.ServiceJob) -> Mistakes:
 
 
 @rule
-def front_reaches_the_server(job: config.ServiceJob, front: config.Front) -> Mistakes:
+def front_reaches_the_server(job: config.ServiceJob, front: Front) -> Mistakes:
     """Yield servers that refuse what the front sends them."""
     if not models_of(job):
         return

@@ -13,6 +13,8 @@ from ultrascale.cluster_api.server import FORBIDDEN, NOT_FOUND, Cluster
 from ultrascale.documents import mapping, objects, text
 from ultrascale.errors import RefusedError
 from ultrascale.frozen import Frozen
+from ultrascale.jobs.manifests import JobManifests, kind_of
+from ultrascale.jobs.part_reports import PartReport
 from ultrascale.jobs.status import JobStatus
 from ultrascale.plan import names
 
@@ -22,6 +24,26 @@ class FrontReport(Frozen):
 
     models: tuple[str, ...]  # Names of models whose requests it sends to the service
     problems: tuple[str, ...]  # Reasons for which requests do not reach it, each with the way out
+
+
+def report_of(cluster: Cluster, job: JobStatus) -> PartReport | None:
+    """Return what `status` says of the front; None for a job without a route.
+
+    Raises:
+        ClusterError: The API server cannot be reached.
+    """
+    report = front_report_of(cluster, job)
+    if report is None:
+        return None
+    lines = (f"  front: models {', '.join(report.models)}", *(f"    {p}" for p in report.problems))
+    return PartReport(name="front", document=report, lines=lines)
+
+
+def warnings_of(cluster: Cluster, job: JobManifests) -> Iterator[str]:
+    """Yield the reason for which no request will reach a service that the front sends them to."""
+    if any(kind_of(manifest) == HTTP_ROUTE for manifest in job.objects):
+        for problem in front_problems(cluster):
+            yield f"the front: {problem}"
 
 
 def front_report_of(cluster: Cluster, job: JobStatus) -> FrontReport | None:

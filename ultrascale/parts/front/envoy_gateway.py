@@ -46,5 +46,5 @@ CONTROLLER_LABELS: Mapping[str, str] = MappingProxyType({"control-plane": "envoy
 
 # Limits of the Gateway API, whose routes Envoy Gateway serves.
 # Source: https://github.com/kubernetes-sigs/gateway-api/blob/v1.6.1/apis/v1/httproute_types.go
-MATCHES_OF_A_RULE, MATCHES_OF_A_ROUTE = 64, 128
-"""Most matches of one rule of an HTTPRoute, and of all of its rules."""
+MATCHES_OF_A_ROUTE = 128
+"""Most matches of all rules of an HTTPRoute."""

@@ -7,8 +7,8 @@ Sources:
 
 from collections.abc import Mapping
 
+from ultrascale.parts.front.model import Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import FrontPlan
 from ultrascale_constructs.chart_values import (
     PRIORITY,
     SYSTEM_NODES,
@@ -17,7 +17,7 @@ from ultrascale_constructs.chart_values import (
 )
 
 
-def gateway_values(plan: FrontPlan) -> dict[str, object]:
+def gateway_values(plan: Plan) -> dict[str, object]:
     """Return the values of the chart `gateway-helm`."""
     placed = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
     return {
@@ -49,7 +49,7 @@ def gateway_values(plan: FrontPlan) -> dict[str, object]:
     }
 
 
-def controller_configuration(plan: FrontPlan) -> Mapping[str, object]:
+def controller_configuration(plan: Plan) -> Mapping[str, object]:
     """Return the controller's configuration, which the chart completes by its images.
 
     The chart makes Roles in the watched namespaces in place of a ClusterRole, so that the

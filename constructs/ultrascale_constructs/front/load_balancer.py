@@ -15,8 +15,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_elasticloadbalancingv2 as elbv2
 from constructs import Construct
 
+from ultrascale.parts.front.model import LoadBalancerControllerPlan, LoadBalancerPlan, Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import FrontPlan, LoadBalancerControllerPlan, LoadBalancerPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 from ultrascale_constructs.chart_values import SYSTEM_NODES, SYSTEM_TOLERATIONS, image_values
 from ultrascale_constructs.cluster_context import ClusterContext
@@ -43,7 +43,7 @@ class FrontLoadBalancer(Construct):
         scope: Construct,
         id: str,
         *,
-        front: FrontPlan,
+        front: Plan,
         plan: LoadBalancerPlan,
         cluster: ClusterContext,
         subnet_ids: Sequence[str],
@@ -91,7 +91,7 @@ class FrontLoadBalancer(Construct):
         scheme = "http" if plan.certificate is None else "https"
         self.url = f"{scheme}://{balancer.attr_dns_name}/v1"
 
-    def _targets(self, front: FrontPlan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
+    def _targets(self, front: Plan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
         """Return the ARN of the target group of the proxies."""
         targets = elbv2.CfnTargetGroup(
             self,
@@ -118,7 +118,7 @@ class FrontLoadBalancer(Construct):
         )
         return targets.attr_target_group_arn
 
-    def _group(self, front: FrontPlan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
+    def _group(self, front: Plan, plan: LoadBalancerPlan, cluster: ClusterContext) -> str:
         group = ec2.CfnSecurityGroup(
             self,
             "SecurityGroup",

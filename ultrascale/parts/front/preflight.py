@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from ultrascale.catalog import load_balancer_controller as alb
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import LoadBalancerPlan
+from ultrascale.parts.front import load_balancer_controller as alb
+from ultrascale.parts.front.model import LoadBalancerPlan, Plan
 from ultrascale.preflight.addresses import is_own
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 
@@ -33,7 +33,7 @@ _STUCK = ("PENDING_VALIDATION", "FAILED")
 
 
 def _run(context: Context) -> Iterator[Finding]:
-    front = context.plan.front
+    front = context.plan.part(Plan)
     balancer = front.load_balancer if front is not None else None
     if balancer is None:
         return
@@ -142,3 +142,4 @@ FRONT = Check(
     run=_run,
     resources={_CERTIFICATE: "arn:{partition}:acm:{region}:{account}:certificate/*"},
 )
+CHECKS = (FRONT,)

@@ -1,14 +1,13 @@
 """`serving.front`: one address for requests to all models."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ultrascale.catalog.token_issuers import ANY_AUDIENCE
-from ultrascale.config._base import Section
-from ultrascale.config._errors import Mistakes, note, refuse
-from ultrascale.config._rules import rule
+from ultrascale.config import Cluster, Identity, Mistakes, Network, Section, note, refuse, rule
 from ultrascale.config._values import (
     Audience,
     Distinct,
@@ -18,8 +17,18 @@ from ultrascale.config._values import (
     in_schema,
     matching,
 )
-from ultrascale.config.identity import ACCOUNT_ID, Identity
-from ultrascale.config.network import Network
+from ultrascale.config.identity import ACCOUNT_ID
+
+# Issuers of tokens at which everybody gets one for whatever audience they ask for, each with its
+# source: tokens name their audience, and it keeps nobody out.
+_ANY_AUDIENCE: Mapping[str, str] = MappingProxyType(
+    {
+        # Whoever has a service account there.
+        "https://accounts.google.com": "https://docs.cloud.google.com/iam/docs/reference/credentials/rest/v1/projects.serviceAccounts/generateIdToken",
+        "https://gitlab.com": "https://docs.gitlab.com/ci/secrets/id_token_authentication/",
+        "https://token.actions.githubusercontent.com": "https://docs.github.com/en/actions/reference/security/oidc",
+    }
+)
 
 Exposure = Literal["cluster", "internal", "internet"]
 
@@ -101,6 +110,21 @@ class Front(Section):
     """Number of proxies, on nodes of their own."""
 
 
+class FileKeys(Section):
+    """What stands in `serving` beside the core's keys."""
+
+    front: Front | None = None
+    """One address for OpenAI-style requests, which names the model in each. Default: none; each
+    service has an address of its own in the cluster.
+    """
+
+
+def front_of(cluster: Cluster) -> Front | None:
+    """Return the front of a cluster file; None without one."""
+    section = cluster.section(FileKeys)
+    return None if section is None else section.front
+
+
 @rule
 def internet_is_guarded(front: Front) -> Mistakes:
     if front.exposure != "internet":
@@ -129,7 +153,7 @@ def tokens_have_an_audience(front: Front) -> Mistakes:
 
 @rule
 def issuer_is_not_for_everybody(front: Front) -> Mistakes:
-    if front.jwt is not None and front.jwt.issuer.lower().rstrip("/") in ANY_AUDIENCE:
+    if front.jwt is not None and front.jwt.issuer.lower().rstrip("/") in _ANY_AUDIENCE:
         wrong = "an issuer at which everybody gets tokens for any audience: no key narrows them"
         yield refuse("jwt.issuer", wrong, "use an issuer of your own people, or api_keys")
 

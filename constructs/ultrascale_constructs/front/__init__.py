@@ -1,0 +1,1 @@
+"""The front: values of its charts, and the load balancer before it."""
