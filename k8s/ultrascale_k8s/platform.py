@@ -161,7 +161,7 @@ def _charts_of_parts(plan: ClusterPlan) -> Mapping[str, Sequence[PlatformChart]]
 
 def _platform(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[PlatformChart]:
     policies = plan.network.policies
-    yield from _of_plan("node-isolation", node_isolation_objects, plan.nodes.isolation)
+    yield from _of_plan("node-isolation", node_isolation_objects, plan.isolation)
     # Elsewhere the VPC CNI add-on does it, and owns what it is done with.
     if not any(addon.name == "vpc-cni" for addon in plan.control_plane.node_addons):
         yield _chart("network-policy-controller", controller_objects(enforced=policies.enforced))

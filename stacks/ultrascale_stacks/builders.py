@@ -198,17 +198,6 @@ def _platform(cluster: ClusterStacks, name: StackName) -> Stack:
     )
 
 
-def _teams(cluster: ClusterStacks, name: StackName) -> Stack:
-    return PlatformStack(
-        cluster.app,
-        name,
-        plan=cluster.plan,
-        cluster=cluster.context,
-        charts=cluster.charts.teams,
-        placeholders=cluster.placeholders("storage", "image-cache"),
-    )
-
-
 # Stacks that most clusters lack are imported where they are defined: the CDK's module of a
 # service takes up to 30 ms to load.
 
@@ -246,44 +235,6 @@ def _observability(cluster: ClusterStacks, name: StackName) -> Stack:
     )
 
 
-def _hyperpod_chart(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod import HyperPodChartStack
-
-    return HyperPodChartStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
-
-
-def _hyperpod(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod import HyperPodStack
-
-    return HyperPodStack(
-        cluster.app,
-        name,
-        plan=cluster.plan,
-        network=cluster.network,
-        cluster=cluster.context,
-        placeholders=cluster.placeholders("storage"),
-    )
-
-
-def _governance(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod import GovernanceStack, HyperPodStack
-
-    arn = cluster.get(HyperPodStack).hyperpod_cluster_arn
-    return GovernanceStack(cluster.app, name, plan=cluster.plan, hyperpod_cluster_arn=arn)
-
-
-def _training_operator(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod import TrainingOperatorStack
-
-    return TrainingOperatorStack(cluster.app, name, plan=cluster.plan)
-
-
-def _hyperpod_metrics(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.hyperpod import HyperPodObservabilityStack
-
-    return HyperPodObservabilityStack(cluster.app, name, plan=cluster.plan)
-
-
 Builder = Callable[[ClusterStacks, StackName], Stack]
 
 # Those of parts stand in the module of the part, as `STACKS`.
@@ -310,13 +261,7 @@ _BUILDERS: Mapping[LayerId, Builder] = {
     ),
     "node-pools": _node_pools,
     "observability": _observability,
-    "hyperpod-chart": _hyperpod_chart,
-    "hyperpod-groups": _hyperpod,
     "node-groups": _node_group,
-    "governance": _governance,
-    "teams": _teams,
-    "training-operator": _training_operator,
-    "hyperpod-metrics": _hyperpod_metrics,
 }
 
 

@@ -5,15 +5,19 @@ from collections.abc import Mapping
 from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
+from ultrascale.parts.hyperpod import Plan
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import LayerId, StackName
 from ultrascale_constructs.addon import Addon
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.hyperpod import HyperPodCluster
-from ultrascale_constructs.hyperpod_chart import HyperPodChart
-from ultrascale_constructs.hyperpod_observability import HyperPodObservability
+from ultrascale_constructs.hyperpod.chart import HyperPodChart
+from ultrascale_constructs.hyperpod.cluster import HyperPodCluster
+from ultrascale_constructs.hyperpod.observability import HyperPodObservability
+from ultrascale_constructs.hyperpod.task_governance import TaskGovernance
 from ultrascale_constructs.network import Network
-from ultrascale_constructs.task_governance import TaskGovernance
+from ultrascale_stacks.builders import Builder, ClusterStacks
 from ultrascale_stacks.deployment import stack_properties
+from ultrascale_stacks.platform import PlatformStack
 
 
 class TrainingOperatorStack(Stack):
@@ -24,8 +28,7 @@ class TrainingOperatorStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.hyperpod is not None, "a cluster without HyperPod has no such stack"
-        addon = plan.hyperpod.training_operator
+        addon = _own(plan).cluster.training_operator
         assert addon is not None, "a cluster without the operator has no such stack"
         Addon(self, addon.name, plan=addon, cluster_name=plan.name)
 
@@ -37,8 +40,7 @@ class GovernanceStack(Stack):
         self, scope: Construct, id: str, *, plan: ClusterPlan, hyperpod_cluster_arn: str
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.hyperpod is not None, "a cluster without HyperPod has no such stack"
-        governance = plan.hyperpod.governance
+        governance = _own(plan).cluster.governance
         assert governance is not None, "a cluster without task governance has no such stack"
         addon = Addon(self, governance.addon.name, plan=governance.addon, cluster_name=plan.name)
         queues = TaskGovernance(
@@ -55,16 +57,15 @@ class HyperPodObservabilityStack(Stack):
 
     def __init__(self, scope: Construct, id: str, *, plan: ClusterPlan) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.observability is not None, "a cluster without metrics has no such stack"
-        addon = plan.observability.hyperpod_addon
-        assert addon is not None, "a cluster without HyperPod has no such stack"
+        addon = _own(plan).metrics
+        assert addon is not None, "a cluster without its metrics has no such stack"
         HyperPodObservability(
             self, "HyperPod", plan=addon, cluster_name=plan.name, key_arn=plan.key("logs")
         )
 
 
 class HyperPodChartStack(Stack):
-    """Installs the chart of ``plan.hyperpod_chart``, which must not be None."""
+    """Installs AWS's chart."""
 
     def __init__(
         self,
@@ -75,13 +76,7 @@ class HyperPodChartStack(Stack):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        assert plan.hyperpod_chart is not None, "a cluster without HyperPod has no such stack"
-        HyperPodChart(
-            self,
-            "Chart",
-            plan=plan.hyperpod_chart,
-            cluster=cluster,
-        )
+        HyperPodChart(self, "Chart", plan=_own(plan).chart_release, cluster=cluster)
 
 
 class HyperPodStack(Stack):
@@ -102,8 +97,7 @@ class HyperPodStack(Stack):
         placeholders: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        hyperpod = plan.hyperpod
-        assert hyperpod is not None, "a cluster without HyperPod has no such stack"
+        hyperpod = _own(plan).cluster
         resource = HyperPodCluster(
             self,
             "HyperPod",
@@ -122,3 +116,58 @@ class HyperPodStack(Stack):
         self.hyperpod_cluster_arn = resource.arn
         self.export_value(resource.arn)
         CfnOutput(self, "HyperPodClusterArn", value=resource.arn, description="HyperPod cluster")
+
+
+def _own(plan: ClusterPlan) -> Plan:
+    own = plan.part(Plan)
+    assert own is not None, "a cluster without HyperPod has no such stack"
+    return own
+
+
+def _hyperpod_chart(cluster: ClusterStacks, name: StackName) -> Stack:
+    return HyperPodChartStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
+
+
+def _hyperpod(cluster: ClusterStacks, name: StackName) -> Stack:
+    return HyperPodStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        network=cluster.network,
+        cluster=cluster.context,
+        placeholders=cluster.placeholders("storage"),
+    )
+
+
+def _governance(cluster: ClusterStacks, name: StackName) -> Stack:
+    arn = cluster.get(HyperPodStack).hyperpod_cluster_arn
+    return GovernanceStack(cluster.app, name, plan=cluster.plan, hyperpod_cluster_arn=arn)
+
+
+def _training_operator(cluster: ClusterStacks, name: StackName) -> Stack:
+    return TrainingOperatorStack(cluster.app, name, plan=cluster.plan)
+
+
+def _hyperpod_metrics(cluster: ClusterStacks, name: StackName) -> Stack:
+    return HyperPodObservabilityStack(cluster.app, name, plan=cluster.plan)
+
+
+def _teams(cluster: ClusterStacks, name: StackName) -> Stack:
+    return PlatformStack(
+        cluster.app,
+        name,
+        plan=cluster.plan,
+        cluster=cluster.context,
+        charts=cluster.charts.teams,
+        placeholders=cluster.placeholders("storage", "image-cache"),
+    )
+
+
+STACKS: Mapping[LayerId, Builder] = {
+    "hyperpod-chart": _hyperpod_chart,
+    "hyperpod-groups": _hyperpod,
+    "governance": _governance,
+    "teams": _teams,
+    "training-operator": _training_operator,
+    "hyperpod-metrics": _hyperpod_metrics,
+}

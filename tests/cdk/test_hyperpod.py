@@ -7,8 +7,9 @@ from aws_cdk.assertions import Match, Template
 
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_context, make_stack
-from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan, Taint
-from ultrascale_constructs.hyperpod import HyperPodCluster
+from ultrascale.parts.hyperpod.model import HyperPodPlan, InstanceGroupPlan
+from ultrascale.plan.model import Taint
+from ultrascale_constructs.hyperpod.cluster import HyperPodCluster
 
 CLUSTER = "AWS::SageMaker::Cluster"
 

@@ -9,12 +9,13 @@ from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_pool_plan, make_stack, resources, the
+from tests.support.hyperpod import hyperpod_of
 from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, TRAINING_PLAN, make_cluster
 from ultrascale import config
+from ultrascale.parts.hyperpod.chart import plan_hyperpod_chart
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan.cluster import assemble
-from ultrascale.plan.model import HyperPodChartPlan
-from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
-from ultrascale_constructs.hyperpod_chart import HyperPodChart
+from ultrascale_constructs.hyperpod.chart import HyperPodChart
 
 PROJECT = "AWS::CodeBuild::Project"
 BUILD = "Custom::Build"
@@ -240,9 +241,8 @@ def test_with_a_mirror_the_build_knows_no_other_place_and_may_pull_from_it(
 ) -> None:
     mirror = "111122223333.dkr.ecr.us-west-2.amazonaws.com/mirror"
     pools = [SYSTEM_POOL, HYPERPOD_POOL]
-    mirrored = assemble(make_cluster(pools=pools, images={"mirror": mirror})).hyperpod_chart
-    assert mirrored is not None
-    template = build(mirrored)
+    mirrored = assemble(make_cluster(pools=pools, images={"mirror": mirror}))
+    template = build(hyperpod_of(mirrored).chart_release)
     found = the(template, PROJECT)["Environment"]["EnvironmentVariables"]
     variables = {each["Name"]: each["Value"] for each in found}
 

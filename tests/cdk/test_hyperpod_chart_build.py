@@ -18,13 +18,13 @@ from tests.support.hyperpod_chart_build import (
     build,
 )
 from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan.model import (
     BuildLoginPlan,
     ChartCopyPlan,
-    HyperPodChartPlan,
     RemoteChartPlan,
 )
-from ultrascale_constructs.hyperpod_chart import chart_variables
+from ultrascale_constructs.hyperpod.chart import chart_variables
 
 PENDING = "status in (pending-install,pending-upgrade,pending-rollback)"
 

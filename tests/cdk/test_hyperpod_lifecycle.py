@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.folders import ROOT
 
-SCRIPT = ROOT / "constructs/ultrascale_constructs/hyperpod_lifecycle/on_create.sh"
+SCRIPT = ROOT / "constructs/ultrascale_constructs/hyperpod/lifecycle/on_create.sh"
 AL2023 = 'version = 2\nroot = "/var/lib/containerd"\nstate = "/run/containerd"\n\n[grpc]\n'
 WITHOUT_ROOT = "version = 2\n\n[grpc]\naddress = '/run/containerd/containerd.sock'\n"
 

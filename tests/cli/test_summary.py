@@ -65,7 +65,7 @@ def test_a_cluster_without_repositories_reads_nothing_of_images(
 def test_it_says_how_many_nodes_each_team_owns_before_its_jobs_wait_for_them(
     mixed: Assembly, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    teams = printed(mixed, capsys, hyperpod=plan.load(HYBRID).hyperpod).partition("team ")[2]
+    teams = printed(mixed, capsys, parts=plan.load(HYBRID).parts).partition("team ")[2]
 
     rows = [" ".join(line.split()) for line in teams.splitlines()]
     assert rows[2:4] == [

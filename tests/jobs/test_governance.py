@@ -12,7 +12,7 @@ from tests.support.pools import as_text
 from ultrascale.errors import ConfigError
 from ultrascale.jobs import JobManifests, prepare
 from ultrascale.jobs.preparation import JobCluster, read_cluster
-from ultrascale.plan.pools.hyperpod import priority_weights
+from ultrascale.parts.hyperpod.plan import priority_weights
 
 PROGRAM: dict[str, Any] = {"image": IMAGE, "script": "train.py"}
 JOB = {"name": "tune", **PROGRAM}

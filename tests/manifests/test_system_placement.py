@@ -44,7 +44,7 @@ def manifests(file: str) -> tuple[Document, ...]:
 
 
 def isolation() -> IsolationPlan:
-    found = planned(HYBRID).nodes.isolation
+    found = planned(HYBRID).isolation
     assert found is not None
     return found
 
@@ -133,7 +133,7 @@ def test_the_policy_is_there_before_anything_that_makes_pods() -> None:
 
 @pytest.mark.parametrize("file", [file for file in FILES if file != HYBRID])
 def test_clusters_whose_nodes_have_taints_have_no_policy(file: str) -> None:
-    assert planned(file).nodes.isolation is None
+    assert planned(file).isolation is None
 
 
 def test_aws_s_own_namespaces_are_exempt_and_those_of_users_are_not() -> None:

@@ -120,8 +120,8 @@ class TestHybrid:
     def test_the_pods_behind_a_mounted_bucket_start_beside_jobs_on_nodes_that_refuse_others(
         self, hybrid: ClusterPlan
     ) -> None:
-        assert hybrid.nodes.isolation is not None
-        assert "mount-s3" in hybrid.nodes.isolation.exempt_namespaces
+        assert hybrid.isolation is not None
+        assert "mount-s3" in hybrid.isolation.exempt_namespaces
 
     def test_datasets_are_read_and_checkpoints_written(self, hybrid: ClusterPlan) -> None:
         assert {bucket.name: bucket.access for bucket in hybrid.storage.buckets} == {

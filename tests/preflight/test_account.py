@@ -21,7 +21,7 @@ from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.policy import policy
 from ultrascale.preflight.reservations import RESERVATIONS
 from ultrascale.preflight.run import run_checks
-from ultrascale.preflight.stacks import NAMES, STACKS
+from ultrascale.preflight.stacks import STACKS, names_check
 
 OTHER = "304871926650"
 GROUPS = (
@@ -191,7 +191,7 @@ def test_the_policy_allows_every_check_and_reads_alone() -> None:
     ("check", "besides"),
     [
         (STACKS, {"cloudformation:ListStacks"}),
-        (NAMES, {"cloudformation:ListStacks"}),
+        (names_check(), {"cloudformation:ListStacks"}),
         (RESERVATIONS, {"cloudformation:ListStackResources", "tag:GetResources"}),
     ],
     ids=lambda each: each.name if isinstance(each, Check) else None,

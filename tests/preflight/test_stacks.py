@@ -10,7 +10,7 @@ from tests.support.fake_aws import ID, Refusal, Told, denied
 from tests.support.preflight_context import file_plan, found, pools_plan, states
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Finding
-from ultrascale.preflight.stacks import NAMES, STACKS
+from ultrascale.preflight.stacks import STACKS, names_check
 
 DESCRIBE, RESOURCES = "cloudformation:DescribeStacks", "cloudformation:ListStackResources"
 CLUSTER, LOGS = "eks:DescribeCluster", "logs:DescribeLogGroups"
@@ -62,7 +62,7 @@ def log_group(name: str) -> dict[str, Any]:
 
 
 def names(plan: ClusterPlan, answers: Mapping[str, Told]) -> list[Finding]:
-    return found(NAMES, plan, {**NOTHING, **answers})
+    return found(names_check(), plan, {**NOTHING, **answers})
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from ultrascale.plan.model import AddonPlan, ClusterPlan
 from ultrascale.preflight.addons import (
     ADDON_CONFIGURATION,
     ADDONS,
-    addons_of,
     configuration_finding,
 )
 from ultrascale.preflight.model import Finding
@@ -207,7 +206,7 @@ def offers(request: dict[str, Any], *versions: str) -> dict[str, Any]:
 
 def test_each_addon_is_found_in_its_pinned_version() -> None:
     plan = file_plan("hybrid-hyperpod")
-    pinned = {addon.name: addon.version for addon in addons_of(plan)}
+    pinned = {addon.name: addon.version for addon in plan.addons}
 
     findings = found(
         ADDONS, plan, {OFFERED: lambda asked: offers(asked, pinned[asked["addonName"]])}
@@ -286,7 +285,7 @@ _CNI_SCHEMA = {
 
 
 def configured(**values: Any) -> AddonPlan:
-    cni = next(each for each in addons_of(pools_plan()) if each.name == "vpc-cni")
+    cni = next(each for each in pools_plan().addons if each.name == "vpc-cni")
     return replace(cni, configuration=values)
 
 
@@ -314,7 +313,7 @@ def test_an_answer_without_a_schema_is_no_pass(schema: str) -> None:
 @pytest.mark.parametrize("name", ["mixed-capacity", "hybrid-hyperpod", "ultra-100k"])
 def test_eks_is_asked_about_every_addon_that_we_write_values_for(name: str) -> None:
     plan = file_plan(name)
-    written = {each.name: each.version for each in addons_of(plan) if each.configuration}
+    written = {each.name: each.version for each in plan.addons if each.configuration}
     asked: dict[str, str] = {}
 
     def answer(question: dict[str, Any]) -> dict[str, Any]:

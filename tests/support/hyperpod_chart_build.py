@@ -21,10 +21,10 @@ import yaml
 
 import ultrascale_constructs
 from tests.support.helm_tools import unpack_tools
-from ultrascale.plan.model import HyperPodChartPlan
-from ultrascale_constructs.hyperpod_chart import chart_variables, kustomization
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
+from ultrascale_constructs.hyperpod.chart import chart_variables, kustomization
 
-SCRIPT = Path(ultrascale_constructs.__file__).parent / "hyperpod_chart_build" / "install.sh"
+SCRIPT = Path(ultrascale_constructs.__file__).parent / "hyperpod/chart_build/install.sh"
 FOLDER = "helm_chart/Chart"
 REMOTE = "efa-plugin"
 # The archive's own version has a `v` that the dependency's has not, as with the EFA plugin.

@@ -7,8 +7,9 @@ from typing import Any
 from tests.support.scheduler import Amounts, Launcher, Node, Scheduler
 from ultrascale import catalog
 from ultrascale.catalog import eks, hyperpod, kubelet
+from ultrascale.parts.hyperpod.model import InstanceGroupPlan, Plan
 from ultrascale.plan import names
-from ultrascale.plan.model import ClusterPlan, InstanceGroupPlan, NodePoolPlan, PoolPlan
+from ultrascale.plan.model import ClusterPlan, NodePoolPlan, PoolPlan
 from ultrascale_k8s.node_pools import node_pool_manifest
 
 
@@ -20,7 +21,8 @@ def cluster_of(plan: ClusterPlan, *, launched: Mapping[str, int] | None = None) 
         launched: Nodes that each NodePool has launched already.
     """
     nodes = [node for pool in plan.all_pools for node in _of_group(pool)]
-    for group in plan.hyperpod.groups if plan.hyperpod is not None else ():
+    own = plan.part(Plan)
+    for group in own.cluster.groups if own is not None else ():
         nodes += _of_instance_group(plan, group)
     launchers = tuple(_launcher(plan, each) for each in plan.nodes.node_pools)
     for launcher in launchers:

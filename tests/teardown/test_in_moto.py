@@ -8,7 +8,7 @@ from moto import mock_aws
 
 from tests.support.teardown_cluster import research
 from ultrascale.account import connect
-from ultrascale.teardown.inventory import INVENTORY, as_left
+from ultrascale.teardown.inventory import as_left, inventory
 from ultrascale.teardown.model import Scope
 from ultrascale.teardown.retained import by_deleted_stacks, by_stack_tags
 
@@ -62,7 +62,7 @@ def test_what_others_made_for_the_cluster_is_found_by_its_tags_and_nobody_elses(
     account = connect(REGION)
 
     scope = Scope(account=account, plan=research())
-    of_ec2 = (row for kind, row in INVENTORY.items() if kind.startswith("AWS::EC2::"))
+    of_ec2 = (row for kind, row in inventory().items() if kind.startswith("AWS::EC2::"))
     by_tags = {search for row in of_ec2 for search in row.searches} - {
         by_deleted_stacks,
         by_stack_tags,

@@ -7,14 +7,14 @@ import pytest
 from tests.support.teardown_cluster import estate, interface, research
 from ultrascale.catalog import standing_prices
 from ultrascale.teardown import sweep
-from ultrascale.teardown.inventory import INVENTORY, command
+from ultrascale.teardown.inventory import command, inventory
 
 PLACES = {"id", "name", "region"}
 
 
-@pytest.mark.parametrize("kind", INVENTORY)
+@pytest.mark.parametrize("kind", inventory())
 def test_a_row_is_whole(kind: str) -> None:
-    row = INVENTORY[kind]
+    row = inventory()[kind]
 
     named = {name for _, name, _, _ in string.Formatter().parse(row.command) if name}
     assert named <= PLACES
@@ -30,7 +30,7 @@ def test_each_kind_with_a_price_of_its_own_has_a_row() -> None:
         *standing_prices.USD_PER_GB_MONTH,
     }
     # It goes with its stack, which stays only for something in its VPC.
-    assert priced - INVENTORY.keys() == {"AWS::EC2::NatGateway"}
+    assert priced - inventory().keys() == {"AWS::EC2::NatGateway"}
 
 
 def test_a_classic_load_balancer_is_deleted_by_its_name() -> None:

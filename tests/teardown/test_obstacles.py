@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from tests.support.fake_aws import ID, Refusal
+from tests.support.hyperpod import without_hyperpod
 from tests.support.teardown_cluster import (
     ALL,
     FILE_SYSTEM,
@@ -295,7 +295,7 @@ def test_hyperpod_that_has_left_the_file_is_waited_for_all_the_same(tmp_path: Pa
     arn = f"arn:aws:sagemaker:us-east-1:{ID}:cluster/abcdef012345"
     groups = cluster.stacks["hybrid-hyperpod-hyperpod-groups"]
     groups.resources.append(("AWS::SageMaker::Cluster", "HyperPod", arn, False))
-    cluster.plan = replace(cluster.plan, hyperpod=None)
+    cluster.plan = without_hyperpod(cluster.plan)
 
     cluster.run(tmp_path)
 

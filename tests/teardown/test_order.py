@@ -9,7 +9,7 @@ from tests.support.teardown_cluster import research
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.stacks import fixed_stacks, pipeline_stacks, stacks_of
 from ultrascale.teardown.ec2 import SECURITY_GROUP
-from ultrascale.teardown.inventory import INVENTORY
+from ultrascale.teardown.inventory import inventory
 from ultrascale.teardown.order import PHASES
 from ultrascale.teardown.retained import Retained, component
 from ultrascale.teardown.stacks import PARTS
@@ -47,7 +47,7 @@ def test_whatever_a_stack_retains_can_be_looked_for_later(
 
     kinds = {kind for kind, *_ in retained(assembly)}
 
-    rows = {kind: row for kind in kinds if (row := INVENTORY.get(kind)) is not None}
+    rows = {kind: row for kind in kinds if (row := inventory().get(kind)) is not None}
     unknown = kinds - PARTS - {kind for kind, row in rows.items() if row.look or not row.paid}
     assert {each for each in unknown if not each.startswith("Custom::AWSCDK-EKS-")} == set()
 

@@ -1,17 +1,18 @@
 """Reservations outlive a cluster, and cost as much without it: the plan has to say so."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.support.account import fake_account
 from tests.support.fake_aws import ID, denied
+from tests.support.folders import ROOT
+from tests.support.hyperpod import hyperpod_of, with_hyperpod
 from tests.support.teardown_cluster import estate, research
 from ultrascale.account import Account
-from ultrascale.plan import ClusterPlan
+from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import ReservationPlan
 from ultrascale.teardown.inventory import as_left
 from ultrascale.teardown.model import Left
@@ -127,9 +128,12 @@ def test_a_training_plan_that_runs_on_is_told(told: Any, note: str) -> None:
     if not isinstance(told, Exception):
         told |= {"TrainingPlanArn": TRAINING_PLAN, "TrainingPlanName": "research"}
     account, _ = fake_account({"sagemaker:DescribeTrainingPlan": told}, region="us-west-2")
-    groups = SimpleNamespace(groups=[SimpleNamespace(training_plan=TRAINING_PLAN)] * 2)
+    hybrid = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
+    (group, *_) = hyperpod_of(hybrid).cluster.groups
+    groups = (replace(group, training_plan=TRAINING_PLAN),) * 2
+    own = with_hyperpod(hybrid, cluster=replace(hyperpod_of(hybrid).cluster, groups=groups))
 
-    left = [*left_by(account, replace(research(), hyperpod=cast("Any", groups)))]
+    left = [*left_by(account, replace(research(), parts=own.parts))]
 
     assert [each.thing.id for each in left] == (["research"] if note else [])
     assert all(each.thing.note.startswith(note) for each in left)

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from tests.support.applied import applied
 from tests.support.assembly import Assembly
 from tests.support.construct_stacks import make_stack, resources, the
+from tests.support.hyperpod import hyperpod_of
 from tests.support.observability_plans import CLUSTERS, alerts, of
 from ultrascale_constructs.alerts import send_alarms
-from ultrascale_constructs.hyperpod_observability import HyperPodObservability
+from ultrascale_constructs.hyperpod.observability import HyperPodObservability
 from ultrascale_k8s import define_charts
 from ultrascale_k8s.function_rights import fleet_metrics_objects
 from ultrascale_stacks.builders import define_stacks
@@ -334,7 +335,7 @@ def test_nothing_but_hyperpods_own_addon_waits_for_hyperpods_first_node() -> Non
 
 def test_hyperpods_addon_writes_to_a_workspace_of_its_own_and_nowhere_else() -> None:
     stack = make_stack()
-    addon = of(CLUSTERS["with HyperPod's add-on"]).hyperpod_addon
+    addon = hyperpod_of(CLUSTERS["with HyperPod's add-on"]).metrics
     assert addon is not None
 
     HyperPodObservability(stack, "HyperPod", plan=addon, cluster_name="c", key_arn=None)

@@ -33,8 +33,8 @@ def print_summary(
     console = screen()
     console.print(_stacks(plan, stacks))
     console.print(_pools(plan))
-    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
-        console.print(_teams(plan.hyperpod.governance.teams))
+    if plan.teams:
+        console.print(_teams(plan.teams))
     if plan.images.repositories:
         console.print(_images(plan))
     if plan.images.builds:

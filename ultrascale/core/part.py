@@ -55,7 +55,14 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """Name of the file beside the cluster file that `read_record` reads."""
 
     has_checks: bool = False
-    """Whether its module `preflight` has checks of an account, as `CHECKS`."""
+    """Whether its module `preflight` has checks of an account, as `CHECKS`, and names that its
+    templates fix, as `NAMES`, if there are any.
+    """
+
+    has_teardown: bool = False
+    """Whether its module `teardown` has kinds of resources, as `KINDS`, `gates` before its layers,
+    and `prepaid_capacity` that outlives a cluster.
+    """
 
     charts: Sequence[HelmChart] = ()
     """Helm charts that it installs."""

@@ -23,7 +23,7 @@ from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.submission import Submission, rule
 from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
-from ultrascale.plan.model import ClusterPlan, PoolPlan, TeamPlan
+from ultrascale.plan.model import ClusterPlan, PoolPlan
 from ultrascale.plan.pipeline import load_pipeline
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
@@ -42,12 +42,6 @@ class JobCluster(Frozen):
     cluster: config.Cluster  # The cluster that it describes
     plan: ClusterPlan  # Its plan
     beside_queues: bool = False  # Whether jobs take nodes that are there, outside of Kueue's queues
-
-    @property
-    def teams(self) -> tuple[TeamPlan, ...]:
-        """Teams of task governance."""
-        governance = self.plan.hyperpod.governance if self.plan.hyperpod is not None else None
-        return governance.teams if governance is not None else ()
 
     def request(
         self,
@@ -74,7 +68,7 @@ class JobCluster(Frozen):
             claims=self.plan.storage.claims,
             builds=self.plan.images.builds,
             account=account or self.cluster.account,
-            teams=self.teams,
+            teams=self.plan.teams,
             kueue=kueue,
             template=template,
             precompile=precompile,

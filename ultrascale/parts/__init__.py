@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ultrascale import config
 from ultrascale.core.part import Part
 from ultrascale.parts.front import PART as FRONT
+from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
 from ultrascale.parts.mirror import PART as MIRROR
 from ultrascale.plan.model import PlannedPart
@@ -13,5 +14,6 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
     FRONT,
+    HYPERPOD,
 )
 """Every part, in the order of the file's keys, of the tables and of the checks."""

@@ -49,9 +49,6 @@ from ultrascale.plan.platform import (
     plan_priority_classes,
     plan_volcano,
 )
-from ultrascale.plan.pools.hyperpod import plan_hyperpod
-from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
-from ultrascale.plan.pools.isolation import plan_isolation
 from ultrascale.plan.pools.karpenter import plan_karpenter
 from ultrascale.plan.pools.node_groups import plan_node_groups
 from ultrascale.plan.pools.node_pools import plan_node_classes, plan_node_pools
@@ -191,10 +188,6 @@ def assemble(
         nodes=_nodes(cluster, network, pools, scale, volume_key),
         storage=storage,
         images=images,
-        hyperpod=plan_hyperpod(cluster, network, pools),
-        hyperpod_chart=plan_hyperpod_chart(
-            cluster.region, pools, governed=cluster.hyperpod.task_governance is not None
-        ),
         namespaces=namespaces,
         team_namespaces=plan_team_namespaces(cluster),
         priority_classes=plan_priority_classes(cluster),
@@ -235,7 +228,6 @@ def _nodes(
         repairs=plan_repairs(cluster),
         autoscaler=autoscaler,
         termination_handler=plan_termination_handler(cluster, pools),
-        isolation=plan_isolation(pools),
     )
 
 

@@ -64,18 +64,6 @@ def _node_groups(pools: Sequence[PoolPlan]) -> Sequence[PoolPlan]:
     return [pool for pool in pools if pool.is_node_group]
 
 
-def _hyperpod_pools(plan: ClusterPlan) -> Sequence[PoolPlan]:
-    return [pool for pool in plan.all_pools if pool.is_hyperpod]
-
-
-def _is_governed(plan: ClusterPlan) -> bool:
-    return plan.hyperpod is not None and plan.hyperpod.governance is not None
-
-
-def _is_operated(plan: ClusterPlan) -> bool:
-    return plan.hyperpod is not None and plan.hyperpod.training_operator is not None
-
-
 def _makes_lustre(plan: ClusterPlan) -> bool:
     return bool(plan.storage.lustre)
 
@@ -207,52 +195,12 @@ _CORE: Mapping[LayerId, Layer] = {
         exists=lambda plan: plan.observability is not None,
         after=("network", "cluster", "platform"),
     ),
-    "hyperpod-chart": Layer(
-        exists=lambda plan: plan.hyperpod_chart is not None,
-        after=("network", "cluster", "platform"),
-        taken_down_in="hyperpod",
-    ),
-    "hyperpod-groups": Layer(
-        exists=lambda plan: plan.hyperpod is not None,
-        after=("network", "cluster", "hyperpod-chart"),
-        costs_nodes=True,
-        may_lack_capacity=True,
-        taken_down_in="hyperpod",
-    ),
     "node-groups": Layer(
         pools=lambda plan: _node_groups(plan.pools),
         after=("network", "cluster", "scaling", "platform"),
         costs_nodes=True,
         may_lack_capacity=True,
         taken_down_in="node-groups",
-    ),
-    # These fail as long as HyperPod has no node, which comes in its own time.
-    "governance": Layer(
-        exists=_is_governed,
-        after=("hyperpod-groups",),
-        runs_on=_hyperpod_pools,
-        taken_down_in="hyperpod",
-    ),
-    "teams": Layer(
-        exists=_is_governed,
-        after=("network", "cluster", "hyperpod-groups", "governance"),
-        runs_on=_hyperpod_pools,
-        taken_down_in="hyperpod",
-    ),
-    "training-operator": Layer(
-        exists=_is_operated,
-        after=("addons", "hyperpod-groups"),
-        after_if={"governance": _is_governed},
-        runs_on=_hyperpod_pools,
-        taken_down_in="hyperpod",
-    ),
-    "hyperpod-metrics": Layer(
-        exists=lambda plan: (
-            plan.observability is not None and plan.observability.hyperpod_addon is not None
-        ),
-        after=("hyperpod-groups",),
-        runs_on=_hyperpod_pools,
-        taken_down_in="hyperpod",
     ),
 }
 

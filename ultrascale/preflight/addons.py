@@ -14,7 +14,7 @@ from jsonschema.validators import validator_for
 
 from ultrascale.documents import Json, mapping
 from ultrascale.errors import UnansweredError
-from ultrascale.plan.model import AddonPlan, ClusterPlan
+from ultrascale.plan.model import AddonPlan
 from ultrascale.preflight.model import Check, Context, Finding, unknown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _CONFIGURATION_ACTION = "eks:DescribeAddonConfiguration"
 
 def _run(context: Context) -> Iterator[Finding]:
     version = context.plan.control_plane.version
-    for addon in addons_of(context.plan):
+    for addon in context.plan.addons:
         try:
             addons = context.account.ask_all(
                 context.account.client("eks").describe_addon_versions,
@@ -43,20 +43,6 @@ def _run(context: Context) -> Iterator[Finding]:
             yield unknown(_NAME, addon.name, error)
         else:
             yield addon_finding(addon, version, addons)
-
-
-def addons_of(plan: ClusterPlan) -> tuple[AddonPlan, ...]:
-    """Return the add-ons that ``plan`` installs."""
-    addons = [*plan.control_plane.node_addons, *plan.control_plane.workload_addons]
-    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
-        addons.append(plan.hyperpod.governance.addon)
-    if plan.hyperpod is not None and plan.hyperpod.training_operator is not None:
-        addons.append(plan.hyperpod.training_operator)
-    if plan.observability is not None:
-        addons.append(plan.observability.addon)
-        if plan.observability.hyperpod_addon is not None:
-            addons.append(plan.observability.hyperpod_addon)
-    return tuple(addons)
 
 
 def addon_finding(addon: AddonPlan, version: str, addons: "Sequence[Addon]") -> Finding:
@@ -105,7 +91,7 @@ def _is_default(offer: "AddonVersion", version: str) -> bool:
 
 
 def _run_configuration(context: Context) -> Iterator[Finding]:
-    for addon in addons_of(context.plan):
+    for addon in context.plan.addons:
         if not addon.configuration:
             continue
         try:

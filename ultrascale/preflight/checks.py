@@ -1,5 +1,6 @@
 """All checks of an account, in the order of the report."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from ultrascale.core.table import all_parts
@@ -20,8 +21,7 @@ from ultrascale.preflight.offerings import OFFERINGS
 from ultrascale.preflight.package import PACKAGE
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.reservations import RESERVATIONS
-from ultrascale.preflight.stacks import NAMES, STACKS
-from ultrascale.preflight.training_plans import TRAINING_PLANS
+from ultrascale.preflight.stacks import STACKS, names_check
 from ultrascale.preflight.upgrade import UPGRADE
 from ultrascale.preflight.versions import KUBERNETES_VERSION, MACHINE_IMAGES
 from ultrascale.preflight.zones import ZONES
@@ -32,7 +32,15 @@ def all_checks() -> tuple[Check, ...]:
     """Return all checks: those of parts stand among those of the core."""
     modules = (part.module("preflight") for part in all_parts() if part.has_checks)
     parts: list[Check] = [check for module in modules for check in module.CHECKS]
-    return (*_BEFORE_PARTS, *parts, STACKS, PACKAGE, NAMES)
+    return (*_with_followers(_BEFORE_PARTS, parts), STACKS, PACKAGE, names_check())
+
+
+def _with_followers(core: Iterable[Check], parts: Sequence[Check]) -> Iterator[Check]:
+    """Yield the checks of the core, each with those of parts that stand behind it."""
+    for check in core:
+        yield check
+        yield from (each for each in parts if each.follows == check.name)
+    yield from (each for each in parts if not each.follows)
 
 
 _BEFORE_PARTS: tuple[Check, ...] = (
@@ -49,7 +57,6 @@ _BEFORE_PARTS: tuple[Check, ...] = (
     INSTANCE_TYPES,
     NETWORK_CARDS,
     RESERVATIONS,
-    TRAINING_PLANS,
     CLUSTER,
     UPGRADE,
     KUBERNETES_VERSION,

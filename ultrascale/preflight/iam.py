@@ -71,7 +71,6 @@ _ROLES = (
         # AWS's page names the role alone; the service is the one that HyperPod's other roles trust.
         name="AWSServiceRoleForSageMakerHyperPod",
         service="hyperpod.sagemaker.amazonaws.com",
-        needed=lambda plan: plan.hyperpod is not None,
         source="https://docs.aws.amazon.com/sagemaker/latest/dg/security-iam-awsmanpol-AmazonSageMakerHyperPodServiceRolePolicy.html",
     ),
     _Role(

@@ -55,6 +55,8 @@ class Check(Frozen):
     # ``{region}``, ``{account}`` and ``{cluster}``; ``{package}`` stands for the object that the
     # pipeline installs, ``{bucket}`` for each bucket that exists.
     resources: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Name of the check of the core that a part's stands behind; empty: behind the others.
+    follows: str = ""
 
 
 class Issue(Frozen):

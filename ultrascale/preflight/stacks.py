@@ -6,10 +6,13 @@ Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-automatically.html
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -32,7 +35,6 @@ _REPOSITORIES = "ecr:DescribeRepositories"
 _CLUSTER = "eks:DescribeCluster"
 _LOG_GROUPS = "logs:DescribeLogGroups"
 _ROLE = "iam:GetRole"
-_HYPERPOD = "sagemaker:DescribeCluster"
 # Codes of the services for a name that does not exist.
 _ABSENT = frozenset(
     {
@@ -134,6 +136,19 @@ class FixedName(Frozen):
     importable: bool = False
 
 
+class PartNames(Frozen):
+    """Names that the templates of a part fix."""
+
+    names: Callable[[ClusterPlan], Iterable[FixedName]]  # Returns those of a cluster
+    resources: Mapping[str, str]  # ARN pattern of each IAM action that looks for one
+
+
+@cache
+def _names_of_parts() -> Sequence[PartNames]:
+    modules = (part.module("preflight") for part in all_parts() if part.has_checks)
+    return [module.NAMES for module in modules if hasattr(module, "NAMES")]
+
+
 def _run_names(context: Context) -> Iterator[Finding]:
     live = {stack["StackName"] for stack in _own_stacks(context)}
     held: dict[str, frozenset[str]] = {}
@@ -212,14 +227,8 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
             find=partial(_role, name=role),
             remove=f"aws iam delete-role --role-name {role}",
         )
-    if plan.hyperpod is not None:
-        yield FixedName(
-            kind="HyperPod cluster",
-            name=plan.hyperpod.name,
-            layers=("hyperpod-groups",),
-            find=partial(_hyperpod_cluster, name=plan.hyperpod.name),
-            remove=f"aws sagemaker delete-cluster --cluster-name {plan.hyperpod.name} {region}",
-        )
+    for own in _names_of_parts():
+        yield from own.names(plan)
     for repository in plan.images.repositories:
         name = names.repository(plan.name, repository)
         yield FixedName(
@@ -261,12 +270,6 @@ def _role(account: "Account", name: str) -> str:
     return name
 
 
-def _hyperpod_cluster(account: "Account", name: str) -> str:
-    """Return the ARN: CloudFormation knows a HyperPod cluster by it."""
-    answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
-    return answer["ClusterArn"]
-
-
 def _repository(account: "Account", name: str) -> str:
     account.ask(account.client("ecr").describe_repositories, repositoryNames=[name])
     return name
@@ -287,6 +290,17 @@ STACKS = Check(
     actions=(_DESCRIBE, _LIST),
     run=_run_stacks,
 )
+
+
+@cache
+def names_check() -> Check:
+    """Return the check of names that stacks use, those of parts among them."""
+    rights = {action: arn for own in _names_of_parts() for action, arn in own.resources.items()}
+    return replace(
+        NAMES, actions=(*NAMES.actions, *rights), resources={**NAMES.resources, **rights}
+    )
+
+
 NAMES = Check(
     name=_NAMES,
     title="names that the stacks use are free",
@@ -298,7 +312,6 @@ NAMES = Check(
         _LOG_GROUPS,
         _REPOSITORIES,
         _ROLE,
-        _HYPERPOD,
     ),
     run=_run_names,
     resources={
@@ -306,6 +319,5 @@ NAMES = Check(
         _CLUSTER: "arn:{partition}:eks:{region}:{account}:cluster/{cluster}",
         _REPOSITORIES: "arn:{partition}:ecr:{region}:{account}:repository/{cluster}/*",
         _ROLE: "arn:{partition}:iam::{account}:role/{cluster}-node-{region}",
-        _HYPERPOD: "arn:{partition}:sagemaker:{region}:{account}:cluster/*",
     },
 )

@@ -16,7 +16,7 @@ from ultrascale.catalog import versions
 from ultrascale.documents import JsonObject, mapping, sequence, text
 from ultrascale.errors import UltrascaleError
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.model import PipelinePlan
+from ultrascale.plan.model import GitChartPlan, PipelinePlan
 from ultrascale.sbom.images import (
     container_images,
     is_own,
@@ -83,7 +83,7 @@ def list_pipeline(plan: PipelinePlan, *, assembly: Path, manifests: Path) -> tup
 
 def _of_cluster(plan: ClusterPlan, assembly: Path, manifests: Path) -> Iterator[Component]:
     yield from own_images(plan)
-    yield from _charts_of_hyperpod(plan)
+    yield from map(_git_chart, plan.git_charts)
     yield from _from_templates(plan, assembly)
     yield from _from_manifests(plan, manifests)
 
@@ -158,13 +158,10 @@ def _of_node_class(document: JsonObject, plan: ClusterPlan, used_by: str) -> Ite
         )
 
 
-def _charts_of_hyperpod(plan: ClusterPlan) -> Iterator[Component]:
-    chart = plan.hyperpod_chart
-    if chart is None:
-        return
+def _git_chart(chart: GitChartPlan) -> Component:
     repository = chart.repository.removesuffix(".git")
     owner, _, project = repository.removeprefix("https://github.com/").partition("/")
-    yield Component(
+    return Component(
         kind="Helm chart",
         name=chart.folder.rpartition("/")[2],
         version=chart.commit,

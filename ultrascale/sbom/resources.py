@@ -73,7 +73,7 @@ def machine_images(parameter: str, *, source: str) -> Iterator[Component]:
         yield Component(kind="machine image", name=name, version=release, source=source)
 
 
-def _hyperpod(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
+def _sagemaker_cluster(properties: JsonObject, plan: ClusterPlan) -> Iterator[Component]:
     yield Component(kind="machine image", name="sagemaker-hyperpod-eks-node", version=None)
 
 
@@ -137,7 +137,7 @@ _READERS: Mapping[str, _Reader] = MappingProxyType(
         "AWS::EKS::Addon": _addon,
         "AWS::EKS::Nodegroup": _node_group,
         "AWS::EC2::LaunchTemplate": _launch_template,
-        "AWS::SageMaker::Cluster": _hyperpod,
+        "AWS::SageMaker::Cluster": _sagemaker_cluster,
         "AWS::Lambda::Function": _function,
         "AWS::Lambda::LayerVersion": _layer,
         "Custom::AWSCDK-EKS-HelmChart": _helm_chart,

@@ -1,8 +1,6 @@
-"""The EKS cluster and the HyperPod cluster: their states, and what a deletion waits for.
+"""The EKS cluster: its state, and its deletion protection.
 
-Sources:
-    https://docs.aws.amazon.com/eks/latest/userguide/deletion-protection.html
-    https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
+Source: https://docs.aws.amazon.com/eks/latest/userguide/deletion-protection.html
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +11,8 @@ from ultrascale.frozen import Frozen
 from ultrascale.teardown import prices
 from ultrascale.teardown.model import Found, Scope, State, StoppedError, Thing
 
-CLUSTER, HYPERPOD = "AWS::EKS::Cluster", "AWS::SageMaker::Cluster"
+CLUSTER = "AWS::EKS::Cluster"
 _NO_CLUSTER = "ResourceNotFoundException"
-_NO_HYPERPOD = "ResourceNotFound"
-# HyperPod refuses the deletion of a cluster in one of these states.
-_BUSY = frozenset({"Creating", "Updating", "RollingBack", "SystemUpdating"})
-_CHECKED = "DeepHealthCheckInProgress"
 
 
 def eks_status(account: Account, cluster: str) -> str:
@@ -36,21 +30,6 @@ def eks_status(account: Account, cluster: str) -> str:
     return str(answer["cluster"]["status"])
 
 
-def hyperpod_status(account: Account, cluster: str) -> str:
-    """Return SageMaker's word for the state of a HyperPod cluster; empty where there is none.
-
-    Raises:
-        UnansweredError: AWS did not answer.
-    """
-    try:
-        answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=cluster)
-    except UnansweredError as error:
-        if error.code == _NO_HYPERPOD:
-            return ""
-        raise
-    return str(answer["ClusterStatus"])
-
-
 def eks_cluster(scope: Scope) -> Iterator[Found]:
     """Yield the EKS cluster of the cluster's name."""
     status = eks_status(scope.account, scope.plan.name)
@@ -60,17 +39,6 @@ def eks_cluster(scope: Scope) -> Iterator[Found]:
             why="EKS has a cluster of this name",
             price=prices.of_cluster(scope.plan.control_plane.tier),
         )
-
-
-def hyperpod_cluster(scope: Scope) -> Iterator[Found]:
-    """Yield the HyperPod cluster of the plan's name."""
-    if scope.plan.hyperpod is None:
-        return
-    name = scope.plan.hyperpod.name
-    status = hyperpod_status(scope.account, name)
-    if status:
-        thing = Thing(kind=HYPERPOD, id=name, note=status)
-        yield Found(thing=thing, why="SageMaker has a cluster of this name, with its nodes")
 
 
 class ProtectionTarget(Frozen):
@@ -120,54 +88,4 @@ class ProtectionTarget(Frozen):
             why="it is being updated, and its deletion protection is on until that ends",
             fix=f"`aws eks list-updates --name {self.cluster} --region {self.account.region}` "
             "names the update; wait for it, then run the command again: it goes on here",
-        )
-
-
-class HyperPodGate(Frozen):
-    """Waits until HyperPod accepts a deletion: it refuses one while it checks or updates nodes."""
-
-    account: Account  # The account
-    cluster: str  # Name of the HyperPod cluster
-
-    @property
-    def thing(self) -> Thing:
-        """The cluster."""
-        return Thing(kind="HyperPod cluster", id=self.cluster, note="until it takes a deletion")
-
-    @property
-    def things(self) -> Sequence[Thing]:
-        """Nothing: the gate only waits."""
-        return ()
-
-    def look(self) -> State:
-        """Return `gone` once nothing keeps the cluster from being deleted."""
-        status = hyperpod_status(self.account, self.cluster)
-        if not status:
-            return "gone"
-        if status in _BUSY:
-            return "going"
-        try:
-            nodes = self.account.ask_all(
-                self.account.client("sagemaker").list_cluster_nodes,
-                lambda page: page["ClusterNodeSummaries"],
-                ClusterName=self.cluster,
-            )
-        except UnansweredError as error:
-            if error.code == _NO_HYPERPOD:
-                return "gone"
-            raise
-        checked = any(node["InstanceStatus"]["Status"] == _CHECKED for node in nodes)
-        return "going" if checked else "gone"
-
-    def remove(self) -> None:
-        """Do nothing: the stack deletes the cluster."""
-
-    def stuck(self) -> StoppedError:
-        """Return that it is still at work."""
-        return StoppedError(
-            str(self.thing),
-            why="it updates or checks its nodes, and takes no deletion meanwhile",
-            fix="a deep health check takes up to two hours: wait until `aws sagemaker "
-            f"list-cluster-nodes --cluster-name {self.cluster} --region {self.account.region}` "
-            f"names none {_CHECKED}, then run the command again: it goes on here",
         )

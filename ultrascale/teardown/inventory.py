@@ -5,14 +5,16 @@ and whether an unused one costs money. A teardown, its plan and the search after
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from ultrascale.account import Account
+from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.teardown import ec2, prices, retained
-from ultrascale.teardown.clusters import CLUSTER, HYPERPOD, eks_cluster, hyperpod_cluster
+from ultrascale.teardown.clusters import CLUSTER, eks_cluster
 from ultrascale.teardown.model import Found, Left, Search, State, StoppedError, Thing
-from ultrascale.teardown.reservations import RESERVATION, TRAINING_PLAN
+from ultrascale.teardown.reservations import RESERVATION
 from ultrascale.teardown.stacks import AGAIN, STACK, live_stacks
 from ultrascale.teardown.storage import (
     BACKUP,
@@ -105,7 +107,7 @@ def _look_at_workspace(account: Account, id: str) -> State:
 
 
 # In the order in which they are searched for: what costs most an hour comes first.
-INVENTORY: Mapping[str, Kind] = {
+_CORE: Mapping[str, Kind] = {
     ec2.INSTANCE: Kind(
         searches=ec2.by_tags(ec2.list_instances),
         command="aws ec2 terminate-instances --instance-ids {id} --region {region}",
@@ -122,18 +124,9 @@ INVENTORY: Mapping[str, Kind] = {
         command=f"{AGAIN}; where it is of no stack: aws eks delete-cluster --name {{id}} "
         "--region {region}",
     ),
-    HYPERPOD: Kind(
-        searches=(hyperpod_cluster,),
-        command=f"{AGAIN}; where it is of no stack: aws sagemaker delete-cluster --cluster-name "
-        "{id} --region {region}",
-    ),
     RESERVATION: Kind(
         command="aws ec2 cancel-capacity-reservation --capacity-reservation-id {id} "
         "--region {region}",
-    ),
-    TRAINING_PLAN: Kind(
-        command="nothing removes it; another cluster of the account can use it until then",
-        paid=False,
     ),
     ec2.VOLUME: Kind(
         searches=ec2.by_tags(ec2.list_volumes),
@@ -289,9 +282,20 @@ INVENTORY: Mapping[str, Kind] = {
 }
 
 
+@cache
+def inventory() -> Mapping[str, Kind]:
+    """Return the row of each kind by its name: those of parts stand behind the EKS cluster's."""
+    modules = (part.module("teardown") for part in all_parts() if part.has_teardown)
+    parts: dict[str, Kind] = {name: row for own in modules for name, row in own.KINDS.items()}
+    rows: dict[str, Kind] = {}
+    for name, row in _CORE.items():
+        rows |= {name: row, **(parts if name == CLUSTER else {})}
+    return rows
+
+
 def searches() -> tuple[Search, ...]:
     """Return each search of the inventory once, in its order."""
-    return tuple(dict.fromkeys(search for kind in INVENTORY.values() for search in kind.searches))
+    return tuple(dict.fromkeys(search for kind in inventory().values() for search in kind.searches))
 
 
 def look(account: Account, type: str, id: str) -> State:
@@ -305,7 +309,7 @@ def look(account: Account, type: str, id: str) -> State:
     Raises:
         UnansweredError: AWS did not answer.
     """
-    kind = INVENTORY.get(type)
+    kind = inventory().get(type)
     if kind is None or kind.look is None:
         return "there"
     try:
@@ -318,13 +322,13 @@ def look(account: Account, type: str, id: str) -> State:
 
 def can_look(type: str) -> bool:
     """Return whether resources of a type can be asked for one by one."""
-    kind = INVENTORY.get(type)
+    kind = inventory().get(type)
     return kind is not None and kind.look is not None
 
 
 def command(type: str, id: str, region: str) -> str:
     """Return the command that deletes a resource."""
-    kind = INVENTORY.get(type)
+    kind = inventory().get(type)
     if kind is None:
         return f"look at it in the console of {type.split('::')[1]} in {region}"
     return kind.command.format(id=id, name=_name(id), region=region)
@@ -336,7 +340,7 @@ def _name(id: str) -> str:
 
 def is_paid(type: str) -> bool:
     """Return whether a resource of a type costs money; one of an unknown type may."""
-    kind = INVENTORY.get(type)
+    kind = inventory().get(type)
     return kind is None or kind.paid
 
 
@@ -377,7 +381,7 @@ class ResourceTarget(Frozen):
 
     def remove(self) -> None:
         """Delete it. One that is still in use is left alone until the next round."""
-        kind = INVENTORY[self.thing.kind]
+        kind = inventory()[self.thing.kind]
         assert kind.delete is not None, f"no teardown deletes {self.thing.kind}"
         try:
             kind.delete(self.account, self.thing.id)
@@ -387,7 +391,7 @@ class ResourceTarget(Frozen):
 
     def stuck(self) -> StoppedError:
         """Return that its service does not delete it."""
-        user = INVENTORY[self.thing.kind].user
+        user = inventory()[self.thing.kind].user
         if user:
             named = user.format(id=self.thing.id, region=self.account.region)
             return StoppedError(

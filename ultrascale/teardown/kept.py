@@ -10,7 +10,7 @@ from ultrascale.plan import ClusterPlan, names
 from ultrascale.plan.stacks import pipeline_stacks, stack_of
 from ultrascale.teardown import prices
 from ultrascale.teardown.ec2 import SECURITY_GROUP, in_vpc
-from ultrascale.teardown.inventory import INVENTORY, ResourceTarget, command, is_paid
+from ultrascale.teardown.inventory import ResourceTarget, command, inventory, is_paid
 from ultrascale.teardown.model import Left, Target, Thing
 from ultrascale.teardown.retained import LOG_GROUP, REPOSITORY, Retained, existing_storage, plain
 from ultrascale.teardown.stacks import STACK, Stack
@@ -225,7 +225,7 @@ def _command(resource: Retained, resources: Iterable[Retained], plan: ClusterPla
 
 def keeps_vpc(resource: Retained) -> bool:
     """Return whether a VPC cannot be deleted while a resource is there."""
-    kind = INVENTORY.get(resource.type)
+    kind = inventory().get(resource.type)
     return kind is not None and kind.keeps_vpc
 
 

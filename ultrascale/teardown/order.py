@@ -56,7 +56,7 @@ LOAD_BALANCERS = Phase(
     title="delete what load balancers belong to, while their controller runs",
     minutes=20,
 )
-HYPERPOD = Phase(
+PROVISIONERS = Phase(
     name="hyperpod",
     title="delete HyperPod: governance, then the cluster, then the chart",
     minutes=120,
@@ -97,7 +97,7 @@ PHASES = (
     NODE_POOLS,
     NODES,
     LOAD_BALANCERS,
-    HYPERPOD,
+    PROVISIONERS,
     PLATFORM,
     VOLUMES,
     ADDONS,

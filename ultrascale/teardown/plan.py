@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ultrascale.account import Account
 from ultrascale.cluster_api.server import Cluster
 from ultrascale.config.pipeline import ConnectionId
+from ultrascale.core.table import all_parts
 from ultrascale.errors import QuestionError
 from ultrascale.frozen import Frozen
 from ultrascale.plan import ClusterPlan, names
@@ -22,10 +23,7 @@ from ultrascale.plan.stacks import (
 from ultrascale.teardown import kept, order, workloads
 from ultrascale.teardown.clusters import (
     CLUSTER,
-    HYPERPOD,
-    HyperPodGate,
     ProtectionTarget,
-    hyperpod_status,
 )
 from ultrascale.teardown.ec2 import nodes_of_pools
 from ultrascale.teardown.inventory import ResourceTarget, as_left, look
@@ -70,8 +68,7 @@ class Findings(Frozen):
     retained: tuple[Retained, ...]  # Resources that its stacks keep, or have left
     cluster: Cluster | None  # Its API server; None where it does not answer any more
     status: str  # EKS's word for the state of the cluster; empty where there is none
-    # Name or ARN of its HyperPod cluster, which may have left the file; empty where there is none.
-    hyperpod: str
+    gates: Mapping[LayerId, Target]  # What the stacks of a layer of a part wait for
     # Interfaces and security groups that Kubernetes left in its VPC.
     orphans: tuple[Thing, ...] = ()
     foreign: tuple["NetworkInterfaceTypeDef", ...] = ()  # Network interfaces of others in its VPC
@@ -125,7 +122,7 @@ def read_findings(
         retained=_retained(account, plan, stacks),
         cluster=cluster,
         status=status,
-        hyperpod=_hyperpod(account, plan, stacks),
+        gates=_gates(account, plan, stacks),
         vpc=_vpc(stacks, plan),
         pipeline_home=pipeline_home,
     )
@@ -207,15 +204,14 @@ def _vpc(stacks: Mapping[str, Stack], plan: ClusterPlan) -> str:
     return next((resource.id for resource in resources if resource.type == _VPC), "")
 
 
-def _hyperpod(account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]) -> str:
-    made = (
-        resource.id
-        for stack in stacks.values()
-        for resource in stack.resources
-        if resource.type == HYPERPOD
-    )
-    name = plan.hyperpod.name if plan.hyperpod is not None else next(made, "")
-    return name if name and hyperpod_status(account, name) else ""
+def _gates(
+    account: Account, plan: ClusterPlan, stacks: Mapping[str, Stack]
+) -> Mapping[LayerId, Target]:
+    gates: dict[LayerId, Target] = {}
+    for part in all_parts():
+        if part.has_teardown:
+            gates |= part.module("teardown").gates(account, plan, stacks)
+    return gates
 
 
 def _refuse(stacks: Iterable[Stack], plan: ClusterPlan) -> None:
@@ -385,8 +381,7 @@ class _Planner(Frozen):
 
     def _before(self, wave: Sequence[LayerId]) -> Iterator[tuple[Target, ...]]:
         """Yield targets that go before the stacks of a wave."""
-        if "hyperpod-groups" in wave and self.found.hyperpod:
-            yield (HyperPodGate(account=self.account, cluster=self.found.hyperpod),)
+        yield from ((gate,) for layer, gate in self.found.gates.items() if layer in wave)
         if "system-node-pools" in wave and self.found.cluster is not None:
             yield workloads.node_pools(self.found.cluster, self.plan)[1]
 

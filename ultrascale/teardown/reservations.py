@@ -1,16 +1,16 @@
-"""Capacity reservations, Capacity Blocks and training plans: paid for without a node as well.
+"""Capacity reservations and Capacity Blocks: paid for without a node as well.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-pricing-billing.html
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/assign-billing.html
-    https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingPlan.html
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ultrascale.account import Account
+from ultrascale.core.table import all_parts
 from ultrascale.errors import UnansweredError
 from ultrascale.plan import ClusterPlan
 from ultrascale.plan.model import ReservationPlan
@@ -21,18 +21,15 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef, FilterTypeDef
 
 _NONE, _NO_GROUP = "InvalidCapacityReservationId.NotFound", "NotFoundException"
-_NO_PLAN = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
 RESERVATION = "AWS::EC2::CapacityReservation"
-TRAINING_PLAN = "SageMaker training plan"
 _ENDED = frozenset({"cancelled", "expired", "failed", "payment-failed", "unsupported"})
-_PLAN_ENDED = frozenset({"Expired", "Failed"})
 _WHY = "it is paid for until it is cancelled or ends, whether nodes run in it or not"
 _PAID = "it was paid for in advance, and ends by itself: nothing cancels it or gives the money back"
 _USE = "nothing removes it; another cluster of the account can use it until then"
 
 
 def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
-    """Yield the reservations, Capacity Blocks and training plans that the pools of a cluster name.
+    """Yield the reservations, Capacity Blocks and the like that the pools of a cluster name.
 
     One that AWS does not tell of is yielded as well: it may be paid for.
     """
@@ -56,7 +53,9 @@ def reservations(account: Account, plan: ClusterPlan) -> Iterator[Found]:
             if id not in ids and _costs(account, reservation):
                 ids.add(id)
                 yield _found(account.region, reservation)
-    yield from _training_plans(account, plan)
+    for part in all_parts():
+        if part.has_teardown:
+            yield from part.module("teardown").prepaid_capacity(account, plan)
 
 
 def _described(account: Account, named: ReservationPlan) -> "list[CapacityReservationTypeDef]":
@@ -107,7 +106,7 @@ def _found(region: str, reservation: "CapacityReservationTypeDef") -> Found:
     if reservation.get("ReservationType") == "capacity-block":
         end = reservation.get("EndDate")
         ends = f"{end:%Y-%m-%dT%H:%MZ}" if end else "an unknown time"
-        return _prepaid(RESERVATION, id, f"Capacity Block, {count} of {type}, until {ends}")
+        return prepaid(RESERVATION, id, f"Capacity Block, {count} of {type}, until {ends}")
     price, hourly = prices.of_instance(region, type)
     return Found(
         thing=Thing(kind=RESERVATION, id=id, note=f"{count} of {type}"),
@@ -116,25 +115,7 @@ def _found(region: str, reservation: "CapacityReservationTypeDef") -> Found:
     )
 
 
-def _training_plans(account: Account, plan: ClusterPlan) -> Iterator[Found]:
-    groups = plan.hyperpod.groups if plan.hyperpod is not None else ()
-    for arn in sorted({group.training_plan for group in groups if group.training_plan is not None}):
-        name = arn.rpartition("/")[2]
-        try:
-            answer = account.ask(
-                account.client("sagemaker").describe_training_plan, TrainingPlanName=name
-            )
-            if answer["Status"] in _PLAN_ENDED:
-                continue
-            until = f"until {answer['EndTime']:%Y-%m-%dT%H:%MZ}"
-        except UnansweredError as error:
-            if error.code in _NO_PLAN:
-                continue
-            until = f"nobody knows until when: {error}"
-        yield _prepaid(TRAINING_PLAN, name, until)
-
-
-def _prepaid(kind: str, id: str, note: str) -> Found:
+def prepaid(kind: str, id: str, note: str) -> Found:
     """Return capacity that was paid for in advance."""
     return Found(
         thing=Thing(kind=kind, id=id, note=note),

@@ -166,7 +166,7 @@ def made_by_services(
 ) -> Iterator[Retained]:
     """Yield the log groups and repositories that services made for a cluster.
 
-    Log groups of the control plane, of metrics, of functions and of HyperPod; repositories that the
+    Log groups of the control plane, of metrics, of functions and of parts; repositories that the
     image cache fills.
 
     Args:
@@ -177,8 +177,7 @@ def made_by_services(
     own = {f"/aws/lambda/{name}" for name in functions}
     every = f"/aws/lambda/{plan.name[:_BEGIN]}"
     prefixes = [every, f"/aws/eks/{plan.name}/", f"/aws/containerinsights/{plan.name}/"]
-    if plan.hyperpod is not None:
-        prefixes.append(f"/aws/sagemaker/Clusters/{plan.hyperpod.name}/")
+    prefixes += [prefix for part in plan.parts for prefix in part.log_prefixes]
     for prefix in prefixes:
         for group in account.ask_all(
             account.client("logs").describe_log_groups,

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from ultrascale import config
 from ultrascale.documents import mapping, sequence
 from ultrascale.frozen import Frozen
-from ultrascale.plan.pools.hyperpod import hyperpod_of_groups, known_version, plan_instance_group
-from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.parts.hyperpod.chart import plan_hyperpod_chart
+from ultrascale.parts.hyperpod.plan import hyperpod_of_groups, known_version, plan_instance_group
 from ultrascale.plan.pools.pool import plan_pool
-from ultrascale_constructs import hyperpod
+from ultrascale_constructs.hyperpod import cluster as hyperpod
 from ultrascale_constructs.public.arguments import Arguments, defining
 from ultrascale_constructs.public.existing_cluster import (
     AnyCluster,
@@ -174,9 +174,9 @@ class HyperPodCluster(Construct):
                 },
                 file_systems={},
             )
-            if install_chart and chart_plan is not None:
+            if install_chart:
                 # Its build takes a third of the time that everything else here takes to define.
-                from ultrascale_constructs.hyperpod_chart import HyperPodChart
+                from ultrascale_constructs.hyperpod.chart import HyperPodChart
 
                 chart = HyperPodChart(
                     self,

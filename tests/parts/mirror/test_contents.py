@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.assemblies import described, write_assembly
 from tests.support.pools import as_text, make_document, pool_document
-from ultrascale.catalog import hyperpod_chart, versions
+from ultrascale.catalog import versions
 from ultrascale.errors import CatalogError, UltrascaleError
 from ultrascale.jobs.preparation import read_cluster
+from ultrascale.parts.hyperpod import chart_facts as hyperpod_chart
 from ultrascale.parts.mirror.contents import Copy, list_copies
 from ultrascale.plan.stacks import planned_stacks
 from ultrascale.sbom.images import base_images

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from tests.support.hyperpod import hyperpod_of, with_hyperpod
 from tests.support.hyperpod_chart_build import (
     FOLDER,
     NEURON,
@@ -20,7 +21,7 @@ from tests.support.pools import HYPERPOD_POOL, SYSTEM_POOL, make_cluster
 from tests.support.registries import needs_registries, registry
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import copy_all
-from ultrascale.parts.mirror.hyperpod_chart import chart_pushers
+from ultrascale.parts.mirror.git_charts import chart_pushers
 from ultrascale.parts.mirror.repository_charts import RepositoryChart, pusher_of, repository_pushers
 from ultrascale.parts.mirror.tools import find_tool
 from ultrascale.plan.cluster import assemble
@@ -46,11 +47,11 @@ def planned(upstream: Upstream, host: str, **changes: Any) -> ClusterPlan:
     """Return the plan of a cluster whose chart is the one of ``upstream``."""
     cluster = make_cluster(pools=[SYSTEM_POOL, HYPERPOD_POOL], images={"mirror": f"{host}/mirror"})
     plan = assemble(cluster)
-    assert plan.hyperpod_chart is not None
-    assert plan.hyperpod_chart.copy is not None
+    own = hyperpod_of(plan).chart_release
+    assert own.copy is not None
     remote = RemoteChartPlan(name=REMOTE, version=REMOTE_VERSION, sha256=upstream.archive_sha256)
     copy = replace(
-        plan.hyperpod_chart.copy,
+        own.copy,
         repository=f"oci://{host}/mirror/charts.example.com/parent",
         version=VERSION,
         images={"ours:1": f"{host}/mirror/docker.io/library/ours:1"},
@@ -58,7 +59,7 @@ def planned(upstream: Upstream, host: str, **changes: Any) -> ClusterPlan:
         **changes,
     )
     chart = replace(
-        plan.hyperpod_chart,
+        own,
         repository=upstream.repository.as_uri(),
         commit=upstream.commit,
         folder=FOLDER,
@@ -68,13 +69,13 @@ def planned(upstream: Upstream, host: str, **changes: Any) -> ClusterPlan:
         daemon_set_types={NEURON: ("ml.trn1.32xlarge",)},
         copy=copy,
     )
-    return replace(plan, hyperpod_chart=chart)
+    return with_hyperpod(plan, chart_release=chart)
 
 
 def the_copy(plan: ClusterPlan) -> ChartCopyPlan:
-    assert plan.hyperpod_chart is not None
-    assert plan.hyperpod_chart.copy is not None
-    return plan.hyperpod_chart.copy
+    copy = hyperpod_of(plan).chart_release.copy
+    assert copy is not None
+    return copy
 
 
 def push(plan: ClusterPlan, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -94,9 +95,8 @@ def test_the_chart_is_installed_from_the_mirror_with_the_images_of_the_mirror(
 ) -> None:
     digest = push(planned(upstream, host), upstream, monkeypatch)
     plan = planned(upstream, host, digest=digest)
-    assert plan.hyperpod_chart is not None
 
-    outcome = build(upstream, tmp_path, plan.hyperpod_chart)
+    outcome = build(upstream, tmp_path, hyperpod_of(plan).chart_release)
 
     assert outcome.code == 0, outcome.output
     assert "helm upgrade" in " ".join(outcome.calls)
@@ -114,10 +114,10 @@ def test_a_copy_with_another_digest_or_another_image_is_not_installed(
     upstream: Upstream, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest = push(planned(upstream, host), upstream, monkeypatch)
-    other = planned(upstream, host, digest="sha256:" + "0" * 64).hyperpod_chart
-    elsewhere = planned(upstream, host, digest=digest).hyperpod_chart
-    assert other is not None
-    assert elsewhere is not None
+    other, elsewhere = (
+        hyperpod_of(planned(upstream, host, digest=each)).chart_release
+        for each in ("sha256:" + "0" * 64, digest)
+    )
     values = {"global": {"image": "quay.io/other/image:1"}}
 
     refused = build(upstream, tmp_path, other)

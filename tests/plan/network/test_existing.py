@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.support.existing_vpc import OWNER, VPC, existing_document
+from tests.support.hyperpod import hyperpod_of
 from tests.support.pools import GOVERNED_POOL, POOL, SYSTEM_POOL, as_json, loads_own
 from ultrascale.documents import mapping
 from ultrascale.plan import plan_cluster
@@ -52,8 +53,7 @@ def test_node_groups_get_their_subnets_by_id() -> None:
 
 def test_hyperpod_gets_its_subnet_by_id() -> None:
     plan = planned(SYSTEM_POOL, HYPERPOD)
-    assert plan.hyperpod is not None
-    (group,) = plan.hyperpod.groups
+    (group,) = hyperpod_of(plan).cluster.groups
 
     assert tuple(subnet.id for subnet in group.subnets) == ACCELERATED
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.fleet import exporter, labels, node, pod
+from tests.support.hyperpod import hyperpod_of
 from tests.support.model_servers import BUSY, IDLE
 from tests.support.observability_plans import (
     CLUSTERS,
@@ -290,7 +291,7 @@ def leaves(value: object, path: str = "") -> Iterator[str]:
 @each_cluster
 def test_the_addons_are_set_by_keys_that_their_schemas_have(cluster: ClusterPlan) -> None:
     # EKS refuses a key too many, and the stack with it.
-    for addon in filter(None, (of(cluster).addon, of(cluster).hyperpod_addon)):
+    for addon in (of(cluster).addon, *(each for part in cluster.parts for each in part.addons)):
         known = addons.addon(addon.name).configuration
         for path in leaves(addon.configuration):
             assert any(path == key or path.startswith(f"{key}.") for key in known), path
@@ -345,7 +346,7 @@ def test_what_cannot_be_had_is_refused_with_what_to_do(
 
 
 def test_hyperpods_addon_collects_what_is_of_use_to_training() -> None:
-    addon = of(CLUSTERS["with HyperPod's add-on"]).hyperpod_addon
+    addon = hyperpod_of(CLUSTERS["with HyperPod's add-on"]).metrics
     assert addon is not None
     provider: Any = addon.configuration["metricsProvider"]
 

@@ -22,9 +22,10 @@ from tests.support.pools import (
 from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
 from ultrascale.errors import ConfigError
+from ultrascale.parts.hyperpod.model import HyperPodPlan, Plan
+from ultrascale.parts.hyperpod.plan import group_subnets, priority_weights, share_nodes
 from ultrascale.plan import ClusterPlan, load, plan_cluster
-from ultrascale.plan.model import HyperPodPlan, SubnetPlan
-from ultrascale.plan.pools.hyperpod import group_subnets, priority_weights, share_nodes
+from ultrascale.plan.model import SubnetPlan
 
 
 def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
@@ -33,8 +34,9 @@ def planned(*teams: dict[str, Any], **changes: Any) -> ClusterPlan:
 
 
 def hyperpod_of(plan: ClusterPlan) -> HyperPodPlan:
-    assert plan.hyperpod is not None
-    return plan.hyperpod
+    own = plan.part(Plan)
+    assert own is not None
+    return own.cluster
 
 
 def quota_of(plan: ClusterPlan) -> str:
@@ -221,7 +223,7 @@ class TestPools:
         assert [(each.name, each.nodes) for each in groups] == [("hp-1", 3), ("hp-2", 3)]
 
     def test_a_cluster_without_such_pools_has_no_hyperpod(self) -> None:
-        assert load(ROOT / "clusters" / "trainium-bert.yaml").hyperpod is None
+        assert load(ROOT / "clusters" / "trainium-bert.yaml").part(Plan) is None
 
 
 class TestSubnets:

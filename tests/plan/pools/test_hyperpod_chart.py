@@ -11,9 +11,10 @@ from tests.support.plugin_placement import KEEPS_OFF
 from tests.support.pools import HYPERPOD_POOL, make_cluster, make_pool
 from ultrascale import catalog, config
 from ultrascale.catalog import hyperpod
-from ultrascale.catalog import hyperpod_chart as chart
-from ultrascale.plan.model import HyperPodChartPlan, PoolPlan
-from ultrascale.plan.pools.hyperpod_chart import plan_hyperpod_chart
+from ultrascale.parts.hyperpod import chart_facts as chart
+from ultrascale.parts.hyperpod.chart import plan_hyperpod_chart
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
+from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.pools.pool import plan_pool
 
 Values = Mapping[str, Any]
@@ -58,10 +59,6 @@ def types_of(found: HyperPodChartPlan, plugin: str) -> set[str]:
     (rule,) = term["matchExpressions"]
     assert (rule["key"], rule["operator"]) == ("node.kubernetes.io/instance-type", "In")
     return set(rule["values"])
-
-
-def test_a_cluster_without_hyperpod_pools_has_no_chart() -> None:
-    assert plan_hyperpod_chart("us-west-2", [pool()]) is None
 
 
 class TestPins:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.support.pools import HYPERPOD_POOL, make_pool
+from ultrascale.parts.hyperpod.isolation import plan_isolation
 from ultrascale.plan.model import PoolPlan
-from ultrascale.plan.pools.isolation import plan_isolation
 from ultrascale.plan.pools.pool import plan_pool
 
 HYPERPOD = {key: HYPERPOD_POOL[key] for key in ("provisioner", "purchase", "nodes")}

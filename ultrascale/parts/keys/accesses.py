@@ -6,6 +6,7 @@ from ultrascale.parts.keys import kms
 from ultrascale.parts.keys.model import KeyAccess, KeyPolicyPlan, Plan, PolicyUse
 from ultrascale.parts.keys.statements import DOMAIN, PolicyTarget, grants_of, statements_of
 from ultrascale.plan.model import ClusterPlan, ExistingBucketPlan, KeyUse
+from ultrascale.plan.model.parts import KeyPrincipal
 from ultrascale.plan.stacks import LayerId
 
 UNKNOWN_ACCOUNT = "ACCOUNT"
@@ -106,25 +107,31 @@ def _of_volumes(target: PolicyTarget) -> Iterator[KeyAccess]:
             "no volume that a pod claims is made",
             kms.key_actions("ebs-csi"),
         )
-    # Without a key of the user's own its volumes take one of SageMaker.
-    if plan.hyperpod is not None and plan.key("volumes") is not None:
-        needed = kms.key_actions("hyperpod")
-        yield KeyAccess(
-            sid="VolumesByHyperPod",
-            who="the execution role of HyperPod's instances",
-            does="no instance of HyperPod starts",
-            kind="role",
-            principals=target.roles("hyperpod-groups"),
-            actions=needed.actions,
-            source=needed.source,
-        )
-        yield _deployment(
-            target,
-            "HyperPod",
-            "SageMaker may refuse to make the HyperPod cluster",
-            needed,
-            certain=False,
-        )
+    yield from _of_parts(target, "volumes")
+
+
+def _of_parts(target: PolicyTarget, use: KeyUse) -> Iterator[KeyAccess]:
+    # Without a key of the user's own, what parts make takes one of the service.
+    for part in target.plan.parts if target.plan.key(use) is not None else ():
+        for user in part.key_principals:
+            if user.use == use:
+                yield _of_part(target, user)
+
+
+def _of_part(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
+    needed = kms.key_actions(user.actions)
+    if not user.layer:
+        sid, does, certain = user.name, user.does, user.certain
+        return _deployment(target, sid, does, needed, via=user.via, certain=certain)
+    return KeyAccess(
+        sid=user.name,
+        who=user.who,
+        does=user.does,
+        kind="role",
+        principals=target.roles(user.layer),
+        actions=needed.actions,
+        source=needed.source,
+    )
 
 
 def _by_ec2(
@@ -307,9 +314,7 @@ def _of_logs(target: PolicyTarget) -> Iterator[KeyAccess]:
             events=bool(observability.alerts.events),
             reminders=bool(observability.alerts.reminders),
         )
-    if observability.hyperpod_addon is not None:
-        does = "the workspace of HyperPod's metrics cannot be made"
-        yield _deployment(target, "Metrics", does, kms.key_actions("prometheus"), via="aps")
+    yield from _of_parts(target, "logs")
 
 
 def _of_topic(target: PolicyTarget, *, events: bool, reminders: bool) -> Iterator[KeyAccess]:

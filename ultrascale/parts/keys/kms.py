@@ -55,13 +55,13 @@ class KeyActions(Row, frozen=True, kw_only=True):
     """Page that names them."""
 
 
-def key_actions(user: KeyUser) -> KeyActions:
+def key_actions(user: str) -> KeyActions:
     """Return the actions on a key that ``user`` needs."""
     return _actions()[user]
 
 
 @cache
-def _actions() -> Mapping[KeyUser, KeyActions]:
+def _actions() -> Mapping[str, KeyActions]:
     return {
         row.user: row for row in read_rows(str(Path(__file__).with_name("kms.csv")), KeyActions)
     }

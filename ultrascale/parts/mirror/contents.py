@@ -61,7 +61,7 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
     plan = cluster.plan
     mirror = mirror_of(plan)
     deployed = [*_from_manifests(manifests), *_from_templates(plan, assembly, mirror)]
-    pulls = [*deployed, *_from_hyperpod(plan, mirror), *_from_builds(plan), *_from_jobs(cluster)]
+    pulls = [*deployed, *_from_git_charts(plan), *_from_builds(plan), *_from_jobs(cluster)]
     copies: dict[str, Copy] = {}
     for pull in pulls:
         source = mirror.published(published(pull.reference))
@@ -71,9 +71,8 @@ def list_copies(cluster: JobCluster, *, assembly: Path, manifests: Path) -> tupl
         target = mirror.chart(source) if chart else mirror.copy(source)
         copy = copies.setdefault(source, Copy(source=source, target=target, used_by=()))
         copies[source] = replace(copy, used_by=tuple(sorted({*copy.used_by, pull.used_by})))
-    chart = plan.hyperpod_chart
-    copied = chart.copy if chart is not None else None
-    unused = {*copied.renamed.values()} if copied is not None else set[str]()
+    copied = [chart.copy for chart in plan.git_charts if chart.copy is not None]
+    unused = {name for copy in copied for name in copy.renamed.values()}
     _refuse_unlisted(copies.values(), mirror, [assembly, manifests], unused)
     return tuple(sorted(copies.values(), key=lambda copy: (copy.kind == "chart", copy.source)))
 
@@ -128,12 +127,12 @@ def _known_images(chart: str, version: str) -> tuple[str, ...]:
         raise CatalogError(f"{error}; {todo}") from None
 
 
-def _from_hyperpod(plan: ClusterPlan, mirror: CopiesPlan) -> Iterator[_Pull]:
-    chart = plan.hyperpod_chart
-    if chart is not None and chart.copy is not None:
-        yield _Pull(f"{chart.copy.repository}:{chart.copy.version}", f"release {chart.release}")
-        for image in chart.copy.images:
-            yield _Pull(image, f"chart {chart.copy.repository.rpartition('/')[2]}")
+def _from_git_charts(plan: ClusterPlan) -> Iterator[_Pull]:
+    for chart in plan.git_charts:
+        if (copy := chart.copy) is not None:
+            yield _Pull(f"{copy.repository}:{copy.version}", f"release {chart.release}")
+            for image in copy.images:
+                yield _Pull(image, f"chart {copy.repository.rpartition('/')[2]}")
 
 
 def _from_builds(plan: ClusterPlan) -> Iterator[_Pull]:

@@ -7,7 +7,7 @@ from ultrascale.parts.mirror.check import Finding, check_copies
 from ultrascale.parts.mirror.contents import Copy, mirror_of
 from ultrascale.parts.mirror.copying import Outcome, copy_all
 from ultrascale.parts.mirror.ecr import ecr_mirror, logged_in
-from ultrascale.parts.mirror.hyperpod_chart import chart_pushers
+from ultrascale.parts.mirror.git_charts import chart_pushers
 from ultrascale.parts.mirror.lock import FILE, lock_text, read_mirror_lock
 from ultrascale.parts.mirror.repository_charts import repository_pushers
 from ultrascale.parts.mirror.tools import find_tool, untagged

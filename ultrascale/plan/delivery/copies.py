@@ -2,16 +2,12 @@
 
 from msgspec.structs import replace
 
-from ultrascale.catalog import hyperpod_chart as chart
 from ultrascale.catalog import registries
 from ultrascale.catalog.karpenter import CONTROLLER_IMAGE
-from ultrascale.documents import look_up
 from ultrascale.plan.model import (
     BuildLoginPlan,
-    ChartCopyPlan,
     ClusterPlan,
     CopiesPlan,
-    HyperPodChartPlan,
     ServingControllersPlan,
 )
 
@@ -58,7 +54,6 @@ def with_copies(plan: ClusterPlan) -> ClusterPlan:
         nodes=replace(plan.nodes, karpenter=karpenter),
         kueue=kueue,
         serving=_serving(plan.serving, copies),
-        hyperpod_chart=_hyperpod_chart(plan, copies),
     )
 
 
@@ -81,33 +76,3 @@ def _serving(
             groups, chart=copies.chart(groups.chart), image=copies.reference(groups.image)
         )
     return ServingControllersPlan(keda=keda, leader_worker_set=groups)
-
-
-def _hyperpod_chart(plan: ClusterPlan, copies: CopiesPlan) -> HyperPodChartPlan | None:
-    """Return the copy of AWS's chart, with the images of the parts that are on."""
-    release = plan.hyperpod_chart
-    if release is None:
-        return None
-    repository = f"oci://{copies.location}/{chart.ARTEFACT}"
-    images = [chart.TRAINING_OPERATOR_IMAGE]
-    for part, image in (
-        ("neuron-device-plugin", chart.NEURON_IMAGE),
-        ("nvidia-device-plugin", chart.NVIDIA_IMAGE),
-    ):
-        if look_up(release.values, part, "devicePlugin", "enabled"):
-            images.append(image)
-    efa = chart.EFA_REPOSITORY.partition("/")[2]
-    idle = copies.copy(chart.IDLE_REPOSITORY)
-    copy = ChartCopyPlan(
-        repository=repository,
-        version=chart.ARTEFACT_VERSION,
-        digest=copies.digests.get(f"oci://{chart.ARTEFACT}:{chart.ARTEFACT_VERSION}"),
-        images={image: copies.reference(image) for image in images},
-        renamed={
-            chart.EFA_REPOSITORY: f"{registries.eks_registry(plan.region)}/{efa}",
-            chart.IDLE_REPOSITORY: idle,
-        },
-        registries=(copies.location, f"*{copies.regional}"),
-        login=registry_login(copies),
-    )
-    return replace(release, copy=copy)

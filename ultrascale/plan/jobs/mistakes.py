@@ -25,7 +25,6 @@ from ultrascale.plan.jobs.output import PROGRAMS
 from ultrascale.plan.jobs.request import JobRequest, is_own_image
 from ultrascale.plan.jobs.rules import Candidates, Nodes, Requests, WrongKeys, rule
 from ultrascale.plan.model.jobs import Controller
-from ultrascale.plan.pools.isolation import is_isolated
 
 Mistakes = Iterator[config.Mistake]
 
@@ -168,7 +167,8 @@ def nodes_have_memory(job: config.AnyJob, pools: Candidates) -> Mistakes:
 @rule
 def nodes_take_its_pods(job: config.AnyJob, share: NodeShare, pools: Nodes) -> Mistakes:
     """Yield pods without accelerators that no API server would take for the nodes they ask for."""
-    closed = sorted({pool.pool for pool in pools if is_isolated(pool)})
+    # Nodes with such checks can have no taints: `PlannedPart.isolation` takes their place.
+    closed = sorted({pool.pool for pool in pools if pool.deep_health_checks})
     if closed and not share.accelerators:
         key = "neuron" if job.resources.neuron is not None else "gpu"
         where = ", ".join(closed)

@@ -21,28 +21,19 @@ from ultrascale.plan.model.backend import (
 )
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, NodesPlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
-from ultrascale.plan.model.hyperpod import (
-    GovernancePlan,
-    HyperPodPlan,
-    InstanceGroupPlan,
-    TeamPlan,
-)
-from ultrascale.plan.model.hyperpod_chart import (
-    ChartCopyPlan,
-    HyperPodChartPlan,
-    IsolationPlan,
-    RemoteChartPlan,
-)
 from ultrascale.plan.model.images import (
     BuildLoginPlan,
+    ChartCopyPlan,
     CodeArtifactPlan,
     CopiesPlan,
+    GitChartPlan,
     ImageBuilderPlan,
     ImageBuildPlan,
     ImageCachePlan,
     ImageCacheRule,
     ImagesPlan,
     PackageIndexPlan,
+    RemoteChartPlan,
     published,
 )
 from ultrascale.plan.model.jobs import (
@@ -57,6 +48,7 @@ from ultrascale.plan.model.jobs import (
     ScratchPlan,
     SecurityPlan,
     TaskPlan,
+    TeamPlan,
     TolerationPlan,
 )
 from ultrascale.plan.model.needs import (
@@ -156,6 +148,7 @@ from ultrascale.plan.model.platform import (
 )
 from ultrascale.plan.model.pool import (
     CapacityType,
+    IsolationPlan,
     NetworkInterface,
     PoolPlan,
     ReservationPlan,
@@ -271,11 +264,9 @@ __all__ = [
     "FleetMetricsPlan",
     "FunctionPlan",
     "GangPlacement",
-    "GovernancePlan",
+    "GitChartPlan",
     "GraphPlan",
     "GroupBindingPlan",
-    "HyperPodChartPlan",
-    "HyperPodPlan",
     "IdentityPlan",
     "ImageBuildPlan",
     "ImageBuilderPlan",
@@ -284,7 +275,6 @@ __all__ = [
     "ImagesPlan",
     "IngressPlan",
     "InstanceCapacity",
-    "InstanceGroupPlan",
     "InterfaceCleanerPlan",
     "IsolationPlan",
     "JobPlan",

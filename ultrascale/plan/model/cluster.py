@@ -8,10 +8,8 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
 from ultrascale.plan.model.backend import BackendPlan
-from ultrascale.plan.model.hyperpod import HyperPodPlan
-from ultrascale.plan.model.hyperpod_chart import HyperPodChartPlan, IsolationPlan
-from ultrascale.plan.model.images import CopiesPlan, ImagesPlan
-from ultrascale.plan.model.jobs import SavesPlan
+from ultrascale.plan.model.images import CopiesPlan, GitChartPlan, ImagesPlan
+from ultrascale.plan.model.jobs import SavesPlan, TeamPlan
 from ultrascale.plan.model.needs import AgreedLimit
 from ultrascale.plan.model.network import NetworkPlan
 from ultrascale.plan.model.node_groups import NodeGroupPlan
@@ -27,7 +25,7 @@ from ultrascale.plan.model.platform import (
     PriorityClassPlan,
     VolcanoPlan,
 )
-from ultrascale.plan.model.pool import PoolPlan
+from ultrascale.plan.model.pool import IsolationPlan, PoolPlan
 from ultrascale.plan.model.queueing import KueuePlan
 from ultrascale.plan.model.repair import RepairPlan
 from ultrascale.plan.model.scaling import ClusterAutoscalerPlan, TerminationHandlerPlan
@@ -90,9 +88,6 @@ class NodesPlan(Frozen):
     autoscaler: ClusterAutoscalerPlan | None
     # The Node Termination Handler, if a self-managed group loses instances.
     termination_handler: TerminationHandlerPlan | None
-    # What keeps pods without accelerators off nodes that can have no taints; None where there are
-    # no such nodes.
-    isolation: IsolationPlan | None
 
 
 class ClusterPlan(Frozen):
@@ -113,10 +108,8 @@ class ClusterPlan(Frozen):
     nodes: NodesPlan  # How the nodes of the pools are made
     storage: StoragePlan  # File systems and buckets
     images: ImagesPlan  # Repositories and builds of images
-    hyperpod: HyperPodPlan | None  # The SageMaker HyperPod cluster, if a pool is one of its groups
-    hyperpod_chart: HyperPodChartPlan | None  # AWS's Helm chart that it needs, if there is one
     namespaces: tuple[NamespacePlan, ...]  # Namespaces that the platform makes
-    # Namespaces that HyperPod task governance makes, as they are to be.
+    # Namespaces of teams, which a controller makes after the platform, as they are to be.
     team_namespaces: tuple[NamespacePlan, ...]
     priority_classes: tuple[PriorityClassPlan, ...]  # PriorityClasses
     devices: DevicesPlan  # Device plugins, and what belongs to devices
@@ -146,6 +139,28 @@ class ClusterPlan(Frozen):
     def key(self, use: KeyUse) -> str | None:
         """Return the ARN of the user's own key for ``use``; None: the stacks make one, or AWS."""
         return key_for(use, self.parts)
+
+    @property
+    def addons(self) -> tuple[AddonPlan, ...]:
+        """All add-ons, in the order of their installation."""
+        own = (*self.control_plane.node_addons, *self.control_plane.workload_addons)
+        metrics = () if self.observability is None else (self.observability.addon,)
+        return (*own, *metrics, *(addon for part in self.parts for addon in part.addons))
+
+    @property
+    def git_charts(self) -> tuple[GitChartPlan, ...]:
+        """Releases of charts that are in no registry."""
+        return tuple(chart for part in self.parts for chart in part.git_charts)
+
+    @property
+    def teams(self) -> tuple[TeamPlan, ...]:
+        """Teams that share nodes by quotas."""
+        return tuple(team for part in self.parts for team in part.teams)
+
+    @property
+    def isolation(self) -> IsolationPlan | None:
+        """Rules in place of taints on nodes that can have none; None without such nodes."""
+        return next((part.isolation for part in self.parts if part.isolation is not None), None)
 
     @property
     def copies(self) -> CopiesPlan | None:

@@ -198,3 +198,40 @@ def published(image: str) -> str:
         return image
     folder = "" if "/" in reference.repository else "library/"
     return f"docker.io/{folder}{image}"
+
+
+class RemoteChartPlan(Frozen):
+    """A chart that another takes from a chart repository."""
+
+    name: str  # Its name
+    version: str  # Its version
+    sha256: str | None  # Of its archive; None: whatever the repository has under that version
+
+
+class ChartCopyPlan(Frozen):
+    """A chart with its dependencies in a mirror, from which it is installed."""
+
+    repository: str  # Location, ``oci://HOST/PATH``
+    version: str  # Version of the copy, which names the commit
+    digest: str | None  # Digest of the copy; None where none is recorded
+    images: Mapping[str, str]  # Images of its pods, as it names them, each with its copy
+    # Repositories of others that it names, each with the one that stands in for it: of the Region,
+    # or of a copy that no pod asks for.
+    renamed: Mapping[str, str]
+    # Patterns of what its images begin with then, before a slash; the build installs no other.
+    registries: tuple[str, ...]
+    # How the build logs in to the mirror; None where it asks for no login.
+    login: BuildLoginPlan | None
+
+
+class GitChartPlan(Frozen):
+    """The release of a chart that is in no registry, but in a folder of a Git repository."""
+
+    repository: str  # URL of the Git repository
+    commit: str  # Full id of the commit
+    folder: str  # The chart's folder in the repository
+    # Of the sums of its files; None: the commit's id alone says what they are.
+    folder_sha256: str | None
+    remote_charts: tuple[RemoteChartPlan, ...]  # Every dependency that the repository does not hold
+    release: str  # Name of the release
+    copy: ChartCopyPlan | None = None  # The chart in a mirror; None: it comes from its publishers

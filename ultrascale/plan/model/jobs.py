@@ -12,6 +12,7 @@ from ultrascale.plan.model.recipes import RecipePlan
 from ultrascale.plan.model.services import ServingPlan
 
 JobKind = Literal["training", "batch", "service", "dev"]
+Sharing = Literal["Lend", "DontLend", "LendAndBorrow"]
 OutputSource = Literal["lustre", "bucket", "claim", "s3", "pod"]
 # What makes the pods: Volcano's Job, a JobSet, Kubeflow's PyTorchJob, the HyperPodPyTorchJob of
 # HyperPod's training operator, the Job of Kubernetes itself, a Deployment, or a LeaderWorkerSet.
@@ -34,6 +35,19 @@ class PreferencePlan(Frozen):
 
     weight: int  # How much, from 1 to 100
     nodes: Requirement  # What their labels are
+
+
+class TeamPlan(Frozen):
+    """Share of the nodes of teams that a team may use."""
+
+    name: str  # Its name
+    quota: str  # Name of its quota
+    namespace: str  # Where its jobs run
+    fair_share_weight: int  # Share of idle nodes relative to the other teams, 0 to 100
+    nodes: Mapping[str, int]  # Nodes that are its own, by instance type with SageMaker's prefix
+    sharing: Sharing  # Whether it lends what it leaves idle, and borrows what others do
+    # How far it may go beyond its own nodes; None unless it borrows.
+    borrow_limit_percent: int | None
 
 
 class LocalQueuePlan(Frozen):

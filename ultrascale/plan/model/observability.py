@@ -143,9 +143,6 @@ class ObservabilityPlan(Frozen):
     addon: AddonPlan  # CloudWatch's EKS add-on, which brings Container Insights
     log_groups: tuple[str, ...]  # Log groups that it writes to
     log_retention_days: int  # How long they are kept, in days
-    # HyperPod's own add-on, which writes to Amazon Managed Service for Prometheus; None leaves it
-    # out.
-    hyperpod_addon: AddonPlan | None
     fleet_metrics: FleetMetricsPlan  # The function that measures the fleet
     # What measures the latency of writes, with its objective; None leaves it out.
     write_latency: WriteLatencyPlan | None

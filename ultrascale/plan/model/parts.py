@@ -6,7 +6,10 @@ from typing import ClassVar, Literal
 from ultrascale.catalog.endpoints import Feature
 from ultrascale.catalog.quotas import QuotaKey
 from ultrascale.frozen import Frozen
-from ultrascale.plan.model.images import CopiesPlan
+from ultrascale.plan.model.addons import AddonPlan
+from ultrascale.plan.model.images import CopiesPlan, GitChartPlan
+from ultrascale.plan.model.jobs import TeamPlan
+from ultrascale.plan.model.pool import IsolationPlan
 
 KeyUse = Literal["volumes", "secrets", "storage", "registry", "logs"]
 """Things that a KMS key encrypts: volumes of nodes and claims; data of the Kubernetes API; file
@@ -47,6 +50,27 @@ class WayIn(Frozen):
     subnets: tuple[str, ...]  # Ids of those that exist
     clients: str  # Words for whom they let in
     instead: str  # What to write where they cannot be reached
+
+
+class KeyPrincipal(Frozen):
+    """A principal that has to be able to use a key of the user's own."""
+
+    use: KeyUse  # What the key encrypts
+    name: str  # Name of its statement
+    does: str  # Action that fails without it
+    actions: str  # Name of its actions among those that AWS documents
+    layer: str = ""  # Layer whose roles they are; empty: it is the role of CloudFormation
+    who: str = ""  # Name of these roles, for the user
+    # Prefix of the host of the service that asks KMS in its name; None where several do.
+    via: str | None = None
+    certain: bool = True  # Whether AWS states that it needs them
+
+
+class DaemonSetPlan(Frozen):
+    """A DaemonSet."""
+
+    name: str  # Its name
+    pools: frozenset[str]  # Names of the pools, or shards of them, whose nodes run it
 
 
 class PlannedPart(Frozen):
@@ -99,6 +123,50 @@ class PlannedPart(Frozen):
     def way_in(self) -> WayIn | None:
         """Subnets by which clients reach it from the internet; None: it has no such clients."""
         return None
+
+    @property
+    def addons(self) -> Sequence[AddonPlan]:
+        """EKS add-ons that stacks of its own install."""
+        return ()
+
+    @property
+    def daemon_sets(self) -> Sequence[DaemonSetPlan]:
+        """DaemonSets of it, each with the pools whose nodes run it; those of add-ons are known."""
+        return ()
+
+    @property
+    def git_charts(self) -> Sequence[GitChartPlan]:
+        """Releases of charts that are in no registry."""
+        return ()
+
+    @property
+    def teams(self) -> Sequence[TeamPlan]:
+        """Teams that share nodes by quotas."""
+        return ()
+
+    @property
+    def isolation(self) -> IsolationPlan | None:
+        """Rules in place of taints on nodes that can have none; None without such nodes."""
+        return None
+
+    @property
+    def key_principals(self) -> Sequence[KeyPrincipal]:
+        """Principals of it that use keys of the user's own."""
+        return ()
+
+    @property
+    def bucket_names(self) -> Mapping[str, str]:
+        """Patterns of names of buckets of others that its nodes read, with what lies in them."""
+        return {}
+
+    @property
+    def log_prefixes(self) -> Sequence[str]:
+        """How the names of log groups begin that services make for it."""
+        return ()
+
+    def renewals(self, region: str) -> Sequence[str]:
+        """Return steps of an upgrade that renew its nodes, once the control plane is upgraded."""
+        return ()
 
     @property
     def files(self) -> Mapping[str, str]:

@@ -115,3 +115,14 @@ class PoolPlan(Frozen, Provisioned):
     def efa_interfaces(self) -> int:
         """EFA interfaces of one node."""
         return sum(1 for nic in self.network_interfaces if nic.kind == "efa-only")
+
+
+class IsolationPlan(Frozen):
+    """Rules that keep pods without accelerators off nodes that can have no taints."""
+
+    # Values that each label has on these nodes, by key. Every one of the nodes has every key.
+    node_labels: Mapping[str, tuple[str, ...]]
+    # How the names of extended resources begin that belong on them.
+    accelerator_prefixes: tuple[str, ...]
+    exempt_namespaces: tuple[str, ...]  # Namespaces whose pods may run anywhere
+    suggested_labels: Mapping[str, str]  # Labels of nodes that a refused pod may select instead

@@ -1,9 +1,9 @@
 """DaemonSets of a cluster, each with the pools whose nodes run it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from ultrascale import catalog
-from ultrascale.catalog import addons, auto_mode, hyperpod, hyperpod_chart
+from ultrascale.catalog import addons, auto_mode, hyperpod
 from ultrascale.documents import look_up, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
 from ultrascale.plan import names
@@ -27,7 +27,7 @@ class DaemonSet(Frozen):
 
 def daemon_sets(plan: ClusterPlan) -> tuple[DaemonSet, ...]:
     """Return the DaemonSets of ``plan`` that have a pod somewhere."""
-    found = (*_of_addons(plan), *_of_plugins(plan), *_of_hyperpod(plan))
+    found = (*_of_addons(plan), *_of_plugins(plan), *_of_parts(plan))
     return tuple(each for each in found if each.pods(plan))
 
 
@@ -153,22 +153,11 @@ def _runs_by(plugin: DevicePluginPlan) -> _Runs:
     return runs_on
 
 
-def _of_hyperpod(plan: ClusterPlan) -> Iterator[DaemonSet]:
-    """Yield what AWS's chart runs on HyperPod's nodes."""
-    if plan.hyperpod_chart is None:
-        return
-    agent = hyperpod_chart.AGENT_DAEMON_SET
-    yield DaemonSet(name=agent, runs_on=lambda pool: pool.is_hyperpod)
-    for name, accelerator in (
-        ("hyperpod nvidia-device-plugin", names.NVIDIA_GPU),
-        ("hyperpod neuron-device-plugin", names.NEURON_DEVICE),
-    ):
-        yield DaemonSet(name=name, runs_on=_on_hyperpod(accelerator))
-    yield DaemonSet(
-        name="hyperpod aws-efa-k8s-device-plugin",
-        runs_on=lambda pool: pool.is_hyperpod and pool.efa_interfaces > 0,
-    )
+def _of_parts(plan: ClusterPlan) -> Iterator[DaemonSet]:
+    for part in plan.parts:
+        for each in part.daemon_sets:
+            yield DaemonSet(name=each.name, runs_on=_runs_in(each.pools))
 
 
-def _on_hyperpod(accelerator: str) -> _Runs:
-    return lambda pool: pool.is_hyperpod and pool.accelerator == accelerator
+def _runs_in(pools: Set[str]) -> _Runs:
+    return lambda pool: pool.name in pools

@@ -289,8 +289,8 @@ def _s3_buckets(plan: ClusterPlan) -> Iterator[tuple[str, str]]:
         # CloudFormation begins their names with that of the stack.
         made = ", ".join(bucket.name for bucket in plan.storage.buckets)
         yield f"{stack_of(plan.name, 'storage')}-*", f"buckets that are made: {made}"
-    if plan.hyperpod is not None:
-        yield "sagemaker-lifecycle-*", "lifecycle scripts of HyperPod's instances"
+    for part in plan.parts:
+        yield from part.bucket_names.items()
 
 
 def _rules(plan: ClusterPlan) -> Iterator[NetworkNeed]:

@@ -161,7 +161,9 @@ def _eks_quotas(plan: ClusterPlan) -> Iterator[QuotaNeed]:
         plan.nodes.role,
         plan.nodes.karpenter.node_role_by_id if plan.nodes.karpenter else None,
     ]
-    others = sum(role is not None for role in node_roles) + (plan.hyperpod is not None)
+    others = sum(role is not None for role in node_roles) + any(
+        pool.is_hyperpod for pool in plan.all_pools
+    )
     yield _need(
         quotas.quota("access-entries"),
         admins + roles + len(own) + others,

@@ -42,9 +42,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "s3-output": plan.storage.output_access is not None,
         "cloudwatch": observability is not None,
         "node-pool-calendars": any(pool.follows_reservation for pool in plan.nodes.node_pools),
-        "hyperpod": plan.hyperpod is not None,
-        "hyperpod-chart": plan.hyperpod_chart is not None,
-        "hyperpod-metrics": observability is not None and observability.hyperpod_addon is not None,
         "backend": database is not None and database.login == "secret",
     }
     of_parts = {feature for part in plan.parts for feature in part.features}

@@ -9,16 +9,6 @@ from ultrascale.plan.addons import ON_SYSTEM_NODES, installed_addon
 from ultrascale.plan.model import AddonPlan, PoolPlan, ScalePlan
 
 _EVERY_TAINT = [{"operator": "Exists"}]
-# Every kind of metric of the training and of the nodes; the add-on asks for each by itself.
-_HYPERPOD_METRICS = (
-    "trainingMetrics",
-    "taskGovernanceMetrics",
-    "nodeMetrics",
-    "acceleratedComputeMetrics",
-    "networkMetrics",
-)
-_NO_HYPERPOD_METRICS = ("inferenceMetrics", "scalingMetrics", "customMetrics")
-_SCRAPE_SECONDS = 30
 ON_SAMPLED_NODES: Mapping[str, object] = {
     "nodeAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -69,32 +59,6 @@ def plan_container_insights(
         "neuronMonitor": _exporter(neuron),
     }
     return installed_addon(cluster, addons.CLOUDWATCH_OBSERVABILITY, settings)
-
-
-def plan_hyperpod_addon(cluster: config.Cluster) -> AddonPlan | None:
-    """Return HyperPod's observability add-on, if the file asks for it.
-
-    Whoever installs it adds the workspace that it writes to.
-
-    Raises:
-        CatalogError: The file names no version of it.
-
-    Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-observability-addon-setup.html
-    """
-    if cluster.observability is None or not cluster.observability.hyperpod_addon:
-        return None
-    levels = dict.fromkeys(_HYPERPOD_METRICS, "BASIC") | dict.fromkeys(
-        _NO_HYPERPOD_METRICS, "DISABLED"
-    )
-    settings = {
-        "metricsProvider": {
-            key: {"level": level, "scrapeInterval": _SCRAPE_SECONDS}
-            for key, level in levels.items()
-        },
-        # CloudWatch's add-on sends them.
-        "logging": {"enabled": False},
-    }
-    return installed_addon(cluster, addons.HYPERPOD_OBSERVABILITY, settings)
 
 
 def gpu_exporter_types(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> tuple[str, ...]:

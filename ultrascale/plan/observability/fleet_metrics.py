@@ -7,7 +7,6 @@ from ultrascale.catalog import (
     addons,
     eks,
     hyperpod,
-    hyperpod_chart,
     kueue,
     leaderworkerset,
     mountpoint,
@@ -262,7 +261,6 @@ def _left_out() -> list[str]:
         names.LWS_NAMESPACE,
         names.KUEUE_NAMESPACE,
         mountpoint.NAMESPACE,
-        hyperpod_chart.AGENT_NAMESPACE,
     }
     own |= {name for part in all_parts() for name in part.controller_namespaces}
     return sorted({*own, *(addon.namespace for addon in addons.known_addons().values())})

@@ -16,7 +16,6 @@ from ultrascale.plan.observability.container_insights import (
     gpu_exporter_types,
     log_groups,
     plan_container_insights,
-    plan_hyperpod_addon,
 )
 from ultrascale.plan.observability.dashboard import Dashboard
 from ultrascale.plan.observability.fleet_metrics import plan_fleet_metrics
@@ -53,7 +52,6 @@ def plan_observability(
         addon=plan_container_insights(cluster, pools, scale),
         log_groups=log_groups(cluster),
         log_retention_days=retention.LOG_DAYS,
-        hyperpod_addon=plan_hyperpod_addon(cluster),
         fleet_metrics=function,
         write_latency=None if slo is None else plan_write_latency(cluster.name, slo),
         dashboard=dashboard.sections() if observability.dashboards else (),

@@ -27,7 +27,7 @@ def upgrade_steps(
         "pools",
         *(step for pool in emptied for step in _fill(pool, file)),
         *(_roll(each, sized, file) for each in pools if each.rolled_by_hand),
-        *_renew_hyperpod(plan),
+        *(step for part in plan.parts for step in part.renewals(plan.region)),
     )
 
 
@@ -81,14 +81,6 @@ def _roll(pool: PoolUpgrade, plans: Mapping[str, PoolPlan], file: str) -> str:
         f"`{command} 1`: nothing reserves its capacity; each batch costs a job that runs there a "
         "restart"
     )
-
-
-def _renew_hyperpod(plan: ClusterPlan) -> Iterator[str]:
-    if plan.hyperpod is not None:
-        yield (
-            f"once no job runs on HyperPod: `aws sagemaker update-cluster-software --region "
-            f"{plan.region} --cluster-name {plan.hyperpod.name}`"
-        )
 
 
 def way_back(*, cluster: str, region: str, version: str) -> str:

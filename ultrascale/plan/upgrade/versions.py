@@ -47,23 +47,10 @@ def version_changes(
         then: The minor.
     """
     return (
-        *(_addon(addon, chosen, then) for addon in _addons(plan)),
+        *(_addon(addon, chosen, then) for addon in plan.addons),
         *_controllers(plan, then),
         *_untied(plan),
     )
-
-
-def _addons(plan: ClusterPlan) -> Iterator[AddonPlan]:
-    yield from plan.control_plane.node_addons
-    yield from plan.control_plane.workload_addons
-    if plan.hyperpod is not None and plan.hyperpod.governance is not None:
-        yield plan.hyperpod.governance.addon
-    if plan.hyperpod is not None and plan.hyperpod.training_operator is not None:
-        yield plan.hyperpod.training_operator
-    if plan.observability is not None:
-        yield plan.observability.addon
-        if plan.observability.hyperpod_addon is not None:
-            yield plan.observability.hyperpod_addon
 
 
 def _addon(addon: AddonPlan, chosen: frozenset[str], then: str) -> VersionChange:
@@ -95,7 +82,7 @@ def _controllers(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
         now = _tag(plan.devices.neuron_scheduler.scheduler_image)
         yield _of_minor("scheduler of Neuron devices", now, versions.kube_scheduler, then)
     yield _kubectl(then)
-    own = (plan.nodes.karpenter, plan.kueue, plan.serving, plan.hyperpod_chart)
+    own = (plan.nodes.karpenter, plan.kueue, plan.serving)
     if any(own) or any(part.installs_charts for part in plan.parts):
         yield _helm(then)
 
@@ -109,8 +96,6 @@ def _optional(plan: ClusterPlan, then: str) -> Iterator[VersionChange]:
     if plan.serving is not None:
         yield from _serving(plan.serving, then)
     yield from (_of_part(each, then) for part in plan.parts for each in part.versions)
-    if plan.hyperpod is not None:
-        yield _up_to("HyperPod", "of AWS", eks.LATEST_HYPERPOD_VERSION, then)
 
 
 def _serving(plan: ServingControllersPlan, then: str) -> Iterator[VersionChange]:

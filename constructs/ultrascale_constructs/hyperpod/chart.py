@@ -14,8 +14,9 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import lambda_layer_kubectl_v35 as kubectl
 from constructs import Construct
 
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan import names
-from ultrascale.plan.model import ChartCopyPlan, HyperPodChartPlan
+from ultrascale.plan.model import ChartCopyPlan
 from ultrascale.plan.names import INSTANCE_TYPE_LABEL
 from ultrascale_constructs.acknowledgment import acknowledge, acknowledge_wildcards, shown_account
 from ultrascale_constructs.cdk_types import child, principal
@@ -87,7 +88,7 @@ class BuildRunner(Construct):
         self.resource.node.add_dependency(role)
 
 
-_SOURCES = Path(__file__).parent / "hyperpod_chart_build"
+_SOURCES = Path(__file__).parent / "chart_build"
 # CodeBuild puts a second source into the folder of `CODEBUILD_SRC_DIR_` and this.
 # Source: https://docs.aws.amazon.com/codebuild/latest/userguide/sample-multi-in-out.html
 _TOOLS = "tools"

@@ -1,11 +1,12 @@
-"""AWS's HyperPod chart as an artefact of a registry: packed with all of its dependencies.
+"""Charts of Git repositories as artefacts of a registry: packed with all of their dependencies.
 
-Its publisher has it in no registry, only in a Git repository. Git fetches the pinned commit, Helm
+Their publishers have them in no registry. Git fetches the pinned commit, Helm
 the dependencies; both run where the copies are made, which has a way out.
 """
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from ultrascale.errors import UltrascaleError
 from ultrascale.parts.mirror import helm
 from ultrascale.parts.mirror.contents import Copy
 from ultrascale.parts.mirror.copying import Pusher
-from ultrascale.plan.model import ClusterPlan, HyperPodChartPlan
+from ultrascale.plan.model import ClusterPlan, GitChartPlan
 
 
 def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[str, Pusher]:
@@ -23,19 +24,17 @@ def chart_pushers(plan: ClusterPlan, environment: Mapping[str, str]) -> Mapping[
         plan: The cluster.
         environment: Environment variables of the programs beside those of this process.
     """
-    chart = plan.hyperpod_chart
-    if chart is None or chart.copy is None or plan.copies is None:
-        return {}
-    source = plan.copies.published(chart.copy.repository)
-
-    def push(copy: Copy) -> None:
-        assert chart is not None
-        _pack_and_push(chart, copy, {**os.environ, **environment})
-
-    return {f"{source}:{chart.copy.version}": push}
+    whole = {**os.environ, **environment}
+    return {
+        f"{plan.copies.published(chart.copy.repository)}:{chart.copy.version}": partial(
+            _pack_and_push, chart, environment=whole
+        )
+        for chart in plan.git_charts
+        if chart.copy is not None and plan.copies is not None
+    }
 
 
-def _pack_and_push(chart: HyperPodChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
+def _pack_and_push(chart: GitChartPlan, copy: Copy, environment: Mapping[str, str]) -> None:
     helm.require(copy, "git", "helm")
     version = copy.target.rpartition(":")[2]
     with TemporaryDirectory(prefix="ultrascale-") as name:
@@ -50,7 +49,7 @@ def _pack_and_push(chart: HyperPodChartPlan, copy: Copy, environment: Mapping[st
         helm.push(archive, copy, environment)
 
 
-def _fetch(chart: HyperPodChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
+def _fetch(chart: GitChartPlan, folder: Path, environment: Mapping[str, str]) -> None:
     """Fetch the commit: its id is a hash of its content, which Git computes anew."""
     git = ["git", "-C", str(folder)]
     folder.mkdir()
@@ -62,7 +61,7 @@ def _fetch(chart: HyperPodChartPlan, folder: Path, environment: Mapping[str, str
     helm.run([*git, "checkout", "--quiet", "--detach", chart.commit], environment)
 
 
-def _refuse_other_archives(chart: HyperPodChartPlan, folder: Path) -> None:
+def _refuse_other_archives(chart: GitChartPlan, folder: Path) -> None:
     """Refuse dependencies that are not as pinned."""
     for remote in chart.remote_charts:
         version = remote.version.removeprefix("v")

@@ -6,11 +6,11 @@ from aws_cdk import CfnTag, Stack
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ultrascale.plan.model import HyperPodPlan, InstanceGroupPlan
+from ultrascale.parts.hyperpod.model import HyperPodPlan, InstanceGroupPlan
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.efa_security_group import EfaSecurityGroup
-from ultrascale_constructs.hyperpod_lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
-from ultrascale_constructs.hyperpod_role import HyperPodRole
+from ultrascale_constructs.hyperpod.lifecycle_bucket import ON_CREATE, HyperPodLifecycleBucket
+from ultrascale_constructs.hyperpod.role import HyperPodRole
 
 _Group = sagemaker.CfnCluster.ClusterInstanceGroupProperty
 FileSystems = Mapping[str, tuple[str, str]]

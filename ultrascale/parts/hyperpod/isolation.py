@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from ultrascale.catalog import hyperpod, hyperpod_chart, mountpoint
+from ultrascale.catalog import hyperpod, mountpoint
 from ultrascale.catalog.addons import known_addons
+from ultrascale.parts.hyperpod import chart_facts as hyperpod_chart
 from ultrascale.plan import names
 from ultrascale.plan.model import IsolationPlan, PoolPlan
 
@@ -24,17 +25,12 @@ _NAMESPACES_OF_AWS = (
 _SHARED_LABELS = (names.POOL_LABEL, names.NODE_TYPE_LABEL, names.ROLE_LABEL)
 
 
-def is_isolated(pool: PoolPlan) -> bool:
-    """Return whether the nodes of ``pool`` are closed to pods without accelerators."""
-    return pool.is_hyperpod and pool.deep_health_checks
-
-
 def plan_isolation(pools: Sequence[PoolPlan]) -> IsolationPlan | None:
     """Return the isolation, if a pool has deep health checks, with which HyperPod takes no taints.
 
     Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-resiliency-deep-health-checks.html
     """
-    isolated = [pool for pool in pools if is_isolated(pool)]
+    isolated = [pool for pool in pools if pool.deep_health_checks]
     if not isolated:
         return None
     labels = {key: tuple(sorted({pool.labels[key] for pool in isolated})) for key in _SHARED_LABELS}

@@ -1,29 +1,37 @@
 """The release of AWS's HyperPod chart, with the parts that a cluster's HyperPod nodes need."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ultrascale import catalog
-from ultrascale.catalog import addons
-from ultrascale.catalog import hyperpod_chart as chart
+from ultrascale.catalog import addons, registries
 from ultrascale.catalog.build_environment import CHART_BUILD_ENVIRONMENT
+from ultrascale.documents import look_up
+from ultrascale.parts.hyperpod import chart_facts as chart
+from ultrascale.parts.hyperpod.model import HyperPodChartPlan
 from ultrascale.plan import names, retention
-from ultrascale.plan.model import HyperPodChartPlan, PoolPlan, RemoteChartPlan
+from ultrascale.plan.delivery.copies import registry_login
+from ultrascale.plan.model import ChartCopyPlan, CopiesPlan, PoolPlan, RemoteChartPlan
+from ultrascale.plan.model.parts import DaemonSetPlan
 
 
 def plan_hyperpod_chart(
-    region: str, pools: Sequence[PoolPlan], *, governed: bool = False
-) -> HyperPodChartPlan | None:
-    """Return AWS's HyperPod chart, if a pool has provisioner ``hyperpod``.
+    region: str,
+    pools: Sequence[PoolPlan],
+    *,
+    governed: bool = False,
+    copies: CopiesPlan | None = None,
+) -> HyperPodChartPlan:
+    """Return AWS's HyperPod chart for the pools of provisioner ``hyperpod``.
 
     Args:
         region: AWS Region, whose registry the health-monitoring agent comes from.
         pools: The cluster's pools.
-        governed: Whether task governance shares its nodes.
+        governed: Whether task governance shares the nodes.
+        copies: Copies of all images and charts; None: publishers' own are pulled.
     """
     own = [pool for pool in pools if pool.is_hyperpod]
-    if not own:
-        return None
     neuron = _types(own, kind="neuron")
+    values = _values(region, own)
     return HyperPodChartPlan(
         repository=chart.REPOSITORY,
         commit=chart.COMMIT,
@@ -36,13 +44,14 @@ def plan_hyperpod_chart(
         release=chart.RELEASE,
         namespace=chart.NAMESPACE,
         operator_namespace=chart.TRAINING_OPERATOR_NAMESPACE,
-        values=_values(region, own),
+        values=values,
         controller_node_selector={names.ROLE_LABEL: names.SYSTEM_ROLE},
         daemon_set_types={chart.NEURON_DAEMON_SET: neuron} if neuron else {},
         governance_addon=addons.GOVERNANCE_ADDON if governed else None,
         build=CHART_BUILD_ENVIRONMENT,
         log_retention_days=retention.LOG_DAYS,
         plugin_taints=tuple(sorted({taint.key for pool in own for taint in pool.taints})),
+        copy=None if copies is None else _copy(region, values, copies),
     )
 
 
@@ -109,3 +118,44 @@ def _on(types: Sequence[str]) -> dict[str, object]:
             }
         }
     }
+
+
+def _copy(region: str, values: Mapping[str, object], copies: CopiesPlan) -> ChartCopyPlan:
+    """Return the copy of the chart, with the images of the parts that are on."""
+    images = [chart.TRAINING_OPERATOR_IMAGE]
+    for part, image in (
+        ("neuron-device-plugin", chart.NEURON_IMAGE),
+        ("nvidia-device-plugin", chart.NVIDIA_IMAGE),
+    ):
+        if look_up(values, part, "devicePlugin", "enabled"):
+            images.append(image)
+    efa = chart.EFA_REPOSITORY.partition("/")[2]
+    idle = copies.copy(chart.IDLE_REPOSITORY)
+    return ChartCopyPlan(
+        repository=f"oci://{copies.location}/{chart.ARTEFACT}",
+        version=chart.ARTEFACT_VERSION,
+        digest=copies.digests.get(f"oci://{chart.ARTEFACT}:{chart.ARTEFACT_VERSION}"),
+        images={image: copies.reference(image) for image in images},
+        renamed={
+            chart.EFA_REPOSITORY: f"{registries.eks_registry(region)}/{efa}",
+            chart.IDLE_REPOSITORY: idle,
+        },
+        registries=(copies.location, f"*{copies.regional}"),
+        login=registry_login(copies),
+    )
+
+
+def plan_daemon_sets(pools: Sequence[PoolPlan]) -> Iterator[DaemonSetPlan]:
+    """Yield what AWS's chart runs on the nodes of ``pools``."""
+    yield _daemon_set(chart.AGENT_DAEMON_SET, pools)
+    for accelerator, name in (
+        (names.NVIDIA_GPU, "hyperpod nvidia-device-plugin"),
+        (names.NEURON_DEVICE, "hyperpod neuron-device-plugin"),
+    ):
+        yield _daemon_set(name, [pool for pool in pools if pool.accelerator == accelerator])
+    fabric = [pool for pool in pools if pool.efa_interfaces > 0]
+    yield _daemon_set("hyperpod aws-efa-k8s-device-plugin", fabric)
+
+
+def _daemon_set(name: str, pools: Sequence[PoolPlan]) -> DaemonSetPlan:
+    return DaemonSetPlan(name=name, pools=frozenset(pool.name for pool in pools))

@@ -1,4 +1,4 @@
-"""SageMaker training plans, compared with the HyperPod groups that use them.
+"""Checks of an account: training plans beside the groups that use them, and the cluster's name.
 
 Sources:
     https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeTrainingPlan.html
@@ -7,19 +7,24 @@ Sources:
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ultrascale.account.zones import ACTION as ZONES_ACTION
 from ultrascale.account.zones import Zone, zones_of
 from ultrascale.errors import UnansweredError
+from ultrascale.parts.hyperpod.model import Plan
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 from ultrascale.preflight.pools import WholePool, whole_pools
+from ultrascale.preflight.stacks import FixedName, PartNames
 from ultrascale.preflight.windows import in_utc, window_issues, written
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import DescribeTrainingPlanResponseTypeDef as TrainingPlan
     from mypy_boto3_sagemaker.type_defs import ReservedCapacitySummaryTypeDef as ReservedCapacity
+
+    from ultrascale.account import Account
 
 _NAME = "training-plans"
 _ACTION = "sagemaker:DescribeTrainingPlan"
@@ -54,7 +59,8 @@ def _run(context: Context) -> Iterator[Finding]:
 def training_plans(plan: ClusterPlan) -> Mapping[str, tuple[WholePool, ...]]:
     """Return the training plans that ``plan`` names, by ARN, with the pools of each."""
     arns: dict[str, str] = {}
-    for group in plan.hyperpod.groups if plan.hyperpod else ():
+    own = plan.part(Plan)
+    for group in own.cluster.groups if own is not None else ():
         if group.training_plan is not None:
             arns[group.name] = group.training_plan
     grouped: dict[str, list[WholePool]] = {}
@@ -194,4 +200,33 @@ TRAINING_PLANS = Check(
     actions=(_ACTION, ZONES_ACTION),
     run=_run,
     resources={_ACTION: "arn:{partition}:sagemaker:{region}:{account}:training-plan/*"},
+    follows="reservations",
+)
+CHECKS = (TRAINING_PLANS,)
+
+
+def _fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
+    own = plan.part(Plan)
+    if own is not None:
+        name = own.cluster.name
+        yield FixedName(
+            kind="HyperPod cluster",
+            name=name,
+            layers=("hyperpod-groups",),
+            find=partial(_cluster_arn, name=name),
+            remove=f"aws sagemaker delete-cluster --cluster-name {name} --region {plan.region}",
+        )
+
+
+def _cluster_arn(account: "Account", name: str) -> str:
+    """Return the ARN: CloudFormation knows a HyperPod cluster by it."""
+    answer = account.ask(account.client("sagemaker").describe_cluster, ClusterName=name)
+    return answer["ClusterArn"]
+
+
+NAMES = PartNames(
+    names=_fixed_names,
+    resources={
+        "sagemaker:DescribeCluster": "arn:{partition}:sagemaker:{region}:{account}:cluster/*"
+    },
 )

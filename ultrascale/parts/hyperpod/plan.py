@@ -7,18 +7,16 @@ from msgspec.structs import replace
 
 from ultrascale import config
 from ultrascale.catalog import eks, hyperpod, training_operator
+from ultrascale.parts.hyperpod.model import GovernancePlan, HyperPodPlan, InstanceGroupPlan
 from ultrascale.plan import names
 from ultrascale.plan.addons import governance_addon, training_operator_addon
 from ultrascale.plan.model import (
-    GovernancePlan,
-    HyperPodPlan,
-    InstanceGroupPlan,
     NetworkPlan,
     PoolPlan,
     SubnetPlan,
     TeamPlan,
 )
-from ultrascale.plan.model.hyperpod import Sharing
+from ultrascale.plan.model.jobs import Sharing
 from ultrascale.plan.network.demand import ZoneDemand, first_that_hold, single_addresses
 from ultrascale.plan.network.vpc import node_subnet_kind, subnets_of
 
@@ -30,12 +28,9 @@ _VERSION = re.compile("[0-9]+[.][0-9]+")
 
 def plan_hyperpod(
     cluster: config.Cluster, network: NetworkPlan, pools: Sequence[PoolPlan]
-) -> HyperPodPlan | None:
-    """Return the HyperPod cluster, if a pool has provisioner ``hyperpod``."""
-    own = [pool for pool in pools if pool.is_hyperpod]
-    if not own:
-        return None
-    groups = tuple(_group(cluster, network, pool) for pool in own)
+) -> HyperPodPlan:
+    """Return the HyperPod cluster of the pools of provisioner ``hyperpod``."""
+    groups = tuple(_group(cluster, network, pool) for pool in pools)
     return replace(
         hyperpod_of_groups(cluster.name, cluster.hyperpod, groups),
         governance=_governance(cluster),

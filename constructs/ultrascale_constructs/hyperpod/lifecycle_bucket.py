@@ -17,7 +17,7 @@ from ultrascale_constructs.acknowledgment import (
 from ultrascale_constructs.cdk_types import as_bucket, as_construct, as_log_group, logical_id
 
 ON_CREATE = "on_create.sh"
-_SCRIPTS = Path(__file__).parent / "hyperpod_lifecycle"
+_SCRIPTS = Path(__file__).parent / "lifecycle"
 _FOLDER = "lifecycle"
 _DIGITS = 12
 # Whose variants the deployment is granted.

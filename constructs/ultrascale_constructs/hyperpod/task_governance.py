@@ -4,7 +4,8 @@ from aws_cdk import CfnResource
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
-from ultrascale.plan.model import GovernancePlan, TeamPlan
+from ultrascale.parts.hyperpod.model import GovernancePlan
+from ultrascale.plan.model import TeamPlan
 from ultrascale_constructs.acknowledgment import acknowledge
 
 

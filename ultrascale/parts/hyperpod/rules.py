@@ -2,38 +2,35 @@
 
 from collections.abc import Iterable, Mapping
 
-from ultrascale.catalog import hyperpod, hyperpod_chart
-from ultrascale.config._errors import Mistake, Mistakes, near, note, refuse
-from ultrascale.config._parts import Every, Readable
-from ultrascale.config._rules import rule
-from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
-from ultrascale.config.identity import Identity
-from ultrascale.config.network import Network, is_shared
-from ultrascale.config.pools import Pool
-from ultrascale.config.scheduling import Scheduling
+from ultrascale import config
+from ultrascale.catalog import hyperpod
+from ultrascale.config import Every, Mistake, Mistakes, Readable, near, note, refuse, rule
+from ultrascale.parts.hyperpod import chart_facts
 
 
 @rule
-def hyperpod_has_nodes(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
-    if settings != HyperPod() and not any(map(_is_hyperpod, pools)):
+def hyperpod_has_nodes(settings: config.HyperPod, pools: Every[config.Pool]) -> Mistakes:
+    if settings != config.HyperPod() and not any(map(_is_hyperpod, pools)):
         wrong = "no pool has provisioner: hyperpod"
         yield refuse("", wrong, "add one, or remove hyperpod", got="")
 
 
 @rule
-def builds_run_in_the_vpc(pool: Pool, network: Network, identity: Identity) -> Mistakes:
+def builds_run_in_the_vpc(
+    pool: config.Pool, network: config.Network, identity: config.Identity
+) -> Mistakes:
     """Yield a pool whose chart no build can install: the API server may be private.
 
     Source: https://docs.aws.amazon.com/codebuild/latest/userguide/vpc-support.html#vpc-limitations
     """
-    if pool.is_hyperpod and is_shared(network, identity.account):
+    if pool.is_hyperpod and config.is_shared(network, identity.account):
         wrong = "a build in the VPC installs HyperPod's chart, and AWS CodeBuild runs in no subnet"
         wrong += " that another account shares"
         yield refuse("provisioner", wrong, "use another provisioner, or a VPC of this account")
 
 
 @rule
-def training_operator_has_a_node(settings: HyperPod, pools: Every[Pool]) -> Mistakes:
+def training_operator_has_a_node(settings: config.HyperPod, pools: Every[config.Pool]) -> Mistakes:
     """Yield that no node takes the operator's controller, so that the add-on's stack would fail.
 
     It runs on HyperPod's nodes alone, and AWS names no value by which it would bear a taint.
@@ -49,7 +46,9 @@ def training_operator_has_a_node(settings: HyperPod, pools: Every[Pool]) -> Mist
 
 
 @rule
-def training_operator_gets_jobs(settings: HyperPod, scheduling: Scheduling) -> Mistakes:
+def training_operator_gets_jobs(
+    settings: config.HyperPod, scheduling: config.Scheduling
+) -> Mistakes:
     if settings.training_operator and scheduling.engine != "none":
         wrong = f"beside {scheduling.engine}, which runs every training job itself"
         todo = "leave it out, or set scheduling.queueing: none"
@@ -57,7 +56,9 @@ def training_operator_gets_jobs(settings: HyperPod, scheduling: Scheduling) -> M
 
 
 @rule
-def governance_is_in_the_region(governance: TaskGovernance, identity: Identity) -> Mistakes:
+def governance_is_in_the_region(
+    governance: config.TaskGovernance, identity: config.Identity
+) -> Mistakes:
     """Yield a Region in which a part of task governance would be missing.
 
     Its quotas without its priorities, or the other way round, would share nodes by other rules
@@ -70,7 +71,9 @@ def governance_is_in_the_region(governance: TaskGovernance, identity: Identity) 
 
 
 @rule
-def priorities_have_weights(governance: TaskGovernance, scheduling: Scheduling) -> Mistakes:
+def priorities_have_weights(
+    governance: config.TaskGovernance, scheduling: config.Scheduling
+) -> Mistakes:
     for name in scheduling.priority_classes:
         if "." in name:
             wrong = f"priority class {name}, and task governance takes no dots"
@@ -82,13 +85,15 @@ def priorities_have_weights(governance: TaskGovernance, scheduling: Scheduling) 
 
 
 @rule
-def teams_are_there(governance: TaskGovernance) -> Mistakes:
+def teams_are_there(governance: config.TaskGovernance) -> Mistakes:
     if not governance.teams:
         yield refuse("teams", "no team to govern", "add one, or remove task_governance")
 
 
 @rule
-def governed_types_have_quotas(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+def governed_types_have_quotas(
+    governance: config.TaskGovernance, pools: Readable[config.Pool]
+) -> Mistakes:
     governed = [placed for placed in pools.placed if _is_hyperpod(placed.item)]
     for placed in governed:
         if len(placed.item.instance_types) > 1:
@@ -102,7 +107,7 @@ def governed_types_have_quotas(governance: TaskGovernance, pools: Readable[Pool]
 
 
 @rule
-def teams_have_weights(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+def teams_have_weights(governance: config.TaskGovernance, pools: Readable[config.Pool]) -> Mistakes:
     """Yield teams that share the nodes of a pool by weights that are all 0."""
     for name, count in _nodes(pools).items():
         sharing = [team for team in governance.teams if name not in team.nodes]
@@ -113,7 +118,9 @@ def teams_have_weights(governance: TaskGovernance, pools: Readable[Pool]) -> Mis
 
 
 @rule
-def teams_have_the_nodes(governance: TaskGovernance, pools: Readable[Pool]) -> Mistakes:
+def teams_have_the_nodes(
+    governance: config.TaskGovernance, pools: Readable[config.Pool]
+) -> Mistakes:
     for name, count in _nodes(pools).items():
         wanted = sum(team.nodes.get(name, 0) for team in governance.teams)
         if wanted > count:
@@ -122,7 +129,7 @@ def teams_have_the_nodes(governance: TaskGovernance, pools: Readable[Pool]) -> M
 
 
 @rule
-def team_pools_exist(team: Team, pools: Every[Pool]) -> Mistakes:
+def team_pools_exist(team: config.Team, pools: Every[config.Pool]) -> Mistakes:
     known = _nodes(pools)
     for name in team.nodes:
         if name not in known:
@@ -131,13 +138,13 @@ def team_pools_exist(team: Team, pools: Every[Pool]) -> Mistakes:
 
 
 @rule
-def team_lends_to_borrow(team: Team) -> Mistakes:
+def team_lends_to_borrow(team: config.Team) -> Mistakes:
     if team.borrow_limit_percent is not None and not team.lend:
         wrong = "a team that lends nothing cannot borrow"
         yield refuse("borrow_limit_percent", wrong, "set lend: true, or leave it out")
 
 
-def _nodes(pools: Iterable[Pool]) -> Mapping[str, int]:
+def _nodes(pools: Iterable[config.Pool]) -> Mapping[str, int]:
     """Return the nodes of each HyperPod pool that states a count, by its name."""
     return {
         pool.name: pool.nodes.highest * pool.shards
@@ -146,20 +153,17 @@ def _nodes(pools: Iterable[Pool]) -> Mapping[str, int]:
     }
 
 
-def _is_open(pool: Pool) -> bool:
+def _is_open(pool: config.Pool) -> bool:
     return pool.deep_health_checks and not pool.taints
 
 
-def _is_hyperpod(pool: Pool) -> bool:
+def _is_hyperpod(pool: config.Pool) -> bool:
     return pool.is_hyperpod
 
 
 @rule(severity="warning")
-def agent_may_lack_an_image(identity: Identity, pools: Readable[Pool]) -> Mistakes:
-    if (
-        any(pool.is_hyperpod for pool in pools)
-        and identity.region not in hyperpod_chart.AGENT_REGIONS
-    ):
+def agent_may_lack_an_image(identity: config.Identity, pools: Readable[config.Pool]) -> Mistakes:
+    if any(pool.is_hyperpod for pool in pools) and identity.region not in chart_facts.AGENT_REGIONS:
         text = (
             "AWS's HyperPod chart may know no image of the health-monitoring agent in "
             f"{identity.region}, without which no faulty node is found; ask AWS"
