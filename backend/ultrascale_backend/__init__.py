@@ -1,6 +1,7 @@
 """Reference backend: records requests for jobs in PostgreSQL, and submits each exactly once.
 
-A request and what is to be sent for it are committed together. Workers of every replica take such
-entries from the database, send them to Kubernetes under a name that follows from the request, and
-record that they did. Whatever dies in between, the next attempt finds what the last one made.
+One transaction commits a request and the objects to send for it. Workers of every replica take
+these entries from the database, send the objects to Kubernetes under a name that follows from the
+request, and record the submission. If a process dies in between, the next attempt finds the objects
+of the last one.
 """

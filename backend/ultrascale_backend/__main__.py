@@ -40,7 +40,7 @@ def _lines(error: Exception) -> tuple[str, ...]:
     return error.lines if isinstance(error, ClusterError) else (str(error),)
 
 
-# What a record has of its own; all else was given by `extra`.
+# Standard attributes of a log record; every other attribute came by `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -66,7 +66,7 @@ def write_json_logs() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    # It tells each connection that is lent.
+    # It logs each connection that it lends.
     logging.getLogger("psycopg.pool").setLevel(logging.WARNING)
 
 

@@ -7,26 +7,26 @@ from ultrascale_backend.limits import Buckets, Recent
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 200
-# Refusals of somebody who goes on all the same: so many lines, and one a second.
+# Lines for the refusals of one caller: one a second, and so many at first.
 _LINES_PER_SECOND, _FIRST_LINES = 1.0, 20.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """A request, and what became of it.
+    """An HTTP request and its outcome.
 
     Attributes:
         method: HTTP method.
         path: Path, without its query.
-        address: Where it came from.
+        address: Address of the client.
         caller: Who asks; empty where nobody knows.
-        verb: What for: `submit`, `list`, `get`, `pods`, `cancel`; empty for what there is not.
-        request: Id of the request for a job; empty where it is about none.
-        decision: What was decided.
+        verb: `submit`, `list`, `get`, `pods` or `cancel`; empty for an unknown path.
+        request: Id of the request for a job; empty where the path names none.
+        decision: The decision, such as `unauthenticated` or `limited`.
         why: The reason of a refusal.
         status: HTTP status.
         seconds: Time to answer.
-        unwritten: Refusals like this one that have no line of their own.
+        unwritten: Earlier refusals of the same caller that got no line of their own.
     """
 
     method: str
@@ -43,7 +43,7 @@ class Entry:
 
 
 class Audit:
-    """Writes a line for each request. A flood of refusals is counted in the lines of its first."""
+    """Writes a line for each request; of a flood of refusals, a few lines that count the others."""
 
     def __init__(self) -> None:
         self._lines = Buckets(_LINES_PER_SECOND, _FIRST_LINES)
@@ -54,7 +54,7 @@ class Audit:
 
         Args:
             entry: The request.
-            quiet: Whether it is of those that come all the time, and change nothing.
+            quiet: Whether it is routine, such as a probe, and logged for debugging only.
         """
         if entry.decision in ("unauthenticated", "limited"):
             who = entry.caller or entry.address

@@ -1,7 +1,7 @@
 """Authentication of callers, by their tokens.
 
-What a token was found to be is kept for half a minute by its hash, so that each request does not
-ask the API server, and so that callers who were known a moment ago go on while it is away.
+The verdict on a token is kept for half a minute by the token's hash: not every request asks the API
+server, and callers who were known a moment ago go on while it is away.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _ADDRESSES = 10
 
 
 class Judge(Protocol):
-    """Says whose a token is."""
+    """Decides to which caller a token belongs."""
 
     def takes(self, claims: Claims) -> bool:
         """Return whether it judges a token with these claims."""
         ...
 
     def caller(self, token: str, claims: Claims) -> Caller:
-        """Return whose ``token`` is; any thread may ask."""
+        """Return the caller of ``token``; any thread may ask."""
         ...
 
 
@@ -50,11 +50,11 @@ class _Known:
 
 
 class Authenticator:
-    """Tells callers apart. It belongs to the event loop, and judges tokens in threads of its own.
+    """Identifies callers by their tokens, on the event loop; threads of its own judge the tokens.
 
     Args:
-        judges: Who says whose a token is; the first that takes a token decides.
-        tokens_per_second: Tokens of nobody that one address may try in a second.
+        judges: Judges of tokens; the first that takes a token decides.
+        tokens_per_second: Invalid tokens that one address may try in a second.
         clock: Returns seconds that only grow.
         now: Returns the time in seconds since 1970.
     """
@@ -78,37 +78,37 @@ class Authenticator:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="identity")
 
     async def caller(self, token: str, address: str) -> Caller:
-        """Return whose ``token`` is.
+        """Return the caller of ``token``.
 
         Args:
             token: The token.
-            address: Where it came from: an address that tries many is put off.
+            address: Address of the client; one that tries many tokens has to wait.
 
         Raises:
-            UnknownCallerError: Nobody's.
+            UnknownCallerError: The token is valid for no caller.
             LimitedError: The address tries too many tokens.
             IdentityUnavailableError: Nobody can say.
         """
         key = hashlib.sha256(token.encode()).digest()
         known = self._known.get(key)
         age = self._clock() - known.judged_at if known is not None else float("inf")
-        if known is not None and age < _FRESH_SECONDS and self._holds(known.caller):
+        if known is not None and age < _FRESH_SECONDS and self._is_unexpired(known.caller):
             return known.caller
         refused = self._refused.get(key)
         if refused is not None and self._clock() < refused[1]:
             raise UnknownCallerError(refused[0])
         try:
-            return await self._judged(key, token, "" if known is not None else address)
+            return await self._judged_caller(key, token, "" if known is not None else address)
         except IdentityUnavailableError:
-            if known is not None and age < _STALE_SECONDS and self._holds(known.caller):
+            if known is not None and age < _STALE_SECONDS and self._is_unexpired(known.caller):
                 return known.caller
             raise
 
-    def _holds(self, caller: Caller) -> bool:
+    def _is_unexpired(self, caller: Caller) -> bool:
         return caller.expires is None or self._now() < caller.expires
 
-    async def _judged(self, key: bytes, token: str, address: str) -> Caller:
-        """Return whose a token is; requests with the same token wait for one verdict."""
+    async def _judged_caller(self, key: bytes, token: str, address: str) -> Caller:
+        """Return the caller of a token; requests with the same token wait for one verdict."""
         verdict = self._judging.get(key)
         if verdict is None:
             if address and (wait := self._addresses.take(address)):
@@ -123,7 +123,7 @@ class Authenticator:
     def _end(self, key: bytes, verdict: "asyncio.Future[Caller]") -> None:
         del self._judging[key]
         if not verdict.cancelled():
-            # Who asked for it may have gone: an error that nobody reads would be logged.
+            # The request may have gone, and asyncio logs an error that nobody reads.
             verdict.exception()
 
     async def _verdict(self, key: bytes, token: str, address: str) -> Caller:
@@ -137,7 +137,7 @@ class Authenticator:
             self._known.drop(key)
             self._refused.put(key, (str(error), self._clock() + _REFUSED_SECONDS))
             raise
-        # Whoever is somebody uses up nothing of an address that others may share.
+        # Only invalid tokens count against an address: valid callers may share it.
         self._addresses.give_back(address)
         self._known.put(key, _Known(caller, self._clock()))
         return caller

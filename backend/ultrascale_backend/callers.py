@@ -7,7 +7,7 @@ from ultrascale.plan.model import CallerRightPlan, IdentityPlan
 from ultrascale_backend.errors import ForbiddenError
 
 ANONYMOUS = "system:anonymous"
-"""Name of every caller of a process that knows none."""
+"""Name of every caller where the process authenticates nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Caller:
     """The sender of a request.
 
     Attributes:
-        name: Its name, by which it owns requests: `system:serviceaccount:NAMESPACE:NAME`, or the
+        name: Owner of its requests: `system:serviceaccount:NAMESPACE:NAME`, or the
             issuer and its user, as `ISSUER#SUBJECT`.
         groups: Groups that it is in.
         expires: When its token ends, in seconds since 1970; None where the token does not say.
@@ -28,7 +28,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The outcome of a request, as far as rights go.
+    """The properties of a request's job that rights are about.
 
     Attributes:
         template: Job of the cluster file.
@@ -45,7 +45,7 @@ class Rights:
     """Rights of callers, as the cluster file has them.
 
     Args:
-        identity: The file's words; None: everybody may do everything.
+        identity: Rights in the file; None: everybody may do everything.
     """
 
     def __init__(self, identity: IdentityPlan | None) -> None:
@@ -68,7 +68,7 @@ class Rights:
         """Check that one right of the caller covers all of ``submission``.
 
         Raises:
-            ForbiddenError: None does.
+            ForbiddenError: No right covers it.
         """
         if self.is_admin(caller):
             return
@@ -85,7 +85,7 @@ class Rights:
             [
                 f"job: a {submission.kind} job of template {submission.template} with {priority} "
                 "is beyond your rights",
-                *(_told(right) for right in rights),
+                *(_right_in_words(right) for right in rights),
             ]
         )
 
@@ -104,7 +104,7 @@ def _names(caller: Caller) -> frozenset[str]:
     return caller.groups | {caller.name}
 
 
-def _told(right: CallerRightPlan) -> str:
+def _right_in_words(right: CallerRightPlan) -> str:
     highest = f"up to priority {right.priority}" if right.priority else "without a priority"
     return (
         f"{right.group} may submit {' and '.join(right.kinds)} jobs of "

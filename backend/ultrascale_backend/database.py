@@ -42,7 +42,7 @@ class Database:
     """A pool of connections that outlives restarts and failovers of the database.
 
     Args:
-        settings: Where it is.
+        settings: Address and credentials of the database.
         patience_seconds: How long `run` and `wait` try before they give up.
     """
 
@@ -52,7 +52,7 @@ class Database:
         self._patience = patience_seconds
         self._pool = ConnectionPool[Connection](
             settings.url or "",
-            # Asked for each new connection: tokens end after 15 minutes, and secrets rotate.
+            # Called for each new connection: tokens end after 15 minutes, and secrets rotate.
             kwargs=parameters(settings),
             min_size=_MIN_CONNECTIONS,
             max_size=_MAX_CONNECTIONS,
@@ -81,12 +81,12 @@ class Database:
             try:
                 yield connection
             except errors.ReadOnlySqlTransaction as error:
-                # After a failover, the writer that was: this connection is of no more use.
+                # After a failover this connection leads to the former writer, and is useless.
                 connection.close()
                 raise psycopg.OperationalError(str(error)) from error
 
     def run(self, work: Callable[[Connection], T], *, patience_seconds: float | None = None) -> T:
-        """Return what ``work`` does, and do it again and again while it cannot.
+        """Return the result of ``work``; repeat it while the database is out of reach.
 
         Connections that a restart broke are found by their use, and each is replaced at once.
         Whether a commit that was not answered took place is unknown, so ``work`` must do the same
@@ -118,7 +118,7 @@ class Database:
 
 
 def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
-    """Return what says by which parameters the next connection is made.
+    """Return a function that returns the parameters of the next connection.
 
     Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAMDBAuth.Connecting.Python.html
     """
@@ -145,7 +145,7 @@ def parameters(settings: DatabaseSettings) -> Callable[[], Parameters]:
         "sslmode": "verify-full",
         "sslrootcert": str(settings.ca_file),
     }
-    # It takes a quarter of the time that the process starts in, and a password needs none of it.
+    # The import takes a quarter of the process's start, and a password needs none of it.
     import boto3
 
     if settings.iam_region is not None:

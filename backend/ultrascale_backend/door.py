@@ -1,6 +1,6 @@
-"""The door: whoever is not known, or asks too often, is answered here.
+"""The door: it refuses callers that are unknown or ask too often.
 
-What is behind it finds the caller in the request's state. Nothing is read of a body before.
+The application behind it finds the caller in the request's state. No body is read before.
 """
 
 import re
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 OPEN = ("/healthz", "/readyz", "/metrics")
-"""Paths that the kubelet and Prometheus ask for. They tell of nobody's requests."""
+"""Paths for the kubelet and Prometheus, without a token; they show no requests for jobs."""
 
 _NOBODY = Caller(name=ANONYMOUS, groups=frozenset())
-# Half of the threads that answer.
+# Half of the threads that answer requests.
 _AT_ONCE = 5
 _OPEN_PER_SECOND, _OPEN_BURST = 50.0, 200.0
 _VERBS = tuple(
@@ -46,12 +46,12 @@ _DECISIONS = {401: "unauthenticated", 403: "forbidden", 429: "limited", 503: "un
 
 
 class Door:
-    """Authenticates callers, bounds what each may take, and writes an audit line for each request.
+    """Authenticates callers, limits their requests, and writes an audit line for each request.
 
     Args:
-        app: What is behind it.
-        authenticator: Who tells callers apart; None: nobody does, and all are `system:anonymous`.
-        metrics: What is counted.
+        app: The application behind it.
+        authenticator: Identifies callers; None: every caller is `system:anonymous`.
+        metrics: Metrics that it counts in.
         per_second: Requests that one caller may send in a second.
     """
 
@@ -80,7 +80,7 @@ class Door:
         entry = Entry(
             method=scope["method"], path=scope["path"], address=client[0] if client else ""
         )
-        entry.verb, entry.request = _asked_for(entry.method, entry.path)
+        entry.verb, entry.request = _verb_and_request(entry.method, entry.path)
         scope.setdefault("state", {})["audit"] = entry
         began = time.monotonic()
 
@@ -101,13 +101,13 @@ class Door:
     async def _answer(self, scope: "Scope", receive: "Receive", send: "Send", entry: Entry) -> None:
         try:
             if entry.path in OPEN:
-                _take(self._addresses, entry.address)
+                _take_token(self._addresses, entry.address)
                 await self._app(scope, receive, send)
                 return
             caller = await self._caller(scope, entry.address)
             entry.caller = caller.name
             scope["state"]["caller"] = caller
-            _take(self._callers, caller.name)
+            _take_token(self._callers, caller.name)
         except (UnknownCallerError, LimitedError, IdentityUnavailableError) as error:
             entry.why = str(error)
             await _refusal(error)(scope, receive, send)
@@ -134,12 +134,12 @@ def entry_of(request: Request) -> Entry:
     return entry
 
 
-def _take(buckets: Buckets, name: str) -> None:
+def _take_token(buckets: Buckets, name: str) -> None:
     if wait := buckets.take(name):
         raise LimitedError(wait)
 
 
-def _asked_for(method: str, path: str) -> tuple[str, str]:
+def _verb_and_request(method: str, path: str) -> tuple[str, str]:
     for verb_method, pattern, verb in _VERBS:
         match = pattern.fullmatch(path)
         if match is not None and method in (verb_method, "HEAD" if verb_method == "GET" else ""):
@@ -149,7 +149,7 @@ def _asked_for(method: str, path: str) -> tuple[str, str]:
 
 def _refusal(error: Exception) -> JSONResponse:
     if isinstance(error, UnknownCallerError):
-        # Who comes without a token is told how to send one, and of no error in it.
+        # A caller without a token learns how to send one; `error` is for invalid tokens.
         told = "" if str(error).startswith("no ") else ', error="invalid_token"'
         headers = {"www-authenticate": f'Bearer realm="ultrascale-backend"{told}'}
         todo = "send `Authorization: Bearer TOKEN`, as docs/backend.md shows"

@@ -19,7 +19,7 @@ class BadRequestError(Exception):
 
 
 class KeyReusedError(Exception):
-    """An idempotency key came again with another request, or of a caller that nobody knows."""
+    """An idempotency key came again with another request, or from an unknown caller."""
 
 
 class ForbiddenError(Exception):
@@ -35,11 +35,11 @@ class ForbiddenError(Exception):
 
 
 class UnknownCallerError(Exception):
-    """A token names nobody whom the process knows."""
+    """A token belongs to no caller that the process knows."""
 
 
 class LimitedError(Exception):
-    """Somebody asks more often than one may.
+    """A caller or an address exceeds its rate limit.
 
     Attributes:
         seconds: Time to wait.
@@ -51,7 +51,7 @@ class LimitedError(Exception):
 
 
 class IdentityUnavailableError(Exception):
-    """Nobody can say now whose a token is."""
+    """No judge can tell now to which caller a token belongs."""
 
 
 class UnavailableError(Exception):
@@ -62,7 +62,7 @@ _LONGEST = 100
 
 
 def form_mistakes(error: pydantic.ValidationError) -> Iterator[str]:
-    """Yield one line for each thing that pydantic found wrong."""
+    """Yield one line for each error that pydantic reports."""
     for item in error.errors(include_url=False):
         where = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
@@ -78,7 +78,7 @@ def form_mistakes(error: pydantic.ValidationError) -> Iterator[str]:
 
 
 def near(name: str, known: Collection[str]) -> str:
-    """Return what to do about an unknown ``name``: its nearest match, or all that is known."""
+    """Return the remedy for an unknown ``name``: its nearest match, or all known names."""
     match = difflib.get_close_matches(name, known, n=1)
     if match:
         return f"did you mean {match[0]}?"

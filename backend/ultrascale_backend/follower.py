@@ -20,7 +20,7 @@ from ultrascale_backend.objects import REQUEST_LABEL, workloads
 from ultrascale_backend.records import Observation
 
 _LOG = logging.getLogger(__name__)
-# Seconds between two looks whether to stop, and before a watch that broke for good begins anew.
+# Seconds between two checks whether to stop, and before a broken watch begins anew.
 _TICK_SECONDS = 0.5
 _AGAIN_SECONDS = 10.0
 # Seconds in which changes gather, so that a thousand jobs are not a thousand transactions.
@@ -34,10 +34,10 @@ class Follower:
     """A thread that watches the jobs of one kind in one namespace.
 
     Args:
-        database: Where requests are recorded.
-        cluster: Where their jobs are.
-        namespace: Of which jobs.
-        kind: Of which jobs, such as `jobs.batch`.
+        database: The database of the requests.
+        cluster: The cluster of the jobs.
+        namespace: Namespace of the jobs.
+        kind: Kind of the jobs, such as `jobs.batch`.
     """
 
     def __init__(self, database: Database, cluster: Cluster, *, namespace: str, kind: str) -> None:
@@ -61,7 +61,7 @@ class Follower:
 
     @property
     def alive(self) -> bool:
-        """Whether it works; one that met a bug does not."""
+        """Whether its thread runs; a bug ends it."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -80,24 +80,24 @@ class Follower:
         while not self._stopping.is_set():
             seen: dict[UUID, Observation] = {}
             for change in watching.changes(_TICK_SECONDS):
-                seen |= {each.request_id: each for each in self._observed(change)}
+                seen |= {each.request_id: each for each in self._observations(change)}
             if seen:
                 self._database.run(partial(store.record_seen, seen=[*seen.values()]))
                 self._stopping.wait(_PAUSE_SECONDS)
 
-    def _observed(self, change: Change) -> Iterator[Observation]:
+    def _observations(self, change: Change) -> Iterator[Observation]:
         if change.listed is not None:
             self._seen.clear()
             self._deleting.clear()
             for found in change.listed:
-                self._take(found)
+                self._record_state(found)
             for request_id in self._seen:
                 yield self._observation(request_id)
-            yield from self._lost()
+            yield from self._missing_jobs()
         elif (
             change.manifest is not None and (request_id := _request_of(change.manifest)) is not None
         ):
-            self._take(change.manifest)
+            self._record_state(change.manifest)
             observation = self._observation(request_id)
             if change.gone:
                 left = self._seen[request_id]
@@ -108,7 +108,7 @@ class Follower:
                     observation = _without_job(observation)
             yield observation
 
-    def _take(self, found: Object) -> None:
+    def _record_state(self, found: Object) -> None:
         request_id = _request_of(found)
         if request_id is None:
             return
@@ -129,18 +129,17 @@ class Follower:
             stays=request_id not in self._deleting,
         )
 
-    def _lost(self) -> Iterator[Observation]:
-        """Yield requests whose job must be there, and is not.
+    def _missing_jobs(self) -> Iterator[Observation]:
+        """Yield observations of requests whose job should be in the cluster and was not listed.
 
-        A list may be older than what another replica has submitted meanwhile, so that each is
-        asked for by its name.
+        The list may be older than a submission of another replica, so each job is read by its name.
         """
         expected = self._database.run(
             partial(store.submitted, namespace=self._namespace, kind=self._kind.resource)
         )
         for request_id in expected - self._seen.keys():
             made = self._database.run(partial(store.objects_of, request_id=request_id))
-            self._find(each for kind, each in workloads(made) if kind == self._kind)
+            self._read_by_name(each for kind, each in workloads(made) if kind == self._kind)
             if request_id in self._seen:
                 yield self._observation(request_id)
             else:
@@ -148,15 +147,15 @@ class Follower:
                     request_id=request_id, state="cancelled", reason=_GONE, seen=0, stays=False
                 )
 
-    def _find(self, wanted: Iterable[Object]) -> None:
+    def _read_by_name(self, wanted: Iterable[Object]) -> None:
         for manifest in wanted:
             found = self._cluster.find(self._kind.path(self._namespace, name(manifest)))
             if found is not None:
-                self._take(found)
+                self._record_state(found)
 
 
 def _request_of(found: Object) -> UUID | None:
-    """Return whose an object is; None where its label is nothing that the backend wrote."""
+    """Return the request of an object; None where the backend did not write its label."""
     try:
         return UUID(label(found, REQUEST_LABEL))
     except ValueError:
@@ -164,7 +163,7 @@ def _request_of(found: Object) -> UUID | None:
 
 
 def _without_job(last: Observation) -> Observation:
-    """Return what a deleted job leaves: its end if it had one, which is so after its time."""
+    """Return the last observation of a deleted job: its end if it had ended, else `cancelled`."""
     state, reason = last.state, last.reason
     if state not in ("succeeded", "failed"):
         state, reason = "cancelled", _GONE

@@ -1,6 +1,6 @@
-"""Limits of callers: requests a second, and at once. The memory that they take is bounded.
+"""Limits of callers: requests a second, and requests at once. Their memory is bounded.
 
-They belong to the event loop: no other thread may use them.
+Only the event loop's thread may use them.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 _MOST = 10_000
-# A caller that comes first may send at once what it may send in so many seconds.
+# Size of a bucket: a new caller may send the requests of so many seconds at once.
 _BURST_SECONDS = 5.0
 
 
 class Recent(Generic[K, V]):
-    """A mapping that forgets what was longest not used.
+    """A mapping that drops the least recently used entry.
 
     Args:
         most: Most entries.
@@ -29,7 +29,7 @@ class Recent(Generic[K, V]):
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """Return the value of ``key``, which is used by that."""
+        """Return the value of ``key``, and count that as a use."""
         if key in self._entries:
             self._entries.move_to_end(key)
         return self._entries.get(key)
@@ -53,9 +53,9 @@ class Buckets:
     """A token bucket for each name.
 
     Args:
-        per_second: What each may take in a second.
-        burst: What each may take at once.
-        most: Most names that are kept; who is forgotten begins with a full bucket.
+        per_second: Tokens that each name may take in a second.
+        burst: Tokens that each name may take at once.
+        most: Most names that are kept; a forgotten name begins with a full bucket.
         clock: Returns seconds that only grow.
     """
 
@@ -73,7 +73,7 @@ class Buckets:
         self._levels = Recent[str, tuple[float, float]](most)
 
     def take(self, name: str) -> float:
-        """Take one token; return 0, or the seconds until there is one."""
+        """Take one token and return 0, or return the seconds until one is there."""
         now = self._clock()
         level, at = self._levels.get(name) or (self._burst, now)
         level = min(self._burst, level + (now - at) * self._per_second)
@@ -88,7 +88,7 @@ class Buckets:
 
 
 class Turns:
-    """Turns of callers: so many requests of each are answered at once, and others wait.
+    """Turns of callers: a few requests of each are answered at once, and others wait.
 
     Args:
         at_once: Most requests of one caller.

@@ -22,7 +22,7 @@ class _Backlog(Collector):
         self._database = database
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: to register it, the database is not asked."""
+        """Return nothing, so that registering does not query the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
@@ -50,7 +50,7 @@ class Metrics:
     Attributes:
         http: Answers, by method and status.
         seconds: Time to answer, by method.
-        outbox: Outcomes of what was done in the cluster.
+        outbox: Outcomes of the outbox's entries in the cluster.
     """
 
     def __init__(self, database: Database) -> None:

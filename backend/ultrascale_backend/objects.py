@@ -1,7 +1,7 @@
 """Objects of a request's job in the cluster: created once, labelled, and deleted.
 
-It asks for no more than a Role on the jobs' namespaces gives: `create`, `get` and `delete` of what
-a job consists of. In particular it applies nothing, which would take `patch`.
+A Role in the jobs' namespaces grants all it needs: `create`, `get` and `delete` of the kinds of a
+job's objects. It applies nothing, as that would take `patch`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,19 +16,19 @@ from ultrascale.errors import RefusedError
 from ultrascale.jobs.manifests import kind_of
 from ultrascale.jobs.workloads import WORKLOADS, read_workload, together
 
-# On every object of a request's job: the request's id.
+# Label of every object of a request's job: the request's id.
 REQUEST_LABEL = "ultrascale.dev/request"
-# On every object as well: who asked for it. A name of a caller fits no label.
+# Annotation of every object: its owner. The name of a caller fits no label.
 OWNER_ANNOTATION = "ultrascale.dev/owner"
-# Refusals of what is asked for, which another attempt would meet again. Not among them: 403, which
-# is also a quota's word, and 404 for a namespace or a kind that is still being deployed.
+# Statuses that another attempt would meet again. Without 403, which a full quota also gives, and
+# 404, which a namespace or a kind gives that is still being deployed.
 # Source: https://kubernetes.io/docs/reference/using-api/api-concepts/
 _FINAL = frozenset({400, 405, 409, 413, 415, 422})
 _ALREADY_EXISTS = "AlreadyExists"
 
 
 class NotOursError(Exception):
-    """An object of that name is there, and is not of this request."""
+    """An object of that name exists and belongs to another owner."""
 
 
 def job_name(request_id: UUID) -> str:
@@ -37,11 +37,11 @@ def job_name(request_id: UUID) -> str:
 
 
 def labelled(objects: Iterable[Object], request_id: UUID, owner: str) -> tuple[JsonObject, ...]:
-    """Return ``objects`` with what says of which request and of whom they are."""
-    return tuple(_labelled(each, request_id, owner) for each in objects)
+    """Label ``objects`` with their request and owner."""
+    return tuple(_with_labels(each, request_id, owner) for each in objects)
 
 
-def _labelled(found: Object, request_id: UUID, owner: str) -> JsonObject:
+def _with_labels(found: Object, request_id: UUID, owner: str) -> JsonObject:
     metadata = mapping(found, "metadata")
     labels = {**mapping(metadata, "labels"), REQUEST_LABEL: str(request_id)}
     annotations = {**mapping(metadata, "annotations"), OWNER_ANNOTATION: owner}
@@ -49,12 +49,12 @@ def _labelled(found: Object, request_id: UUID, owner: str) -> JsonObject:
 
 
 def workloads(objects: Iterable[Object]) -> tuple[tuple[Kind, Object], ...]:
-    """Return those of ``objects`` that make pods."""
+    """Return the ``objects`` that make pods, with their kinds."""
     return tuple((kind_of(each), each) for each in objects if kind_of(each) in WORKLOADS)
 
 
 def is_final(error: Exception) -> bool:
-    """Return whether what was refused would be refused again."""
+    """Return whether the cluster would refuse the same request again."""
     if isinstance(error, RefusedError):
         return error.status in _FINAL and error.reason != _ALREADY_EXISTS
     return isinstance(error, NotOursError)
@@ -64,7 +64,7 @@ def make(cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[O
     """Make every object that is not there yet.
 
     Raises:
-        NotOursError: An object of that name belongs to something else.
+        NotOursError: An object of that name belongs to another owner.
         ClusterError: The cluster refuses or cannot be reached; `is_final` tells these apart.
     """
     for manifest in objects:
@@ -85,12 +85,12 @@ def make(cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[O
 def take_away(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
 ) -> None:
-    """Delete what is there of a request's job; pods get their grace period.
+    """Delete the objects of a request's job; pods get their grace period.
 
     Raises:
         ClusterError: The cluster refuses or cannot be reached.
     """
-    for kind, found in [*_present(cluster, namespace, request_id, objects)]:
+    for kind, found in [*_existing_objects(cluster, namespace, request_id, objects)]:
         if text(found, "metadata", "deletionTimestamp"):
             continue
         try:
@@ -103,19 +103,19 @@ def take_away(
 def result_of(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
 ) -> Literal["succeeded", "failed"] | None:
-    """Return how a request's job ended; None where it has not, or is not there.
+    """Return the result of a request's job; None where it still runs or does not exist.
 
     Raises:
         ClusterError: The cluster refuses or cannot be reached.
     """
     wanted = [each for _, each in workloads(objects)]
-    present = [*_present(cluster, namespace, request_id, wanted)]
+    present = [*_existing_objects(cluster, namespace, request_id, wanted)]
     if not present or len(present) < len(wanted):
         return None
     return together(read_workload(kind, found) for kind, found in present).result
 
 
-def _present(
+def _existing_objects(
     cluster: Cluster, namespace: str, request_id: UUID, objects: Iterable[Object]
 ) -> Iterator[tuple[Kind, JsonObject]]:
     for manifest in objects:

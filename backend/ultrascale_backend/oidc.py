@@ -20,19 +20,19 @@ from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerErr
 from ultrascale_backend.tokens import Claims
 
 _LOG = logging.getLogger(__name__)
-# Signatures by a private key alone. Not among them: `none`, and HMAC, by which whoever has the
+# Algorithms that sign with a private key. Neither `none` nor HMAC, with which anybody who has the
 # public key could sign. Source: https://www.rfc-editor.org/rfc/rfc8725#section-3.1
 _ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
-# Clocks may differ by so much.
+# Tolerated difference between the clocks.
 _LEEWAY_SECONDS = 30
 _FRESH_SECONDS = 300.0
-# Without its issuer a key counts for no longer: it may have been withdrawn.
+# Age at which keys are refused while the issuer is away: it may have withdrawn them.
 _USABLE_SECONDS = 3600.0
-# A key that is not known is looked for once in this time, whoever asks.
+# Shortest time between two searches for unknown keys, of all callers together.
 _AGAIN_SECONDS = 10.0
 _TIMEOUT = urllib3.Timeout(connect=2.0, read=3.0)
 _MOST_BYTES = 2**20
@@ -49,11 +49,11 @@ class _Key:
 
 
 class Issuer:
-    """Judges tokens of an issuer by the keys that it publishes.
+    """Judges the tokens of an issuer by its published keys.
 
     Args:
         identity: Its URL, and how its tokens name audience and groups.
-        ca_file: Certificate authorities of its server; None: those of browsers.
+        ca_file: Certificate authorities of its server; None for those that browsers trust.
         clock: Returns seconds that only grow.
 
     Source: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
@@ -73,14 +73,14 @@ class Issuer:
         self._keys = _Keys(identity.issuer, ca_file, clock)
 
     def takes(self, claims: Claims) -> bool:
-        """Return whether it judges a token that claims to be of an issuer."""
+        """Return whether a token claims to be of this issuer."""
         return claims.issuer == self._url
 
     def caller(self, token: str, claims: Claims) -> Caller:
-        """Return whose ``token`` is.
+        """Return the caller of ``token``.
 
         Raises:
-            UnknownCallerError: It is not what the issuer signs for this audience, now.
+            UnknownCallerError: It is invalid, expired, or for another audience.
             IdentityUnavailableError: The issuer's keys cannot be read.
         """
         try:
@@ -111,7 +111,7 @@ class Issuer:
         )
 
     def _groups(self, claims: object) -> Iterator[str]:
-        """Yield groups of the issuer; none that means service accounts, or one of its users."""
+        """Yield the groups in a token, without names of service accounts or the issuer's users."""
         stated = look_up(claims, self._groups_claim)
         groups = (stated,) if isinstance(stated, str) else sequence(claims, self._groups_claim)
         for group in groups[:_MOST_GROUPS]:
@@ -120,7 +120,7 @@ class Issuer:
 
 
 class _Keys:
-    """The issuer's keys, read again when they are old, or when one is not among them."""
+    """The issuer's keys, read again when they are old or when a token names an unknown key."""
 
     def __init__(self, url: str, ca_file: Path | None, clock: Callable[[], float]) -> None:
         context = ssl.create_default_context(cafile=str(ca_file or certifi.where()))
@@ -132,14 +132,14 @@ class _Keys:
         self._read_at = self._tried_at = float("-inf")
 
     def find(self, key_id: str) -> _Key:
-        """Return the key of an id; the only key where a token names none.
+        """Return the key of an id; where the token names no key, the issuer's only key.
 
         Raises:
             UnknownCallerError: The issuer has no such key.
-            IdentityUnavailableError: It cannot be asked, and its last keys are too old.
+            IdentityUnavailableError: The issuer is out of reach, and its last keys are too old.
         """
         key = self._key(key_id)
-        # Whoever has a key does not wait for others to read it again.
+        # A known key needs no lock: its caller does not wait for a renewal.
         if (key is None or self._are_old) and self._reading.acquire(blocking=key is None):
             try:
                 self._renew(key_id)
@@ -179,19 +179,21 @@ class _Keys:
         return self._keys.get(key_id)
 
     def _read(self) -> Mapping[str, _Key]:
-        configuration = self._get(self._url.rstrip("/") + _CONFIGURATION)
+        configuration = self._get_json(self._url.rstrip("/") + _CONFIGURATION)
         if text(configuration, "issuer") != self._url:
             told = text(configuration, "issuer")
             raise ValueError(f"its configuration is of another issuer, {told!r}")
         url = text(configuration, "jwks_uri")
         if not url.startswith("https://"):
             raise ValueError(f"its keys are not at an https URL, got {url!r}")
-        return {text(each, "kid"): key for each in self._published(url) if (key := _key_of(each))}
+        return {
+            text(each, "kid"): key for each in self._published_keys(url) if (key := _key_of(each))
+        }
 
-    def _published(self, url: str) -> Sequence[JsonObject]:
-        return objects(self._get(url), "keys")
+    def _published_keys(self, url: str) -> Sequence[JsonObject]:
+        return objects(self._get_json(url), "keys")
 
-    def _get(self, url: str) -> JsonObject:
+    def _get_json(self, url: str) -> JsonObject:
         response = self._http.request("GET", url, redirect=False, preload_content=False)
         try:
             if response.status != 200:
@@ -208,7 +210,7 @@ class _Keys:
 
 
 def _key_of(document: JsonObject) -> _Key | None:
-    """Return a key that signatures can be checked by; None where it is for something else."""
+    """Return a key that verifies signatures; None for a key of another use."""
     known = _ALGORITHMS.get(text(document, "kty"))
     stated = text(document, "alg")
     if known is None or text(document, "use") == "enc" or (stated and stated not in known):

@@ -14,25 +14,25 @@ ACTIVE: tuple[State, ...] = ("pending", "submitted", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A request, and how far it is.
+    """A request and its state.
 
     Attributes:
         id: Its identity; its job's name follows from it.
-        owner: Who asked for it; None where that was recorded before callers were known.
-        type: What was asked for.
-        urgency: As asked for.
-        deadline: As asked for.
+        owner: Caller that sent it; None for records from before callers were known.
+        type: Type that the client stated.
+        urgency: Urgency that the client stated.
+        deadline: Deadline that the client stated.
         rule: Rule that chose the template.
         template: Job of the cluster file.
-        namespace: Where its job is.
+        namespace: Namespace of its job.
         job_name: Name of its job.
-        kind: What makes its pods, such as `jobs.batch`.
-        notes: What its user should know, each a sentence.
-        state: How far it is.
-        reason: Why it is in that state; empty where there is nothing to say.
+        kind: Kind of the objects that make its pods, such as `jobs.batch`.
+        notes: Notes for its user, each a sentence.
+        state: Its state.
+        reason: Reason for its state; may be empty.
         created_at: When it was recorded.
-        cancel_requested_at: When it was to be cancelled.
-        submitted_at: When its job was made in the cluster.
+        cancel_requested_at: When a client cancelled it.
+        submitted_at: When its job was created in the cluster.
         started_at: When its pods were first seen to run.
         ended_at: When its end was recorded.
     """
@@ -59,24 +59,24 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
-    """A request that is to be recorded, with what is sent to Kubernetes for it.
+    """A request to record, with the objects of its job.
 
     Attributes:
         id: Its identity.
-        owner: Who asks for it.
-        key: The client's idempotency key, which is no other client's.
+        owner: Caller that sends it.
+        key: The client's idempotency key.
         fingerprint: SHA-256 of its body.
-        type: What is asked for.
-        urgency: As asked for.
-        deadline: As asked for.
+        type: Type that the client states.
+        urgency: Urgency that the client states.
+        deadline: Deadline that the client states.
         rule: Rule that chose the template.
         template: Job of the cluster file.
-        namespace: Where its job goes.
+        namespace: Namespace of its job.
         job_name: Name of its job.
-        kind: What makes its pods.
-        workloads: How many of that kind its job consists of.
+        kind: Kind of the objects that make its pods.
+        workloads: Number of these objects.
         objects: The objects of its job, as JSON.
-        notes: What its user should know.
+        notes: Notes for its user.
     """
 
     id: UUID
@@ -98,15 +98,15 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Something that is to be done in the cluster, locked for whoever holds it.
+    """A task of the outbox: to create or delete the objects of a request's job.
 
     Attributes:
-        request_id: For which request.
-        namespace: Where.
+        request_id: Id of the request.
+        namespace: Namespace of the job.
         objects: The objects of its job.
-        state: How far the request is.
-        cancelled: Whether they are to be taken away instead of made.
-        attempts: How often it was tried before.
+        state: State of the request.
+        cancelled: Whether the objects are to be deleted instead of created.
+        attempts: Number of earlier attempts.
     """
 
     request_id: UUID
@@ -122,11 +122,11 @@ class Observation:
     """Observed state of a request's job in the cluster.
 
     Attributes:
-        request_id: Which.
-        state: How far its job is.
-        reason: Why.
-        seen: How many workloads of its job were seen.
-        stays: Whether its job is there, and is not being deleted.
+        request_id: Id of the request.
+        state: State of its job.
+        reason: Reason for the state.
+        seen: Workloads of its job that were seen.
+        stays: Whether its job exists and is not being deleted.
     """
 
     request_id: UUID

@@ -23,15 +23,15 @@ from ultrascale_backend.rules import Rule, Rules, read_rules, rule_mistakes
 
 _KINDS = (config.TrainingJob, config.BatchJob)
 _JOB_KEYS = frozenset(key for kind in _KINDS for key in kind.model_fields)
-# What a template may leave to the request, and is judged with at the start.
+# Values for the keys that a template leaves to requests, to render it once at the start.
 _PROBE = {"image": "registry.example/probe:1", "script": "/probe.py", "command": ["probe"]}
 _PROBE_ID = UUID(int=0)
-# What a template becomes hangs on its nodes and its array, which a request may state.
+# The kind of a job depends on its nodes and its array, and a request may state both.
 _OTHERS: Mapping[Queueing, frozenset[Kind]] = {
     "kueue": frozenset({JOBSET, INDEXED_JOB}),
     "volcano": frozenset({VOLCANO_JOB, INDEXED_JOB}),
 }
-# A job that is gone when a crashed submission is repeated would run twice. Seconds.
+# Seconds. A job that is gone before a crashed submission is repeated would run twice.
 _SHORTEST_TTL = 3600
 
 
@@ -41,9 +41,9 @@ class Renderer:
 
     Attributes:
         cluster: The file.
-        rules: Which of its jobs requests become.
+        rules: The rules that choose a template for a request.
         account: AWS account of the registry, where the file does not state it.
-        followed: Namespace and kind of what makes the pods of these jobs.
+        followed: Namespaces and kinds of the objects that make the pods of its jobs.
     """
 
     cluster: JobCluster
@@ -54,7 +54,7 @@ class Renderer:
     def render(
         self, request_id: UUID, asked: Asked, now: datetime, *, owner: str
     ) -> tuple[NewRecord, Submission]:
-        """Return what is recorded for a request that comes ``now``, and what takes a right of it.
+        """Return the record of a request that comes ``now``, and its job's properties for rights.
 
         Raises:
             BadRequestError: It does not fit the rules or the cluster; one line for each mistake.
@@ -72,7 +72,7 @@ class Renderer:
             )
         except ConfigError as error:
             raise BadRequestError([*mistakes, *_job_lines(error)]) from None
-        mistakes += (f"job: {line}" for line in _checked(self.cluster, rule, allowed))
+        mistakes += (f"job: {line}" for line in _preflight_mistakes(self.cluster, rule, allowed))
         if mistakes:
             raise BadRequestError(mistakes)
         template = self.cluster.cluster.jobs[rule.template]
@@ -108,12 +108,14 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
         if rule.template not in templates:
             continue
         try:
-            mistakes += (f"rules.{position}: {line}" for line in _checked(cluster, rule, {}))
+            mistakes += (
+                f"rules.{position}: {line}" for line in _preflight_mistakes(cluster, rule, {})
+            )
             manifests = _probe(cluster, rule, account)
         except ConfigError as error:
             mistakes += [f"rules.{position}: {line}" for line in _job_lines(error)]
         else:
-            mistakes += [f"rules.{position}: {line}" for line in _unfit(manifests)]
+            mistakes += [f"rules.{position}: {line}" for line in _ttl_mistakes(manifests)]
             kinds = {kind for kind, _ in workloads(manifests.objects)}
             kinds |= _OTHERS.get(cluster.cluster.scheduling.engine, frozenset())
             followed |= {(manifests.namespace, kind.resource) for kind in kinds}
@@ -123,7 +125,7 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
 
 
 def _probe(cluster: JobCluster, rule: Rule, account: str | None) -> JobManifests:
-    """Render a rule's template with what it leaves open, to learn whether it can be rendered."""
+    """Render a rule's template with trial values for its open keys, to find its mistakes."""
     template = cluster.cluster.jobs[rule.template]
     stated = template.model_fields_set | rule.changes.keys()
     runs = {"script", "command"} & stated
@@ -143,7 +145,7 @@ def _prepare(
     account: str | None,
     now: datetime | None,
 ) -> JobManifests:
-    # Names of requests are too long for those of checks, of which `_checked` tells.
+    # Names of requests are too long for jobs with checks of nodes: see `_preflight_mistakes`.
     unchecked: JsonObject = {"preflight": "none"} if _has_checks(cluster, rule, job) else {}
     changes = mapping(config.with_changes(rule.changes, job))
     return prepare(
@@ -156,7 +158,7 @@ def _prepare(
 
 
 def _job_lines(error: ConfigError) -> Iterator[str]:
-    """Yield the lines of a job that does not fit, with ``job`` for the file of its template."""
+    """Yield the mistakes of a job, with ``job`` in place of its template's key."""
     for told in error.diagnostics:
         jobs, _, rest = told.key.partition(".")
         is_of_job = jobs == "jobs" and bool(rest)
@@ -166,10 +168,10 @@ def _job_lines(error: ConfigError) -> Iterator[str]:
         )
 
 
-def _unfit(manifests: JobManifests) -> Iterator[str]:
-    """Yield why jobs of a template cannot be submitted by the backend, exactly once."""
+def _ttl_mistakes(manifests: JobManifests) -> Iterator[str]:
+    """Yield reasons why the backend cannot submit jobs of a template exactly once."""
     for _, found in workloads(manifests.objects):
-        # A PyTorchJob has it in its run policy.
+        # A PyTorchJob has the time in its run policy.
         policy = mapping(found, "spec", "runPolicy") or mapping(found, "spec")
         ttl = number(policy, "ttlSecondsAfterFinished", default=_SHORTEST_TTL)
         if ttl < _SHORTEST_TTL:
@@ -186,8 +188,8 @@ def _has_checks(cluster: JobCluster, rule: Rule, job: JsonObject) -> bool:
     return changes.get("preflight", default) not in (None, "none", [])
 
 
-def _checked(cluster: JobCluster, rule: Rule, job: JsonObject) -> Iterator[str]:
-    """Yield why jobs with checks of nodes cannot be submitted by the backend."""
+def _preflight_mistakes(cluster: JobCluster, rule: Rule, job: JsonObject) -> Iterator[str]:
+    """Yield a mistake for a job with checks of nodes, which the backend cannot run."""
     if _has_checks(cluster, rule, job):
         yield (
             "preflight: checks that take minutes and cordon nodes, which the backend may not; add "

@@ -15,7 +15,7 @@ from ultrascale_backend.errors import BadRequestError, form_mistakes
 Urgency = Literal["low", "normal", "high"]
 URGENCIES: tuple[Urgency, ...] = get_args(Urgency)
 
-# What lies further ahead is a slip of the keyboard.
+# A deadline further ahead is taken for a typing error.
 _LONGEST_DEADLINE = timedelta(days=3660)
 _LONGEST_KEY = 255
 
@@ -24,10 +24,10 @@ class JobRequest(pydantic.BaseModel):
     """The body of a request for a job.
 
     Attributes:
-        type: What it is for; one of the types of the rules.
-        urgency: How much it matters that it begins soon.
+        type: Its type, one of those in the rules.
+        urgency: How urgent it is to begin soon.
         deadline: When its result is needed.
-        job: Keys of the job, as a job's file has them: those that the rules leave to clients.
+        job: Keys of the job as in a job file; only keys that the rules leave to clients.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -44,7 +44,7 @@ class Asked:
 
     Attributes:
         key: The client's idempotency key.
-        body: What is asked for.
+        body: The body of the request.
         fingerprint: SHA-256 of the body, however its keys are ordered.
     """
 
@@ -54,7 +54,7 @@ class Asked:
 
 
 def read_request(key: str | None, body: bytes) -> Asked:
-    """Read what came over HTTP.
+    """Read the key and the body of an HTTP request.
 
     Raises:
         BadRequestError: The key or the body is wrong; one line for each mistake.
@@ -73,7 +73,7 @@ def read_request(key: str | None, body: bytes) -> Asked:
 
 
 def deadline_mistakes(asked: JobRequest, now: datetime) -> Iterator[str]:
-    """Yield what is wrong with the deadline of a request that comes ``now``."""
+    """Yield the mistakes in the deadline of a request that comes ``now``."""
     if asked.deadline is None:
         return
     if asked.deadline <= now:

@@ -17,8 +17,8 @@ from ultrascale_backend.errors import form_mistakes, near
 from ultrascale_backend.requests import URGENCIES, JobRequest, Urgency
 
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-# What a rule must decide, and no client. A patch would go past the rights that its caller has, and
-# a Secret may be another caller's.
+# Keys that only a rule may set. A patch would evade the rights of the caller, and a Secret may
+# belong to another caller.
 _NEVER = ("name", "kind", "namespace", "team", "secrets", "patch")
 
 
@@ -26,10 +26,10 @@ class Rule(pydantic.BaseModel):
     """A rule that turns matching requests into one template.
 
     Attributes:
-        name: Its name, which each request that it decides records.
-        types: Types of requests that it is for.
-        urgencies: Their urgencies.
-        deadline_within_hours: How near the deadline must be; None: however far, or without one.
+        name: Its name, recorded with each request that it decides.
+        types: Types of the requests that it matches.
+        urgencies: Urgencies of these requests.
+        deadline_within_hours: Most hours to the deadline; None: any deadline, or none.
         template: One of the cluster file's ``jobs``.
         changes: Keys that replace the template's own; mappings are joined key by key.
     """
@@ -44,7 +44,7 @@ class Rule(pydantic.BaseModel):
     changes: dict[str, JsonValue] = {}
 
     def fits(self, asked: JobRequest, now: datetime) -> bool:
-        """Return whether it decides a request that comes ``now``."""
+        """Return whether the rule matches a request that comes ``now``."""
         if asked.type not in self.types or asked.urgency not in self.urgencies:
             return False
         if self.deadline_within_hours is None:
@@ -53,13 +53,13 @@ class Rule(pydantic.BaseModel):
         return asked.deadline is not None and asked.deadline <= near_end
 
     def covers(self, kind: str, urgency: str) -> bool:
-        """Return whether it decides every request of a type and urgency that reaches it."""
+        """Return whether the rule matches every request of a type and urgency, at any deadline."""
         matches = kind in self.types and urgency in self.urgencies
         return matches and self.deadline_within_hours is None
 
 
 class Rules(pydantic.BaseModel):
-    """All rules, in the order in which they are asked.
+    """All rules, in the order in which they are tried.
 
     Attributes:
         job_keys: Keys of a job that clients may state.
@@ -73,7 +73,7 @@ class Rules(pydantic.BaseModel):
 
     @property
     def types(self) -> Collection[str]:
-        """Types of requests that there are."""
+        """Types of requests that any rule names."""
         return dict.fromkeys(each for rule in self.rules for each in rule.types)
 
     def choose(self, asked: JobRequest, now: datetime) -> Rule | None:
@@ -85,7 +85,7 @@ def read_rules(path: Path | None) -> tuple[str, Rules]:
     """Read the rules at ``path``, by default those that ship with this package.
 
     Returns:
-        What error lines call the file, and the rules.
+        Name of the file for error lines, and the rules.
 
     Raises:
         ConfigError: The file cannot be read, or has mistakes of form; one line for each.
@@ -110,7 +110,7 @@ def read_rules(path: Path | None) -> tuple[str, Rules]:
 def rule_mistakes(
     rules: Rules, *, job_keys: Collection[str], templates: Collection[str]
 ) -> Iterator[str]:
-    """Yield what is wrong with rules for one cluster file.
+    """Yield the mistakes in rules for one cluster file.
 
     Args:
         rules: The rules.
@@ -129,15 +129,15 @@ def rule_mistakes(
         if rule.template not in templates:
             wrong = f"not one of the cluster file's backend.submits_to, got {rule.template}"
             yield f"rules.{number}.template: {wrong}; {near(rule.template, templates)}"
-        if _is_never_asked(rule, rules.rules[:number]):
+        if _is_never_tried(rule, rules.rules[:number]):
             yield (
                 f"rules.{number}: never asked, since rules before it decide all its requests; "
                 "move it up, or leave it out"
             )
-    yield from _gaps(rules)
+    yield from _gap_mistakes(rules)
 
 
-def _is_never_asked(rule: Rule, before: Sequence[Rule]) -> bool:
+def _is_never_tried(rule: Rule, before: Sequence[Rule]) -> bool:
     return all(
         any(each.covers(kind, urgency) for each in before)
         for kind in rule.types
@@ -145,7 +145,7 @@ def _is_never_asked(rule: Rule, before: Sequence[Rule]) -> bool:
     )
 
 
-def _gaps(rules: Rules) -> Iterator[str]:
+def _gap_mistakes(rules: Rules) -> Iterator[str]:
     for kind in rules.types:
         open_ = [
             urgency

@@ -34,7 +34,7 @@ from ultrascale_backend.web import Backend, application
 from ultrascale_backend.worker import Workers
 
 _LOG = logging.getLogger(__name__)
-# Seconds that requests, and what is being done in the cluster, get to end. With the delay before,
+# Seconds in which open requests and tasks in the cluster may end. Together with the delay before,
 # it stays below the 30 that Kubernetes gives a pod.
 _FINISH_SECONDS = 8
 _THREADS = 10
@@ -45,13 +45,13 @@ def serve(settings: Settings, *, anonymous: bool = False) -> None:
     """Serve until SIGTERM or SIGINT.
 
     Args:
-        settings: What the process is told.
-        anonymous: Whether nobody is asked for a token.
+        settings: Settings of the process.
+        anonymous: Whether callers need no token.
 
     Raises:
         ConfigError: The cluster file or the rules are wrong; one line for each mistake.
-        ClusterError: There is no way to the cluster.
-        UnavailableError: There is no way to the database.
+        ClusterError: The cluster is out of reach.
+        UnavailableError: The database is out of reach.
     """
     renderer = open_renderer(settings.cluster_file, settings.rules_file, account=settings.account)
     cluster = Cluster.connected()
@@ -81,10 +81,10 @@ def _identity(renderer: Renderer) -> IdentityPlan:
 def _authenticator(
     identity: IdentityPlan | None, cluster: Cluster, renderer: Renderer, settings: Settings
 ) -> Authenticator | None:
-    """Return what tells callers apart; None where nobody is to be told apart.
+    """Return the authenticator of callers; None where everybody is let in.
 
     Raises:
-        ConfigError: Nobody can be told apart, or the file names callers of whom nobody would ask.
+        ConfigError: No token can be judged, or the file has rights that would count for nothing.
     """
     if identity is None:
         if "identity" in _section(renderer).model_fields_set:
@@ -121,7 +121,7 @@ def _section(renderer: Renderer) -> config.Backend:
 
 
 def _may_review_tokens(cluster: Cluster) -> bool:
-    """Return whether this process may ask whose a token is; True where nobody can say now."""
+    """Return whether this process may create TokenReviews; True while the API server cannot say."""
     try:
         missing = missing_rights(cluster, [("create", TOKEN_REVIEW)])
     except ClusterError as error:
@@ -140,12 +140,12 @@ def _backend(
     stopping: threading.Event,
     rights: Rights,
 ) -> Generator[Backend]:
-    """Run the threads that submit and follow jobs meanwhile."""
+    """Yield the parts of the backend while the threads that submit and follow jobs run."""
     metrics = Metrics(database)
     workers = Workers(database, cluster, done=lambda outcome: metrics.outbox.labels(outcome).inc())
     followers = [
         Follower(database, cluster, namespace=namespace, kind=kind)
-        for namespace, kind in sorted(_followed(database, renderer))
+        for namespace, kind in sorted(_followed_kinds(database, renderer))
     ]
     workers.start()
     for follower in followers:
@@ -168,8 +168,8 @@ def _backend(
         _LOG.info("stopped")
 
 
-def _followed(database: Database, renderer: Renderer) -> Iterable[tuple[str, str]]:
-    """Return what is followed: jobs of today's templates, and those that began by older ones."""
+def _followed_kinds(database: Database, renderer: Renderer) -> Iterable[tuple[str, str]]:
+    """Yield the namespaces and kinds to follow: of today's templates, and of older jobs."""
     every = {*renderer.followed, *database.run(store.followed)}
     for namespace, kind in sorted(every):
         if kind in _KINDS:
@@ -180,7 +180,7 @@ def _followed(database: Database, renderer: Renderer) -> Iterable[tuple[str, str
 
 
 class _Server(uvicorn.Server):
-    """A server that says that it is not ready for a while before it takes no more connections.
+    """A server that reports not ready for a while before it closes its sockets.
 
     Kubernetes tells a pod to end and takes it out of its Services at the same time, so that
     requests still come after SIGTERM.
@@ -206,14 +206,14 @@ class _Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and remember the loop that signals are told to."""
+        """Begin to listen, and remember the loop that handles signals."""
         self._loop = asyncio.get_running_loop()
-        # More would wait for each other: for connections, and for the one thread that Python runs.
+        # More threads would wait for each other: for connections, and for Python's lock.
         current_default_thread_limiter().total_tokens = _THREADS
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End after a delay; at once when it is asked for again, or by SIGINT."""
+        """End after a delay; at once at a second signal, or at SIGINT."""
         again = self._stopping.is_set()
         self._stopping.set()
         if again or sig == signal.SIGINT or self._loop is None:

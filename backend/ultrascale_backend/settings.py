@@ -12,7 +12,7 @@ _LOGINS = ("DATABASE_IAM_REGION", "DATABASE_SECRET_ARN")
 _DATABASE = (*_PARTS, *_LOGINS, "DATABASE_PORT", "DATABASE_USER")
 _FILES = ("ULTRASCALE_CLUSTER_FILE", "ULTRASCALE_RULES_FILE", "DATABASE_CA_FILE", "OIDC_CA_FILE")
 _PORT, _POSTGRES_PORT = 8080, 5432
-# Seconds from SIGTERM until no connection is taken any more: by then no Service sends any.
+# Seconds from SIGTERM to the end of the sockets: by then no Service sends requests here.
 _DRAIN_SECONDS = 5.0
 _PER_SECOND: Mapping[str, float] = {
     "CALLER_REQUESTS_PER_SECOND": 20,
@@ -29,11 +29,11 @@ class DatabaseSettings:
         host: Its endpoint; empty with ``url``.
         port: Its port.
         name: Name of the database.
-        user: PostgreSQL user; empty: the secret's.
+        user: PostgreSQL user; empty: the user in the secret.
         iam_region: Region whose IAM gives tokens in place of a password; else None.
         secret_arn: Secret of AWS Secrets Manager that holds user and password; else None.
-        ca_file: Certificate authorities that the server's certificate must come from.
-        url: A libpq connection string, taken as it is; else None.
+        ca_file: Certificate authorities that must have signed the server's certificate.
+        url: A libpq connection string, used as it is; else None.
     """
 
     host: str = ""
@@ -51,16 +51,16 @@ class Settings:
     """Settings of the backend's process.
 
     Attributes:
-        cluster_file: The cluster that jobs run in.
-        rules_file: Which template a request becomes; None for the rules that ship with this.
-        database: Where requests are recorded.
+        cluster_file: File of the cluster that jobs run in.
+        rules_file: File of the rules; None for the rules of this package.
+        database: The database of the requests.
         port: TCP port of the HTTP server.
-        account: AWS account of the cluster's registry, where the file does not state it.
-        drain_seconds: Time between the end of readiness and the end of the server.
+        account: AWS account of the cluster's registry, if the file does not state it.
+        drain_seconds: Seconds from the end of readiness to the end of the server.
         issuer_ca_file: Certificate authorities of the server of the file's OpenID Connect issuer;
             None for those that browsers trust.
         requests_per_second: Requests that one caller may send to this process in a second.
-        tokens_per_second: Tokens of nobody that one address may try in a second.
+        tokens_per_second: Invalid tokens that one address may try in a second.
     """
 
     cluster_file: Path
@@ -75,7 +75,7 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Read the settings of ``environment``; an empty variable is one that is not set.
+    """Read the settings in ``environment``; an empty variable counts as not set.
 
     Raises:
         ConfigError: Variables are missing or wrong; one line for each.

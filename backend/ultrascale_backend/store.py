@@ -1,4 +1,4 @@
-"""Statements of SQL, all of them."""
+"""All SQL statements on requests."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,18 +28,18 @@ class _Keyed(Record):
 def find_key(
     connection: Connection, owner: str, key: str, fingerprint: bytes, *, is_admin: bool = False
 ) -> Record | None:
-    """Return the request that came of ``owner`` under an idempotency key, if one did.
+    """Return the request that ``owner`` sent under an idempotency key; None without one.
 
     Args:
-        connection: Where.
-        owner: Who asks.
+        connection: Connection to the database.
+        owner: The caller.
         key: The client's idempotency key.
         fingerprint: SHA-256 of the request.
         is_admin: Whether the caller may see requests that were recorded before they had owners.
 
     Raises:
-        KeyReusedError: It was another request, or it may be one that has no owner: to record it
-            again would make its job twice.
+        KeyReusedError: The key came with another request; or the request has no owner, and
+            recording it again would make its job twice.
     """
     with connection.cursor(row_factory=class_row(_Keyed)) as cursor:
         cursor.execute(
@@ -48,7 +48,7 @@ def find_key(
             WHERE idempotency_key = %s OR (idempotency_key = %s AND owner IS NULL)
             ORDER BY owner NULLS LAST LIMIT 1
             """,
-            (_scoped(owner, key), key),
+            (_key_of_owner(owner, key), key),
         )
         row = cursor.fetchone()
     if row is None:
@@ -60,13 +60,13 @@ def find_key(
     return row
 
 
-def _scoped(owner: str, key: str) -> str:
-    """Return what keeps the keys of callers apart, within the one column that is unique."""
+def _key_of_owner(owner: str, key: str) -> str:
+    """Return ``key`` made unique to ``owner``, for the one column that is unique."""
     return "sha256:" + sha256("\n".join((owner, key)).encode()).hexdigest()
 
 
 def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
-    """Record a request and the task to submit it; return it, and whether it is the first.
+    """Record a request and the task to submit it; return the record, and whether it is new.
 
     Raises:
         KeyReusedError: Its idempotency key came before with another request.
@@ -84,7 +84,7 @@ def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
         SELECT {_COLUMNS} FROM recorded
     """
     with connection.cursor(row_factory=class_row(Record)) as cursor:
-        cursor.execute(query, {**asdict(new), "scoped": _scoped(new.owner, new.key)})
+        cursor.execute(query, {**asdict(new), "scoped": _key_of_owner(new.owner, new.key)})
         recorded = cursor.fetchone()
     if recorded is not None:
         return recorded, True
@@ -92,7 +92,7 @@ def create(connection: Connection, new: NewRecord) -> tuple[Record, bool]:
     if earlier is None:
         message = f"request {new.id} is neither recorded nor a repetition"
         raise LookupError(message)
-    # Its own commit, where the answer to that was lost.
+    # The record may be from this very call: its commit succeeded, and the answer was lost.
     return earlier, earlier.id == new.id
 
 
@@ -114,9 +114,9 @@ def newest(
     """Return requests, the newest first.
 
     Args:
-        connection: Where.
-        owner: Whose; None for those of all. Another's ``after`` is like one that is not there.
-        state: How far they are; None for any.
+        connection: Connection to the database.
+        owner: Owner of the requests; None for all. An ``after`` of another owner does not exist.
+        state: State of the requests; None for any.
         after: The last request of the page before; None for the first page.
         limit: Most requests.
     """
@@ -135,9 +135,9 @@ def newest(
 
 
 def cancel(connection: Connection, request_id: UUID) -> Record | None:
-    """Ask for the end of a request; return it, or None where there is none.
+    """Cancel a request and return it; None where it does not exist.
 
-    One that has ended stays as it is.
+    A request that has ended stays as it is.
     """
     with connection.transaction():
         cursor = connection.execute(
@@ -154,9 +154,9 @@ def cancel(connection: Connection, request_id: UUID) -> Record | None:
 
 
 def claim(connection: Connection) -> Entry | None:
-    """Lock what is longest due and nobody does yet; None where nothing is.
+    """Lock and return the entry that is longest due and unlocked; None without one.
 
-    The lock lasts as long as the transaction: whoever dies loses it.
+    The lock lasts as long as the transaction: a process that dies loses it.
     """
     row = connection.execute(
         """
@@ -181,9 +181,9 @@ def claim(connection: Connection) -> Entry | None:
 
 
 def record_done(connection: Connection, entry: Entry, state: State, reason: str = "") -> None:
-    """Record what was done for an entry, and take the entry away.
+    """Record the new state of an entry's request, and delete the entry.
 
-    It stays where a cancellation was asked for meanwhile.
+    The entry stays if the request was cancelled meanwhile.
     """
     connection.execute(
         """
@@ -212,7 +212,7 @@ def record_done(connection: Connection, entry: Entry, state: State, reason: str 
 
 
 def record_later(connection: Connection, entry: Entry, wait: timedelta, reason: str) -> None:
-    """Record why an entry could not be done now, and when it is tried again."""
+    """Record why an entry failed for now, and when it is tried again."""
     connection.execute(
         """
         UPDATE outbox SET attempts = attempts + 1, next_attempt_at = clock_timestamp() + %s
@@ -227,10 +227,10 @@ def record_later(connection: Connection, entry: Entry, wait: timedelta, reason: 
 
 
 def record_seen(connection: Connection, seen: Collection[Observation]) -> None:
-    """Record what the cluster shows of requests.
+    """Record observations of requests in the cluster.
 
-    What has ended stays so. A job that is there although its request was cancelled, because
-    somebody was late to make it, is to be taken away.
+    A request that has ended stays so. A job that was created after its request was cancelled is
+    to be deleted: its request gets a new entry.
     """
     with connection.transaction():
         connection.execute(
@@ -273,7 +273,7 @@ def record_seen(connection: Connection, seen: Collection[Observation]) -> None:
 
 
 def submitted(connection: Connection, namespace: str, kind: str) -> set[UUID]:
-    """Return the requests of whose jobs the cluster must have one."""
+    """Return the requests whose job must exist in the cluster."""
     rows = connection.execute(
         """
         SELECT id FROM requests
@@ -292,7 +292,7 @@ def objects_of(connection: Connection, request_id: UUID) -> list[JsonObject]:
 
 
 def followed(connection: Connection) -> set[tuple[str, str]]:
-    """Return namespaces and kinds in which requests that have not ended have their jobs."""
+    """Return the namespaces and kinds of the jobs of requests that have not ended."""
     rows = connection.execute(
         "SELECT DISTINCT namespace, kind FROM requests WHERE state = ANY(%s)", ([*ACTIVE],)
     ).fetchall()
@@ -300,9 +300,9 @@ def followed(connection: Connection) -> set[tuple[str, str]]:
 
 
 def backlog(connection: Connection) -> tuple[Mapping[str, int], float]:
-    """Return how many requests are in each state before the end, and the age of the oldest task.
+    """Return the number of unfinished requests by state, and the age of the oldest task.
 
-    The age is in seconds; 0 where nothing is to be done.
+    The age is in seconds; 0 without a task.
     """
     counts = connection.execute(
         "SELECT state, count(*) FROM requests WHERE state = ANY(%s) GROUP BY state", ([*ACTIVE],)
@@ -317,7 +317,7 @@ def backlog(connection: Connection) -> tuple[Mapping[str, int], float]:
 
 
 def _enqueue(connection: Connection, request_ids: Sequence[UUID]) -> None:
-    """Let something be done for requests at once; where it is being done, its end looks again."""
+    """Make entries of requests due at once; `record_done` looks again at entries in progress."""
     connection.execute(
         "INSERT INTO outbox (request_id) SELECT unnest(%s::uuid[]) ON CONFLICT DO NOTHING",
         (list(request_ids),),

@@ -1,4 +1,4 @@
-"""Service accounts of the cluster, whose tokens its API server judges."""
+"""Judge of service accounts' tokens by the API server."""
 
 from ultrascale.cluster_api.kinds import Kind
 from ultrascale.cluster_api.server import Cluster
@@ -15,12 +15,12 @@ _LONGEST_REASON = 200
 
 
 class TokenReviews:
-    """Judges tokens by TokenReview, which knows of pods and accounts that were deleted.
+    """Judges tokens by TokenReview, which refuses those of deleted pods and accounts.
 
     Args:
         cluster: The API server.
-        audience: Audience that tokens must have: a token for the API server itself is refused, so
-            that nobody sends one here.
+        audience: Audience that tokens must have. Tokens for the API server itself are refused, so
+            that nobody sends them here.
 
     Source: https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-review-v1/
     """
@@ -30,18 +30,18 @@ class TokenReviews:
         self._audience = audience
 
     def takes(self, claims: Claims) -> bool:
-        """Return whether it judges a token that claims to be of an issuer: every one."""
+        """Return True: it judges the tokens of every issuer."""
         return True
 
     def caller(self, token: str, claims: Claims) -> Caller:
-        """Return whose ``token`` is.
+        """Return the caller of ``token``.
 
         Raises:
-            UnknownCallerError: Nobody's, or not for this audience.
+            UnknownCallerError: It is invalid, or for another audience.
             IdentityUnavailableError: The API server cannot say.
         """
         if self._audience not in claims.audiences:
-            # The API server would say so too. It is not asked for what it must refuse.
+            # The API server would refuse it too, and is spared the question.
             raise UnknownCallerError(f"not a token for the audience {self._audience}")
         review: JsonObject = {
             "apiVersion": TOKEN_REVIEW.api_version,
@@ -56,7 +56,7 @@ class TokenReviews:
         if status.get("authenticated") is not True:
             why = text(status, "error") or "the API server does not know it"
             raise UnknownCallerError(why[:_LONGEST_REASON])
-        # A server that knows no audiences says nothing of them, and has judged its own alone.
+        # A server that does not support audiences returns none: it checked its own audience alone.
         if self._audience not in sequence(status, "audiences"):
             raise UnknownCallerError(f"not judged for the audience {self._audience}")
         name = text(status, "user", "username")

@@ -1,4 +1,4 @@
-"""Bearer tokens: their form, and what they claim of themselves before anybody has judged that."""
+"""Bearer tokens: their form, and their claims before a judge has verified them."""
 
 import re
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _LONGEST = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Claims of a token that is not judged yet: they choose who judges it, and nothing else.
+    """Unverified claims of a token; they serve only to choose its judge.
 
     Attributes:
-        issuer: Issuer; empty where it claims none.
+        issuer: Issuer; empty without one.
         audiences: Audiences.
-        expires: Its end, in seconds since 1970; None where it claims none.
+        expires: Its end, in seconds since 1970; None without one.
     """
 
     issuer: str
@@ -48,7 +48,7 @@ def bearer_token(header: str | None) -> str:
 
 
 def claims_of(token: str) -> Claims:
-    """Return what ``token`` claims.
+    """Return the claims of ``token``, unverified.
 
     Raises:
         UnknownCallerError: It is no JSON Web Token.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _LOG = logging.getLogger(__name__)
-# etcd takes no object above 1.5 MiB, so that no request needs more.
+# etcd takes no object above 1.5 MiB, so no request needs more.
 _MOST_BYTES = 2**20
 _READY_SECONDS = 2.0
 _PAGE, _LONGEST_PAGE = 50, 500
@@ -54,17 +54,17 @@ _FIELDS = [each.name for each in fields(Record)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """Parts that the HTTP handlers answer with.
+    """Parts that the HTTP handlers use.
 
     Attributes:
-        database: Where requests are recorded.
-        cluster: Where their jobs run.
-        renderer: What requests become.
-        rights: What callers may do.
-        metrics: What is counted.
+        database: The database of the requests.
+        cluster: The cluster of their jobs.
+        renderer: Renders the jobs of requests.
+        rights: Rights of callers.
+        metrics: Metrics of the process.
         stopping: Set once the process is to end.
-        wake: Says that there is something to do in the cluster.
-        works: Says whether every thread of the process works.
+        wake: Tells the workers that the outbox has an entry.
+        works: Returns whether every thread of the process runs.
     """
 
     database: Database
@@ -97,7 +97,7 @@ class Backend:
             )
         )
         if known is not None:
-            # It was right when it came first; its deadline may have passed since.
+            # It was valid when it came first; its deadline may have passed since.
             return known, False
         now = datetime.now(UTC)
         new, submission = self.renderer.render(uuid4(), asked, now, owner=caller.name)
@@ -107,7 +107,7 @@ class Backend:
         return recorded, first
 
     def list(self, request: Request) -> Response:
-        """Answer GET /requests: the caller's own; those of all for an admin."""
+        """Answer GET /requests: the caller's own requests, or all of them for an admin."""
         state, after, limit = _page(request.query_params)
         caller = caller_of(request)
         owner = None if self.rights.is_admin(caller) else caller.name
@@ -121,25 +121,25 @@ class Backend:
 
     def show(self, request: Request) -> Response:
         """Answer GET /requests/{id}."""
-        return _one(self._find(request))
+        return _record_response(self._find(request))
 
     def cancel(self, request: Request) -> Response:
         """Answer DELETE /requests/{id}."""
         record = self._find(request)
         if record is None:
-            return _one(None)
+            return _record_response(None)
         cancelled = self.database.run(lambda connection: store.cancel(connection, record.id))
         self.wake()
-        return _one(cancelled, status=202)
+        return _record_response(cancelled, status=202)
 
     def pods(self, request: Request) -> Response:
-        """Answer GET /requests/{id}/pods: what the cluster says of them now."""
+        """Answer GET /requests/{id}/pods with the pods' present state."""
         record = self._find(request)
         if record is None:
-            return _one(None)
+            return _record_response(None)
         selector = {"labelSelector": f"{JOB_LABEL}={record.job_name}"}
         items = self.cluster.items(POD.path(record.namespace), selector)
-        # Another owner's job may have the name once this one is gone, and its pods stay a while.
+        # Another owner's job may take the name of a deleted job, whose pods stay a while.
         pods = made_by(map(read_pod, items), self._workloads_of(record))
         keys = ("name", "state", "node", "restarts", "reason")
         return JSONResponse({"pods": [{key: getattr(pod, key) for key in keys} for pod in pods]})
@@ -151,21 +151,21 @@ class Backend:
 
     def health(self, _: Request) -> Response:
         """Answer GET /healthz: whether a restart would help."""
-        return _plain(self.works(), "a thread of the process has ended")
+        return _status_response(self.works(), "a thread of the process has ended")
 
     def ready(self, _: Request) -> Response:
         """Answer GET /readyz: whether requests can be taken."""
         if self.stopping.is_set():
-            return _plain(False, "stopping")
+            return _status_response(False, "stopping")
         answers = self.database.answers(timeout_seconds=_READY_SECONDS)
-        return _plain(answers, "the database does not answer")
+        return _status_response(answers, "the database does not answer")
 
     def scrape(self, _: Request) -> Response:
         """Answer GET /metrics."""
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 
     def _find(self, request: Request) -> Record | None:
-        """Return the request of a path; None where it is not there, or another's."""
+        """Return the request of a path; None where it does not exist or has another owner."""
         request_id: UUID = request.path_params["id"]
         record = self.database.run(lambda connection: store.find(connection, request_id))
         if record is None or self.rights.may_see(caller_of(request), record.owner):
@@ -180,8 +180,8 @@ def application(
     """Return the HTTP interface of ``backend``.
 
     Args:
-        backend: What answers are made of.
-        authenticator: Who tells callers apart; None: nobody does.
+        backend: Parts that the handlers use.
+        authenticator: Identifies callers; None: every caller is anonymous.
         per_second: Requests that one caller may send in a second.
     """
     routed = Starlette(
@@ -242,13 +242,13 @@ def _page(query: Mapping[str, str]) -> tuple[State | None, UUID | None, int]:
     return state, after, limit
 
 
-def _one(record: Record | None, status: int = 200) -> Response:
+def _record_response(record: Record | None, status: int = 200) -> Response:
     if record is None:
         return _problem(404, ["id: no such request; GET /requests lists them"])
     return JSONResponse(_document(record), status_code=status)
 
 
-def _plain(good: bool, otherwise: str) -> Response:
+def _status_response(good: bool, otherwise: str) -> Response:
     return JSONResponse({"status": "ok" if good else otherwise}, status_code=200 if good else 503)
 
 
@@ -276,17 +276,17 @@ def _problem(
     return JSONResponse({"mistakes": [*mistakes]}, status_code=status, headers=headers)
 
 
-# What a client goes on sending, in bytes, after it was refused: as too large, or as nobody who may
+# Bytes that are read of a refused body: of one that is too large, and of one whose caller may not
 # send anything.
 _MOST_UNREAD_BYTES = {413: 2**24, 401: 2**20, 429: 2**20, 503: 2**20}
 _MOST_SECONDS = 10.0
 
 
 class ReadRefusedBodies:
-    """Reads the rest of a body before it answers that nothing is done with it.
+    """Reads the rest of a refused body before it answers.
 
-    The connection is closed with the answer, and a client that is still writing then would be told
-    of a connection that was reset, instead of what is wrong.
+    The server closes the connection with the answer: a client that still writes would see a reset
+    connection instead of the answer.
 
     Source: https://www.rfc-editor.org/rfc/rfc9112#section-9.6
     """
@@ -298,7 +298,7 @@ class ReadRefusedBodies:
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer a request."""
         if scope["type"] != "http" or "expect" in Headers(scope=scope):
-            # A client that expects to be asked for its body has sent none yet.
+            # A client that sent `Expect: 100-continue` has sent no body yet.
             await self._app(scope, receive, send)
             return
         body = _Body(receive)

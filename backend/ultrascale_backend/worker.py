@@ -1,4 +1,4 @@
-"""Workers that carry the outbox out in the cluster, in several threads of each replica."""
+"""Threads of each replica that carry out the outbox's entries in the cluster."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ from ultrascale_backend.records import ACTIVE, Entry
 
 _LOG = logging.getLogger(__name__)
 _THREADS = 4
-# Seconds between two looks for what other replicas left; a request of this one is done at once.
+# Seconds between two searches for entries of other replicas; own requests are done at once.
 _POLL_SECONDS = 1.0
 _DATABASE_WAIT_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 60
@@ -27,9 +27,9 @@ class Workers:
     """Threads that empty the outbox.
 
     Args:
-        database: Where it is.
-        cluster: Where its entries are done.
-        done: Is told the outcome of each: `submitted`, `refused`, `cancelled`, `ended` or `later`.
+        database: The database of the outbox.
+        cluster: The cluster of the jobs.
+        done: Called with each outcome: `submitted`, `refused`, `cancelled`, `ended` or `later`.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class Workers:
         ]
 
     def start(self) -> None:
-        """Begin, with whatever was left when the process before ended."""
+        """Start the threads, with the entries that an earlier process left."""
         for thread in self._threads:
             thread.start()
 
     def wake(self) -> None:
-        """Say that there is something to do."""
+        """Tell the threads that the outbox has an entry."""
         self._due.set()
 
     def stop(self, *, timeout_seconds: float) -> None:
-        """Begin nothing more, and wait for what is being done."""
+        """Take no further entry, and wait for those in progress."""
         self._stopping.set()
         self._due.set()
         for thread in self._threads:
@@ -63,16 +63,16 @@ class Workers:
 
     @property
     def alive(self) -> bool:
-        """Whether every thread works; one that met a bug does not."""
+        """Whether every thread runs; a bug ends one."""
         return all(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
         while not self._stopping.is_set():
             try:
                 with self._database.connection() as connection, connection.transaction():
-                    worked = self._one(connection)
+                    worked = self._process_entry(connection)
             except psycopg.OperationalError as error:
-                # Its lock is gone with its connection, and somebody does it again.
+                # The entry's lock ended with the connection: another worker takes it.
                 _LOG.warning("the outbox is out of reach", extra={"error": str(error)})
                 self._stopping.wait(_DATABASE_WAIT_SECONDS)
                 continue
@@ -80,14 +80,14 @@ class Workers:
                 self._due.wait(_POLL_SECONDS)
                 self._due.clear()
 
-    def _one(self, connection: Connection) -> bool:
+    def _process_entry(self, connection: Connection) -> bool:
         entry = store.claim(connection)
         if entry is None:
             return False
         try:
             outcome, reason = self._do(connection, entry)
         except (ClusterError, LookupError) as error:
-            # A kind that this version does not know is of a later one, which may do it.
+            # A later version of the backend may know the kind that this one does not.
             outcome, reason = "later", str(error)
             wait = timedelta(seconds=min(_LONGEST_WAIT_SECONDS, 2 ** min(entry.attempts, 10)))
             store.record_later(connection, entry, wait, reason[:_LONGEST_REASON])
@@ -98,7 +98,7 @@ class Workers:
         return True
 
     def _do(self, connection: Connection, entry: Entry) -> tuple[str, str]:
-        """Make a job or take it away, and record that; return the outcome and its reason."""
+        """Create or delete a job, and record that; return the outcome and its reason."""
         job = (self._cluster, entry.namespace, entry.request_id, entry.objects)
         if entry.cancelled:
             if entry.state in ACTIVE and (result := objects.result_of(*job)):

@@ -20,7 +20,7 @@ _LOCK_WAIT = "60s"
 
 
 class MigrationError(Exception):
-    """A migration that was applied is not the one that is here."""
+    """The file of an applied migration has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +53,12 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def migrate(connection: Connection) -> tuple[str, ...]:
-    """Apply what is not applied yet, all or nothing, and return its names.
+    """Apply the migrations that are missing, all or none, and return their names.
 
     Processes that begin at once wait for each other.
 
     Raises:
-        MigrationError: A file differs from what was applied under its number.
+        MigrationError: A file differs from the migration that was applied under its number.
     """
     with connection.transaction():
         return tuple(_apply(connection))
@@ -87,7 +87,7 @@ def _apply(connection: Connection) -> Iterator[str]:
             f"{', '.join(changed)}: changed after it was applied; restore it, and add another file"
         )
     for each in (each for each in known.values() if each.version not in applied):
-        # A file of this package, and no one's input.
+        # The statements are a file of this package, not user input.
         connection.execute(each.sql.encode())
         connection.execute(
             "INSERT INTO schema_migrations (version, name, checksum) VALUES (%s, %s, %s)",
