@@ -13,10 +13,10 @@ Result = TypeVar("Result")
 
 
 def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
-    """Return on every worker what ``decide`` returned on the first.
+    """Return, on every worker, the result of ``decide`` on the first worker.
 
     Raises:
-        TrainingError: On every worker, what it raised on the first.
+        TrainingError: On every worker, the error that it raised on the first.
     """
     box: list[Result | TrainingError | None] = [None, None]
     if dist.get_rank() == 0:
@@ -34,10 +34,10 @@ def agree(group: dist.ProcessGroup, decide: Callable[[], Result]) -> Result:
 def check_shared(store: DirectoryStore, group: dist.ProcessGroup, *, name: str) -> None:
     """Check that every worker sees the output directory of the first.
 
-    A worker that wrote its part of a checkpoint to a disk of its own would make it worthless.
+    A checkpoint would be worthless if a worker wrote its part to a disk of its own.
 
     Raises:
-        TrainingError: On every worker, if one does not.
+        TrainingError: On every worker, if any worker does not see it.
     """
     marker = agree(group, lambda: store.mark(name))
     blind = torch.tensor([0 if marker.is_dir() else 1])

@@ -1,8 +1,8 @@
 """Measure checkpoints on a file system or in a bucket: ``python -m …checkpoint_speed PLACE``.
 
-Under torchrun all workers write and read at once, as a run does; alone, one process does. Beside
-the speed of a save and of a load, which verifies, it tells that of ``cp`` on the same disk, and how
-long a save holds up the training.
+Under torchrun all workers write and read at once, as in a run; without it, one process does. The
+line has the speeds of a save, of a load with its verification, and of ``cp`` on the same disk, and
+the time for which a save holds up the training.
 """
 
 import argparse
@@ -48,10 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(place: str, *, size: int) -> dict[str, float]:
-    """Return seconds and MB a second, of all workers together.
+    """Return the seconds and the MB a second of all workers together.
 
     Args:
-        place: Directory or ``s3://bucket/prefix``; what is written there is deleted.
+        place: Directory or ``s3://bucket/prefix``; the written files are deleted afterwards.
         size: Bytes of each worker's share.
     """
     group = host_group(timedelta(minutes=30))

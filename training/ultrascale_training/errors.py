@@ -10,15 +10,15 @@ class TrainingError(Exception):
 
 
 class OutsideError(TrainingError):
-    """A mistake around the run, such as a mount or a device, that a later start may find mended."""
+    """A mistake outside the run, such as a lost mount or device; a later start may work."""
 
 
 class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker was lost
     """Another worker has gone, or does not answer; this worker cannot go on without it.
 
     Args:
-        told: Says so.
-        rank: Worker whose connection to this one has ended; None where this worker was told.
+        told: Message of the error.
+        rank: Worker whose connection to this one has ended; None where another worker reported it.
         node: That worker's node.
     """
 
@@ -28,7 +28,7 @@ class VoteLost(RuntimeError):  # noqa: N818 - it says what happened: a worker wa
 
 
 def full_disk(error: BaseException) -> TrainingError | None:
-    """Return what a user has to do where a disk or a quota is full, None for other errors."""
+    """Return the remedy for a full disk or quota; None for other errors."""
     if not isinstance(error, OSError) or error.errno not in _FULL:
         return None
     what = repr(error.filename) if error.filename else "a file"

@@ -1,4 +1,4 @@
-"""Lines that tell of failures: at the head of what is kept of each, and at the next start.
+"""Lines about failures: the first line of each kept failure, and the report of the next start.
 
 A line is in logfmt, such as ``failed at=2026-11-23T12:00:00Z node=ip-10-0-0-7 pod=llm-3 rank=24
 error="RuntimeError: …"``. `ultrascale status` reads them in the log of the first pod, because the
@@ -18,7 +18,7 @@ FOLDER = "failures"
 _KINDS = ("mistake", "hang", "error", "lost")
 _TOLD = "failures.json"
 _MOST_LINES = 8
-# Thousands of workers may have failed; the first of them tell why.
+# Thousands of workers may have failed; the first failures show the cause.
 _MOST_READ = 64
 _LONGEST = 500
 _PLAIN = re.compile(r"[\w.:/-]+")
@@ -31,9 +31,9 @@ def failure_line(
 
     Args:
         state: First word.
-        error: Why; line breaks are taken out, and a long text is cut.
-        rank: Of another worker.
-        node: Of that worker.
+        error: Reason; line breaks are taken out, and a long text is cut.
+        rank: Rank of the other worker.
+        node: Node of the other worker.
     """
     environment = os.environ
     fields = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
@@ -50,7 +50,7 @@ def failure_line(
 
 
 def fields_of(line: str) -> tuple[str, Mapping[str, str]]:
-    """Return the first word and the fields of a line; nothing of a line that is none."""
+    """Return the first word and the fields of a line; both empty for a line of another form."""
     try:
         state, *words = shlex.split(line)
     except ValueError:
@@ -60,7 +60,7 @@ def fields_of(line: str) -> tuple[str, Mapping[str, str]]:
 
 
 def new_failures(records: Objects) -> Sequence[str]:
-    """Return a line for each failure that was kept since the last call, the causes first.
+    """Return a line for each failure kept since the last call, causes first.
 
     Args:
         records: Output of the run, in which the last call is noted.
@@ -72,10 +72,10 @@ def new_failures(records: Objects) -> Sequence[str]:
         return []
     records.put(_TOLD, json.dumps({"last": new[-1]}).encode())
     mistakes, hangs, errors, lost = (_kept(records, new, kind) for kind in _KINDS)
-    # All workers leave after a mistake, and only the first says why.
+    # All workers leave after a mistake, and only the first one has the reason.
     if mistakes:
         return [_line("failed", fields) for fields in mistakes[:_MOST_LINES]]
-    # A worker that others have lost before they failed is the cause; it may have said why.
+    # A worker that others lost before they failed is the cause; it may have kept the reason.
     gone = {fields["rank"] for fields in lost}
     told = {fields["rank"] for fields in errors}
     ordered = [

@@ -1,4 +1,4 @@
-"""Failures of workers, kept where somebody finds them after the pod is gone.
+"""Failures of workers, kept where they can be read after the pod is gone.
 
 The traceback goes to standard error, to ``failures/`` in the output of the run, and into the
 message that Kubernetes keeps of a container that ended. Source:
@@ -26,18 +26,18 @@ from ultrascale_training.launch import note_mistake
 from ultrascale_training.objects import Objects, open_objects
 
 _log = logging.getLogger("ultrascale_training")
-# Beside those that NCCL writes at a timeout, where the output is no bucket.
+# Folder of failures. NCCL writes there too, at a timeout, unless the output is a bucket.
 _TRACES = "flight-recorder"
-# The kubelet cuts the message of a container there.
+# Bytes at which the kubelet cuts the message of a container.
 _MESSAGE_BYTES = 4096
 _TERMINATION_LOG = Path("/dev/termination-log")
-# Files of one minute, and in all: thousands of workers may fail at once, and a job many times.
+# Most files a minute, and in all: thousands of workers may fail at once, and a job many times.
 _FILES_A_MINUTE, _FILES = 32, 256
-# A worker that cannot reach its output must end all the same, before torchrun kills it.
+# A worker that cannot reach its output must end nevertheless, before torchrun kills it.
 _PATIENCE_SECONDS = 20.0
-# For a step, or a checkpoint, that ends by itself although a worker has gone.
+# Time for a step or a checkpoint to end by itself although a worker has gone.
 _GRACE_SECONDS = 30.0
-# Errors that follow from another worker's failure. By name: torch may be what failed to import.
+# Errors that follow from another worker's failure. By name, as torch may have failed to import.
 _FOLLOWING = frozenset({"DistNetworkError", "DistStoreError"})
 
 
@@ -45,12 +45,12 @@ class FailureLog:
     """Failures of this worker.
 
     Args:
-        output: Directory or ``s3://bucket/prefix`` of the run; None keeps nothing there.
+        output: Directory or ``s3://bucket/prefix`` of the run; None writes no files.
         message: File whose text Kubernetes keeps.
         grace_seconds: Time that a worker has to end by itself when another one has gone.
 
     Attributes:
-        output: The same; the program sets it once it knows its arguments.
+        output: As above; the program sets it once it knows its arguments.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class FailureLog:
     ) -> None:
         """Report an exception that ends the worker, and end it; to be `sys.excepthook`.
 
-        The interpreter would first wait for its threads, and one that writes a checkpoint may be
-        waiting for a worker that is dead. The exit status is 2 after a mistake that no restart
+        The interpreter would first wait for its threads, and the thread that writes a checkpoint
+        may wait for a dead worker. The exit status is 2 after a mistake that no restart
         cures, else 1.
         """
         # torch.distributed puts a hook before this one that has replaced sys.stderr.
@@ -81,11 +81,11 @@ class FailureLog:
         if mistake is None:
             traceback.print_exception(kind, error, trace, file=output)
         elif _first_of_node("told"):
-            # Of a mistake of the run all workers have learnt; of one of a node, its workers alone.
+            # All workers know a mistake of the run; only a node's workers know one of the node.
             print(mistake, file=output, flush=True)
         sys.stdout.flush()
         self.keep(error)
-        # Another thread may be about to keep which worker has gone.
+        # Another thread may be about to record the worker that has gone.
         self._keeping.acquire(timeout=_PATIENCE_SECONDS)
         if mistake is not None:
             # One worker alone may have a full disk; the next start looks at it with all of them.
@@ -96,7 +96,7 @@ class FailureLog:
         os._exit(1)
 
     def lost(self, error: VoteLost) -> None:
-        """Keep which worker has gone, and end this one unless it does so by itself.
+        """Record the worker that has gone, and end this one unless it ends by itself.
 
         To be ``on_lost`` of the vote. A collective of a GPU would wait for the worker that has gone
         until its timeout, and then tell nobody which one it was.
@@ -107,11 +107,11 @@ class FailureLog:
         self.leave(type(error), error, error.__traceback__)
 
     def keep(self, error: BaseException) -> None:
-        """Keep the traceback of ``error``, or the lines of a mistake, of the first to fail here.
+        """Keep the traceback of ``error``, or the lines of a mistake, of the pod's first failure.
 
-        An error that follows from another worker's failure is kept in the pod's message alone, and
-        only until the worker that failed first has said why. A worker that has gone may never say
-        why: whoever has noticed it keeps that.
+        An error that follows from another worker's failure goes into the pod's message alone, and
+        only until the worker that failed first reports. A worker that has gone may never report:
+        the worker that noticed it records the loss.
         """
         follows = isinstance(error, (ConnectionError, VoteLost))
         follows = follows or type(error).__name__ in _FOLLOWING
@@ -122,7 +122,7 @@ class FailureLog:
         if os.environ.get("ULTRASCALE_POD"):
             with suppress(OSError):
                 self._say(text, follows=follows)
-        # One that the first worker knows is a mistake of the run, and what others left for.
+        # A mistake that the first worker knows is a mistake of the run, and why the others left.
         of_run = mistake and os.environ.get("RANK", "0") == "0"
         if not follows and (of_run or _first_of_node("failed")):
             self.write("mistake" if of_run else "error", text)
@@ -138,9 +138,9 @@ class FailureLog:
             self.write("lost", f"{line}\n")
 
     def tell_earlier(self) -> None:
-        """Print a line for each failure that earlier starts of the run have kept, on rank 0.
+        """Print, on rank 0, a line for each failure that earlier starts of the run have kept.
 
-        The pods of those starts may be gone, and with them what they wrote.
+        The pods of those starts may be gone, and their logs with them.
         """
         if self.output is None or os.environ.get("RANK", "0") != "0":
             return
@@ -148,11 +148,11 @@ class FailureLog:
             for line in new_failures(open_objects(self.output)):
                 print(line, flush=True)
         except Exception as error:
-            # The run may well go on; where it cannot, its checkpoints say so.
+            # The run may go on; if the output is lost, its checkpoints raise the error.
             _log.warning("failures of earlier starts cannot be read: %s", error)
 
     def keep_stacks(self) -> None:
-        """Keep the stacks of all threads of this worker, which others wait for."""
+        """Keep the stacks of all threads of this worker, as the others wait for it."""
         with tempfile.TemporaryFile() as file:
             faulthandler.dump_traceback(file, all_threads=True)
             file.seek(0)
@@ -169,7 +169,7 @@ class FailureLog:
         self._within_patience(lambda records: _write(records, kind, text))
 
     def _within_patience(self, work: Callable[[Objects], None]) -> None:
-        """Do work on the output; whatever goes wrong must not hide what went wrong before."""
+        """Do work on the output; its errors must not hide the first failure."""
         if (output := self.output) is None:
             return
 
@@ -182,7 +182,7 @@ class FailureLog:
         working.join(_PATIENCE_SECONDS)
 
     def _say(self, text: str, *, follows: bool) -> None:
-        """Write the message of the container, unless a better one of this start is there."""
+        """Write the container's message, unless this start has written a better one."""
         descriptor = os.open(self._message, os.O_RDWR)
         with os.fdopen(descriptor, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -200,7 +200,7 @@ def _write(records: Objects, kind: str, text: str) -> None:
     minute = time.strftime("%Y%m%dT%H%M", time.gmtime())
     names = [*records.names(f"{FOLDER}/")]
     written = sum(name.startswith(f"{FOLDER}/{minute}") for name in names)
-    # Each node may have learnt of a mistake before the first worker writes it down.
+    # Every node may know of a mistake before the first worker writes it down.
     if written >= _FILES_A_MINUTE and kind != "mistake":
         return
     second = time.strftime("%S", time.gmtime())
@@ -211,7 +211,7 @@ def _write(records: Objects, kind: str, text: str) -> None:
 
 
 def _cut(text: bytes) -> bytes:
-    """Return the heading and as much of the end as Kubernetes keeps."""
+    """Return the first line and as much of the end as Kubernetes keeps."""
     if len(text) <= _MESSAGE_BYTES:
         return text
     heading = text.partition(b"\n")[0] + b"\n[...]\n"
@@ -219,12 +219,12 @@ def _cut(text: bytes) -> bytes:
 
 
 def _first_of_node(what: str) -> bool:
-    """Return whether no other worker that torchrun started together with this one was here."""
+    """Return whether this worker is the first of those that torchrun started together here."""
     report = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not report:
         return True
     try:
-        # A directory of all that torchrun started together here.
+        # A directory that all workers share which torchrun started together here.
         Path(report).parents[1].joinpath(what).mkdir()
     except FileExistsError:
         return False
@@ -235,6 +235,6 @@ def _first_of_node(what: str) -> bool:
 
 def _stop_agent() -> None:
     """Stop the torchrun of this node, which would start all workers again, to the same end."""
-    # Once, as a second signal would interrupt what the first one does.
+    # Once, as a second signal would interrupt the handling of the first.
     if os.environ.get("TORCHELASTIC_ERROR_FILE") and _first_of_node("stopped"):
         os.kill(os.getppid(), signal.SIGTERM)

@@ -1,7 +1,7 @@
 """Fingerprints of the data, the tokenizer and the order, kept in each checkpoint.
 
-A run that resumes on other data, or on the same data in another order, sees samples twice and
-others never, and nothing in its loss says so.
+A run that resumes on other data, or on the same data in another order, sees some samples twice and
+others never, and its loss does not show it.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 _END = 1 << 16
 _SAMPLED = 256
 Fingerprint = Mapping[str, str]
-"""Fingerprints by the part they are of: ``data``, ``tokenizer``, ``order``."""
+"""Fingerprints by part: ``data``, ``tokenizer``, ``order``."""
 
 
 def of_value(value: object) -> str:
@@ -47,7 +47,7 @@ def differences(before: Fingerprint | None, now: Fingerprint) -> list[str]:
 
 
 def refusal(parts: Iterable[str], checkpoint: str) -> list[str]:
-    """Return a line for each part that differs from that of ``checkpoint``."""
+    """Return a line for each part that differs from ``checkpoint``."""
     return [
         f"--data-dir: the {part} of {checkpoint} differs from today's, so samples would be seen "
         "twice or never; name the data of that run, or accept the change with --accept-new-data"

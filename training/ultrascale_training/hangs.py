@@ -1,4 +1,4 @@
-"""Steps that do not end: who is waited for, and where that is reported."""
+"""Steps that do not end: the workers that the others wait for, and their report."""
 
 import logging
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _REASONS = {
 
 
 class Suspect(NamedTuple):
-    """A worker that may be why the others wait.
+    """A worker that may be the cause of the wait.
 
     Attributes:
         reason: A key of `_REASONS`.
@@ -38,7 +38,7 @@ class Hang:
 
     Attributes:
         vote: Number of the last vote that was complete, from 0; -1 before the first.
-        seconds: Since then.
+        seconds: Seconds since that vote.
         suspects: Empty where each worker answers and waits in a collective.
     """
 
@@ -65,17 +65,17 @@ class Hang:
 def keep_state(failures: FailureLog, *, suspected: bool) -> None:
     """Keep what this worker does while a step hangs, before a collective's timeout ends it.
 
-    Of each worker that is torch's record of its collectives, for ``torchfrtrace``; it takes all of
-    them to see which one has not come. Source:
+    Every worker keeps torch's record of its collectives, for ``torchfrtrace``, which needs the
+    records of all workers to name the missing one. Source:
     https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
 
     Args:
-        failures: Of this worker.
-        suspected: The others wait for this worker: its stacks are kept too.
+        failures: Failure log of this worker.
+        suspected: Whether the others wait for this worker: its stacks are kept too.
     """
     if suspected:
         failures.keep_stacks()
-    # NCCL keeps a record of its own, of which the other one, of gloo's collectives, has nothing.
+    # NCCL's collectives are in a record of its own, not in torch's record of gloo's collectives.
     # Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/FlightRecorder.cpp
     of_nccl = dist.is_initialized() and "nccl" in dist.get_backend_config()
     record = getattr(distributed_c10d, "_dump_nccl_trace" if of_nccl else "_dump_fr_trace", None)
@@ -84,12 +84,12 @@ def keep_state(failures: FailureLog, *, suspected: bool) -> None:
 
 
 def report_hang(hang: Hang, failures: FailureLog, progress: Progress | None) -> None:
-    """Report a hang to the log, to the metrics, and to what is kept of failures.
+    """Report a hang to the log, to the metrics, and to the failure log.
 
     Args:
-        hang: As the first worker has found it.
-        failures: Keeps it, so that the next start and `ultrascale status` tell of it.
-        progress: Of the run; None where there is none yet.
+        hang: The hang that the first worker found.
+        failures: Failure log, from which the next start and `ultrascale status` report it.
+        progress: Progress of the run; None before its first report.
     """
     _log.error("%s", hang.told())
     if progress is not None:

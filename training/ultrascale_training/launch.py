@@ -1,8 +1,8 @@
 """torchrun, with the exit status of a mistake that no restart cures.
 
 ``python -m ultrascale_training.launch torchrun …`` runs the command. torchrun ends with 1 however
-its workers fail, and the controller of a job restarts that for as long as it may. A worker that has
-found a mistake leaves a file, and this program then ends with 2, at which a job ends.
+its workers fail, and the job's controller restarts a pod that ends with 1 as often as it may. A
+worker that finds a mistake leaves a file, and this program then ends with 2, which ends the job.
 """
 
 import os
@@ -21,9 +21,9 @@ _USAGE = "python -m ultrascale_training.launch COMMAND [ARGUMENT…]"
 
 
 def note_mistake() -> None:
-    """Tell the program that launched this worker's agent that no restart helps, if one did."""
+    """Tell this program, if it launched this worker's agent, that no restart helps."""
     if path := os.environ.get(_MISTAKE):
-        # A disk that is full, perhaps.
+        # The disk may be full.
         with suppress(OSError):
             Path(path).touch()
 

@@ -43,15 +43,15 @@ _CACHE_DIR = "--cache_dir"
 
 _NOT_COMPILED = 1
 _MISTAKE = 2
-"""Exit code of what no restart cures: jobs end with it at once, where others are tried again."""
+"""Exit code of a mistake that no restart cures: it ends a job at once; others restart it."""
 
 
 class _CompilationError(TrainingError):
-    """Graphs were not compiled, which another attempt may change."""
+    """Graphs were not compiled; another attempt may succeed."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what ``arguments`` say, and return the exit code."""
+    """Run ``compile`` or ``run``, as ``arguments`` say, and return the exit code."""
     given, command = _parsed(arguments)
     try:
         cache = cache_directory(given.root, given.model, given.cores)
@@ -69,7 +69,7 @@ def cache_directory(root: Path, model: str, cores: int) -> Path:
     """Return the cache of ``model`` on ``cores``, for the compiler that is installed here.
 
     Raises:
-        TrainingError: ``model`` is no name for it, or no compiler is installed.
+        TrainingError: ``model`` is no valid name, or no compiler is installed.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", model):
         raise TrainingError(f"--model: use letters, digits, '.', '_' and '-', got {model!r}")
@@ -84,7 +84,7 @@ def cache_directory(root: Path, model: str, cores: int) -> Path:
 
 
 def _environment(environment: os._Environ[str], cache: Path) -> dict[str, str]:
-    """Return ``environment`` with ``cache`` as the compiler's."""
+    """Return ``environment`` with ``cache`` as the compiler's cache."""
     made = {**environment, _CACHE_URL: str(cache)}
     flags = shlex.split(environment.get(_FLAGS, ""))
     kept: list[str] = []
@@ -135,7 +135,7 @@ def _compile(
         return 128 + stopped
     wrong = mistakes(output, status=status)
     total = 0 if output.summary is None else output.summary.total
-    # Another node may still be at work on all of the graphs; a single one has nobody to wait for.
+    # Another node may still compile all of the graphs; a single node has nobody to wait for.
     if not wrong and not total and run.nodes == 1 and not neuron_markers.compiled_graphs(cache):
         wrong = ["the script gave no graph to compile; check that it runs on the Neuron device"]
     if wrong:
@@ -159,7 +159,7 @@ def _compile(
 def _stream(
     command: list[str], environment: dict[str, str], output: Output
 ) -> tuple[int, int | None]:
-    """Run ``command``, pass its output on, and return its status and the signal that stopped us."""
+    """Run ``command``, pass its output on, and return its status and the signal to this process."""
     stopped: list[int] = []
     children: list[subprocess.Popen[bytes]] = []
 
@@ -171,7 +171,7 @@ def _stream(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    # It dies of a signal without a word to torchrun below it: their group gets the signal instead.
+    # The command does not pass a signal on to its torchrun: their group gets it instead.
     with subprocess.Popen(
         command,
         env=environment,
@@ -183,7 +183,7 @@ def _stream(
         if stopped:
             stop(stopped[0], None)
         assert child.stdout is not None
-        # The compiler prints dots without a line's end for minutes: nothing may wait for one.
+        # The compiler prints dots without a line's end for minutes: do not wait for a line's end.
         while data := os.read(child.stdout.fileno(), 65536):
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()

@@ -17,12 +17,12 @@ from pathlib import Path
 from ultrascale_training.errors import TrainingError
 
 _FOLDER = "precompiled"
-# They change how long a run is and what it leaves, and no graph.
+# Arguments that change a run's length and its output, and no graph.
 _NO_GRAPH = frozenset(
     {
         *("steps_this_run", "max_steps", "output_dir", "log_every"),
         *("checkpoint_every", "keep", "save_async", "no_save_async", "resume"),
-        # Those of the AWS BERT tutorial's script.
+        # Arguments of the AWS BERT tutorial's script.
         *("resume_ckpt", "resume_step", "shards_per_ckpt", "num_ckpts_to_keep", "minimal_ckpt"),
     }
 )
@@ -54,15 +54,15 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Marker:
-    """That one node compiled its graphs without a failure.
+    """Proof that one node compiled its graphs without a failure.
 
     Attributes:
         node: Its host name.
         nodes: Nodes of the run.
         total: Graphs that it compiled. Nodes of a run share the work, so it may be none.
-        arguments: As in `Run`.
+        arguments: Arguments of the run, as in `Run`.
         versions: Versions of the compiler's packages.
-        date: When, in UTC.
+        date: Time of the compilation, in UTC.
     """
 
     node: str
@@ -74,7 +74,7 @@ class Marker:
 
 
 def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:
-    """Return what ``command``, a line of torchrun, says.
+    """Return the facts of ``command``, a line of torchrun.
 
     Raises:
         TrainingError: It is no line of torchrun.
@@ -108,7 +108,7 @@ def read_command(command: Sequence[str], environment: Mapping[str, str]) -> Run:
 
 
 def _script_arguments(words: Sequence[str]) -> Iterator[str]:
-    """Yield the arguments that graphs depend on, each flag with the last value it was given."""
+    """Yield the arguments that graphs depend on, each flag with its last value."""
     flags: dict[str, list[str]] = {}
     values = flags.setdefault("", [])
     for word in words:
@@ -132,21 +132,21 @@ def _compiler_flags(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def write(cache: Path, run: Run, marker: Marker) -> Path:
-    """Leave ``marker`` in ``cache``, at once or not at all, and return where."""
+    """Write ``marker`` into ``cache``, whole or not at all, and return its path."""
     path = _path(cache, run, marker.node)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
         json.dump(asdict(marker), file, indent=2)
         file.flush()
         os.fsync(file.fileno())
-    # Whoever trains may be another user than who compiled.
+    # Training may run as another user than the compilation.
     Path(file.name).chmod(0o644)
     Path(file.name).replace(path)
     return path
 
 
 def remove(cache: Path, run: Run, node: str) -> None:
-    """Take back what ``node`` said of an earlier try of ``run``."""
+    """Remove the marker of ``node`` from an earlier try of ``run``."""
     _path(cache, run, node).unlink(missing_ok=True)
 
 
@@ -156,7 +156,7 @@ def _path(cache: Path, run: Run, node: str) -> Path:
 
 
 def compiled_graphs(cache: Path) -> int:
-    """Return how many compiled graphs ``cache`` holds.
+    """Return the number of compiled graphs in ``cache``.
 
     A graph that failed has a ``model.neff``, too, of a few bytes, and a ``model.log`` with the
     compiler's error.
@@ -166,10 +166,10 @@ def compiled_graphs(cache: Path) -> int:
 
 
 def whats_missing(cache: Path, run: Run) -> str | None:
-    """Return why ``cache`` is not known to hold the graphs of ``run``; None if it is.
+    """Return why ``cache`` may lack graphs of ``run``; None if it holds all of them.
 
-    The markers of all nodes of one run count. A node passes over the graphs that another one has
-    in hand, and says nothing of how they end: only who compiled them knows.
+    The markers of all nodes of one run count. A node skips the graphs that another node compiles,
+    and does not learn how those end.
     """
     if not compiled_graphs(cache):
         return f"{cache} holds no compiled graph"

@@ -1,7 +1,7 @@
 """Summary that ``neuron_parallel_compile`` prints of its compiled graphs.
 
-Its exit code says less: it is the number of graphs that failed, of which the shell keeps the last
-8 bits, and 0 where workers of its own died with the graphs they had in hand.
+The exit code says less: it is the number of failed graphs, of which the shell keeps the last
+8 bits, and it is 0 where workers died while they compiled.
 
 Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/torch/torch-neuronx/api-reference-guide/training/pytorch-neuron-parallel-compile.html
 """
@@ -18,7 +18,7 @@ _GRAPH = re.compile(r"MODULE_[0-9A-Za-z]+(?:\+[0-9A-Za-z]+)?")
 _REPORT_KEY = re.compile(r'^\s*"(.+)": \{\s*$')
 _REPORT_FAILURE = re.compile(r'^\s*"status": false')
 _NOTHING_LEFT = "No todo hlos found"
-# What it logs and goes on after, and why that is not the end of it.
+# Lines after which the program goes on, and why they matter nevertheless.
 _TROUBLES = {
     "There was an error in the training script": "the script failed, so not all graphs are known",
     "got exception:": "a process of the compiler died, and its graphs are in no count",
@@ -29,12 +29,12 @@ _GRAPH_TROUBLES = ("Failed compilation with", "Got a cached failed neff")
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The counts at the end of its output.
+    """The counts at the end of the program's output.
 
     Attributes:
         total: Graphs that this node compiled, or tried to.
-        succeeded: Those that it compiled.
-        failed: Those that it did not.
+        succeeded: Graphs that it compiled.
+        failed: Graphs that it did not compile.
     """
 
     total: int
@@ -47,9 +47,9 @@ class Output:
 
     Attributes:
         summary: The last summary in it; None without one.
-        nothing_left: Whether it said that all graphs it met were compiled before.
-        troubles: What went wrong, each said once.
-        failed_graphs: Names of graphs that failed, as far as it gave them.
+        nothing_left: Whether it reported that all graphs were compiled before.
+        troubles: Troubles that it reported, without repetition.
+        failed_graphs: Names of failed graphs, as far as it printed them.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Output:
             self._line(_COLOUR.sub("", line.decode(errors="replace")))
 
     def end(self) -> None:
-        """Take a last line that nothing ended."""
+        """Take a last line without a line's end."""
         self.feed(b"\n")
 
     def _line(self, line: str) -> None:
@@ -108,10 +108,10 @@ class Output:
 
 
 def mistakes(output: Output, *, status: int) -> list[str]:
-    """Return what is wrong with a run of ``neuron_parallel_compile``; nothing if it did its work.
+    """Return the mistakes of a run of ``neuron_parallel_compile``; none if it succeeded.
 
     Args:
-        output: All that it printed.
+        output: Its whole output.
         status: Its exit code; negative for the signal that ended it.
     """
     found = list(output.troubles)
@@ -125,7 +125,7 @@ def mistakes(output: Output, *, status: int) -> list[str]:
         found.append(f"only {summary.succeeded} of {summary.total} graphs were compiled")
     if status:
         found.append(f"signal {-status} ended it" if status < 0 else f"it exited with {status}")
-    # A graph that failed may have succeeded at the compiler's next try.
+    # A failed graph may have succeeded at the compiler's next try.
     if found and output.failed_graphs:
         found.append(f"failed: {', '.join(output.failed_graphs)}")
     return found

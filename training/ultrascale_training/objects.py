@@ -14,8 +14,8 @@ from typing import IO, Any, Protocol
 from ultrascale_training.errors import TrainingError
 
 _SCHEME = "s3://"
-# Each part is a request, of which S3 takes 3,500 a second below one prefix: the connector's own
-# 8 MiB would limit all workers together to 29 GB a second. Source:
+# Size of a part. Each part is a request, and S3 takes 3,500 a second below one prefix: the
+# connector's own 8 MiB would limit all workers together to 29 GB a second. Source:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance.html
 _PART_BYTES = 64 << 20
 
@@ -184,7 +184,7 @@ class BucketObjects:
         return sorted(self.sizes(below))
 
     def folders(self) -> Sequence[str]:
-        """Return the next parts of the names below this place that go on after a slash."""
+        """Return the first folders of the objects' names below this place."""
         own = self._key("")
         pages = self.client.list_objects(self.bucket, own, delimiter="/")
         return [found[len(own) :].rstrip("/") for page in pages for found in page.common_prefixes]

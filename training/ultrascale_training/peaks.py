@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-# FLOP a second of dense matrix products in bfloat16, of what torch calls one device. The longer
-# name comes first where one contains the other.
+# FLOP a second of dense matrix products in bfloat16, for a part of torch's name of the device. Of
+# two names of which one contains the other, the longer comes first.
 _PEAKS = (
     # https://www.nvidia.com/en-us/data-center/h200/ (half of the figure with sparsity)
     ("H200", 989e12),
@@ -28,7 +28,7 @@ _PEAKS = (
     # https://www.nvidia.com/en-us/data-center/l4/
     ("L4", 121e12),
 )
-# FLOP a second of a chip, and its NeuronCores, by the family of the instance.
+# FLOP a second and NeuronCores of a chip, by the family of the instance.
 _NEURON = {
     # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium.html
     "trn1": (190e12, 2),
@@ -39,16 +39,16 @@ _NEURON = {
     # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-hardware/trainium3.html
     "trn3": (671e12, 8),
 }
-# A device is as many cores as this says; without it one on trn1, which has no other setting, and
-# two on later families. Source:
+# Variable with the cores of a device. Without it a device is one core on trn1, which has no other
+# setting, and two cores on later families. Source:
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/about-neuron/arch/neuron-features/logical-neuroncore-config.html
 _CORES_OF_A_DEVICE = "NEURON_LOGICAL_NC_CONFIG"
-# On a Nitro instance its type; inferred, and where it is something else no peak is known.
+# File with the type of a Nitro instance; undocumented, and with other content no peak is known.
 _PRODUCT = Path("/sys/devices/virtual/dmi/id/product_name")
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """Return the FLOP a second of one ``device`` in bfloat16, None where no source is known."""
+    """Return the FLOP a second of one ``device`` in bfloat16; None for an unknown device."""
     if device.type == "cuda":
         return peak_of(torch.cuda.get_device_name(device))
     if device.type in ("xla", "neuron"):
@@ -58,12 +58,12 @@ def peak_flops(device: torch.device) -> float | None:
 
 
 def peak_of(name: str) -> float | None:
-    """Return the FLOP a second of the GPU that the driver calls ``name``."""
+    """Return the FLOP a second of the GPU with the driver's ``name``."""
     return next((peak for part, peak in _PEAKS if part in name), None)
 
 
 def neuron_peak_of(instance_type: str) -> float | None:
-    """Return the FLOP a second of one Neuron device of an instance, None of other types."""
+    """Return the FLOP a second of one Neuron device of an instance; None for other types."""
     family = instance_type.partition(".")[0]
     if family not in _NEURON:
         return None

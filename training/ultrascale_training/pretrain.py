@@ -1,4 +1,4 @@
-"""Former name of ``ultrascale_bert.pretrain``, for job files and scripts that have it."""
+"""Former name of ``ultrascale_bert.pretrain``, for job files and scripts that use it."""
 
 import runpy
 

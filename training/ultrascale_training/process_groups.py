@@ -1,4 +1,4 @@
-"""Process groups of tensors of the host, and how their workers connect."""
+"""Process groups for tensors of the host, and the connections of their workers."""
 
 import os
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ import torch.distributed as dist
 
 
 def connect_on_demand() -> None:
-    """Let gloo connect two workers when they first have something for each other.
+    """Let gloo connect two workers when one first sends to the other.
 
-    Otherwise each new group connects each worker with each other one. Source:
+    Otherwise each new group connects every worker with every other. Source:
     https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
     """
     os.environ.setdefault("TORCH_GLOO_LAZY_INIT", "1")
@@ -20,10 +20,10 @@ def connect_on_demand() -> None:
 def host_group(timeout: timedelta, ranks: Sequence[int] | None = None) -> dist.ProcessGroup:
     """Return a new process group for tensors of the host, of all workers or of ``ranks``."""
     members = None if ranks is None else list(ranks)
-    # torch's annotation allows for workers that are no members, which never use what they get.
+    # torch's annotation covers workers that are no members, which never use the group.
     return cast(dist.ProcessGroup, dist.new_group(members, timeout=timeout, backend="gloo"))
 
 
 def under_torchrun() -> bool:
-    """Return whether torchrun, or somebody who does as it does, started this process."""
+    """Return whether torchrun, or a launcher that sets the same variables, started this process."""
     return "RANK" in os.environ

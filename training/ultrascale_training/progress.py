@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 _log = logging.getLogger("ultrascale_training")
-# For the last copy, at the end of a run.
+# Seconds for the last copy, at the end of a run.
 _PATIENCE_SECONDS = 30.0
 METRICS = "metrics.jsonl"
 _NAME, _SCALARS = "progress", "tensorboard"
 
 
 class Progress:
-    """Reports a run, on its first worker; appends to what earlier starts of the run wrote.
+    """Reports a run, on its first worker; appends to the files of earlier starts.
 
     A step that is computed again after a fault has two lines, the later of which counts;
     TensorBoard hides the earlier one (``purge_step``).
@@ -32,11 +32,11 @@ class Progress:
         directory: Output directory of the run; None writes to stdout only.
         step: Steps that are done; scalars of later steps, from before a fault, are purged.
         steps: Last step of the run.
-        common: Put on every JSON line.
-        flops_per_token: Arithmetic of the model for one token, forward and backward.
+        common: Fields of every JSON line.
+        flops_per_token: FLOP of the model for one token, forward and backward.
         devices: Devices of the job.
         peak_flops: FLOP a second of one device; None leaves the MFU out.
-        bucket: Gets a copy at each `keep`, a file for each start: objects cannot grow line by line.
+        bucket: Bucket for a copy at each `keep`, a file for each start: objects cannot grow.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Progress:
 
         Args:
             step: As above.
-            loss: Of the global batch.
-            learning_rate: Of the step.
-            tokens: Of all workers since the last report.
+            loss: Loss of the global batch.
+            learning_rate: Learning rate of the step.
+            tokens: Tokens of all workers since the last report.
             scalars: More figures, for the JSON line and TensorBoard.
         """
         now = time.monotonic()
@@ -106,7 +106,7 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Generator[None]:
-        """Leave the time of work that is no training, such as a validation, out of the figures."""
+        """Exclude the time of other work, such as a validation, from the figures."""
         start = time.monotonic()
         try:
             yield
@@ -123,14 +123,14 @@ class Progress:
             file.write(json.dumps(line) + "\n")
 
     def keep(self) -> None:
-        """Copy what is written so far into the bucket, beside the training."""
+        """Copy the lines so far into the bucket, beside the training."""
         if self._bucket is None or (self._copying is not None and self._copying.is_alive()):
             return
         self._copying = Thread(target=self._copy_to, args=(self._bucket,), daemon=True)
         self._copying.start()
 
     def close(self) -> None:
-        """Write out what is buffered, and copy it."""
+        """Flush the buffers, and copy the lines."""
         if self._scalars is not None:
             self._scalars.close()
         if self._copying is not None:

@@ -4,13 +4,13 @@
 
     python -m ultrascale_training.ranks --index=3 --nodes=512 --host=HOST --port=29501 --run=NAME
 
-Each pod reads the network layers of its own node from the labels of the Node, and tells them to
-the first pod. That one sorts all pods and answers each with its rank, which is what this program
+Each pod reads the network layers of its own node from the labels of the Node, and sends them to
+the first pod. The first pod sorts all pods and answers each with its rank, which this program
 prints. The first pod has rank 0, since it keeps the store; the nodes of its group of the lowest
 layer come next, then the rest of the next layer, and so on. So neighbours in a ring of ranks are
 neighbours in the network. Within a group the index of the pod decides.
 
-Pods whose place is not known, because the API server does not answer or a label is missing, come
+Pods whose place is unknown, because the API server does not answer or a label is missing, come
 last in the order of their indexes. The cost is a connection, a line and an answer for each pod.
 
 It needs nothing but the standard library, and no torch.
@@ -51,7 +51,7 @@ Source: https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-o
 """
 
 TABLE = "ultrascale: {} pods by node rank: "
-"""Begin of the line in which the first pod tells the order; `ultrascale logs --rank` reads it."""
+"""Begin of the line with the order in the first pod's log; `ultrascale logs --rank` reads it."""
 
 _ASK_SECONDS, _TRIES = 10.0, 4
 # Requests for nodes that all pods of a job together send in a second. Each is a new connection
@@ -109,7 +109,7 @@ def ordered(places: Mapping[int, Place]) -> list[int]:
 
     def key(index: int) -> tuple[object, ...]:
         place = places[index]
-        # Of each layer the group of the first pod goes before the others.
+        # In each layer the group of the first pod goes before the others.
         ours = (*first, *[""] * len(place))
         layers_of = tuple(
             (value != known, value) for value, known in zip(place, ours, strict=False)
@@ -201,18 +201,18 @@ async def answer_all(
     *,
     tell_seconds: float = _TELL_SECONDS,
 ) -> int:
-    """Tell every other pod its rank, and return that of the first one, which is 0.
+    """Send every other pod its rank, and return the rank of the first pod, 0.
 
     Args:
         port: TCP port to listen on.
-        run: Name of this try of the job; pods of another are sent away.
+        run: Name of this try of the job; pods of another try are sent away.
         nodes: Pods of the job.
         place: Place of the first pod's node.
         patience: Seconds to wait for all of them.
-        tell_seconds: Seconds after which the log names those that have not come, again and again.
+        tell_seconds: Seconds between two log lines that name the missing pods.
 
     Raises:
-        TimeoutError: Some have not come in time; it names them.
+        TimeoutError: Pods have not come in time; the message names them.
     """
     _hold_connections(nodes)
     desk = Desk(run, nodes, place)
@@ -224,7 +224,7 @@ async def answer_all(
         await asyncio.wait_for(desk.all_came.wait(), patience)
         order = ordered(desk.places)
         desk.answer(order)
-        # One whose connection breaks before it has its answer comes again.
+        # A pod whose connection breaks before its answer comes again.
         with suppress(TimeoutError):
             await asyncio.wait_for(desk.all_know.wait(), _FAREWELL_SECONDS)
     except TimeoutError:
@@ -239,7 +239,7 @@ async def answer_all(
 
 
 async def _tell(desk: "Desk", seconds: float) -> None:
-    """Tell the log who is waited for."""
+    """Log the missing pods."""
     while True:
         await asyncio.sleep(seconds)
         if not desk.all_came.is_set():
@@ -247,7 +247,7 @@ async def _tell(desk: "Desk", seconds: float) -> None:
 
 
 class Desk:
-    """Takes the places of all pods at the first one, and answers when the last has come."""
+    """Collects the places of all pods on the first pod, and answers when the last has come."""
 
     def __init__(self, run: str, nodes: int, place: Place) -> None:
         self._run = run
@@ -260,7 +260,7 @@ class Desk:
         self.all_know = asyncio.Event()
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer a pod of this try once all have come, and close the connection of any other."""
+        """Answer a pod of this try once all have come; close the connection of any other pod."""
         try:
             told = json.loads(await reader.readline())
             index, place = int(told["index"]), tuple(map(str, told["place"]))
@@ -293,7 +293,7 @@ class Desk:
         return f"{len(missing)} of {self._nodes} pods: {named}"
 
     def answer(self, order: Sequence[int]) -> None:
-        """Let each pod know its place in ``order``."""
+        """Send each pod its rank in ``order``."""
         self._ranks = {index: rank for rank, index in enumerate(order)}
         self._ranked.set()
         if self._nodes == 1:
@@ -309,7 +309,7 @@ async def ask(
     patience: float,
     retry: float = _RETRY_SECONDS,
 ) -> int:
-    """Return the rank that the first pod gives the pod of ``index``.
+    """Return the rank of the pod of ``index``, from the first pod.
 
     Args:
         host: Host of the first pod.
@@ -331,7 +331,7 @@ async def ask(
                 reader, writer = await asyncio.open_connection(host, port)
                 try:
                     writer.write(told)
-                    # An empty line: the first pod of another try, or one that has just ended.
+                    # An empty line: the first pod is of another try, or has just ended.
                     rank = int(await reader.readline())
                     writer.write(b"known\n")
                     return rank

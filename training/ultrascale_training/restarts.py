@@ -1,6 +1,6 @@
 """Restart budget of a run: failures cost restarts, saved progress earns them.
 
-A job that fails again and again at the same place is given up after a few tries, however often its
+A job that fails again and again at the same step ends after a few tries, however often its
 controller would start it; a job on thousands of nodes, some of which fail each day, goes on as long
 as it makes progress.
 """
@@ -20,7 +20,7 @@ VARIABLE = "ULTRASCALE_RESTART_BUDGET"
 # Twice the published rate: 419 unexpected interruptions in 54 days on 2,048 nodes of 8 GPUs.
 # Source: https://arxiv.org/abs/2407.21783 (section 3.3.4)
 NODE_HOURS = 3167.0
-# Restarts of a run that has not earned any yet, and the most that it may have.
+# Restarts that a run begins with, and the most that it may have.
 RESTARTS = 10
 _FILE = "restarts.json"
 
@@ -30,9 +30,9 @@ class RestartLedger:
 
     Args:
         records: Place of the file.
-        node_hours: Node-hours of saved training that earn one restart; None takes that of
+        node_hours: Node-hours of saved training that earn one restart; None takes
             ``ULTRASCALE_RESTART_BUDGET``, or `NODE_HOURS`.
-        clock: The time in seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class RestartLedger:
         self._since = clock()
 
     def begin(self, *, nodes: int, step: int) -> None:
-        """Note a start; one after a start that has not ended by itself takes a restart.
+        """Note a start; it takes a restart if the start before did not end by itself.
 
         Args:
-            nodes: Of this start.
+            nodes: Nodes of this start.
             step: Steps that are done.
 
         Raises:
@@ -78,11 +78,11 @@ class RestartLedger:
         self._write()
 
     def saved(self, step: int) -> None:
-        """Note that the state after ``step`` steps is saved, which earns a part of a restart.
+        """Note that the state after ``step`` steps is saved; it earns a part of a restart.
 
         Raises:
-            OSError: The disk is full. Any other error is told and costs the run nothing: the next
-                note holds what this one would have.
+            OSError: The disk is full. Any other error is logged and costs the run nothing: the next
+                note includes this one.
         """
         if step <= self._state["step"]:
             return

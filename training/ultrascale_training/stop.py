@@ -3,8 +3,8 @@
 import signal
 from types import FrameType
 
-# EX_TEMPFAIL of sysexits.h. A run that stopped early must look like success to nobody: torchrun on
-# the nodes that stay forms a smaller world, and a job controller starts the job again.
+# EX_TEMPFAIL of sysexits.h. A run that stopped early must not look like success: torchrun on the
+# nodes that stay forms a smaller world, and a job controller starts the job again.
 STOPPED_EARLY = 75
 
 

@@ -1,7 +1,7 @@
-"""Nodes that are slower than the others, by the time that each works in a step.
+"""Nodes that are slower than the others, by their time of work in a step.
 
-All nodes wait for the slowest one, so their steps take the same time. What differs is the work that
-waits for nobody: reading data, a forward pass without collectives, a probe.
+All nodes wait for the slowest, so their steps take the same time. Only work without waiting shows
+the difference: reading data, a forward pass without collectives, a probe.
 """
 
 import statistics
@@ -14,7 +14,7 @@ from ultrascale_training.vote import NodeTime, StopVote
 # Hosts that held up a job on 12,288 GPUs were about a tenth slower than the others.
 # Source: https://arxiv.org/abs/2402.15627 (computational stragglers)
 RATIO = 1.1
-# So many times the median distance from the median: three standard deviations of normal noise.
+# Noise, in median distances from the median: three standard deviations of normal noise.
 _DISTANCES = 4.5
 # A node is slow for several reports: one pause is no fault.
 REPORTS = 3
@@ -28,7 +28,7 @@ class Straggler:
         node: Its number.
         rank: Its slowest worker.
         seconds: That worker's work in a step.
-        median: Of all nodes.
+        median: Median of this time over all nodes.
     """
 
     node: int
@@ -42,7 +42,7 @@ class Stragglers:
 
     Args:
         ratio: A node is slow above so many times the median, and outside of the noise.
-        reports: In so many reports one after the other.
+        reports: Slow reports in a row after which the node is reported.
     """
 
     def __init__(self, *, ratio: float = RATIO, reports: int = REPORTS) -> None:
@@ -51,11 +51,11 @@ class Stragglers:
         self._slow: dict[int, int] = {}
 
     def report(self, vote: StopVote, progress: Progress | None, step: int) -> None:
-        """Report the nodes that have become slow: a line on stdout, and one of JSON.
+        """Report the nodes that have become slow: a line on stdout, and a line of JSON.
 
         Args:
-            vote: Has gathered the times.
-            progress: None on all workers but the first, which report nothing.
+            vote: Vote that has gathered the times.
+            progress: Progress on the first worker; None on the others, which report nothing.
             step: The number of steps done.
         """
         if progress is None:
@@ -77,7 +77,7 @@ class Stragglers:
         """Return the nodes that have become slow with this report; each is returned once."""
         if len(times) < 2:
             return []
-        # Of two nodes the faster one is the measure.
+        # With two nodes, the faster one is the standard.
         median = max(statistics.median_low([each.seconds for each in times]), 1e-9)
         distance = statistics.median_low([abs(each.seconds - median) for each in times])
         limit = max(self._ratio * median, median + _DISTANCES * distance)

@@ -1,11 +1,11 @@
-"""Vote of all workers, once a step, on whether to stop; all of them get the same answer.
+"""Vote of all workers, once a step, on whether to stop; all workers get the same answer.
 
 The workers form a tree: the first worker of each node collects the votes of its node and of at most
-`FANOUT` other nodes, and hands the answer down. So a worker has one connection, or two dozen where
-it collects; a full mesh of gloo has one to each other worker. The answer of a vote is read
+`FANOUT` other nodes, and passes the answer down. So a worker has one connection, or two dozen where
+it collects; in a full mesh of gloo it has one to each other worker. The answer of a vote is read
 `lag` votes later, when it has long arrived, so nobody waits for it.
 
-The same connections tell which worker has gone, which one hangs, and how long each node works.
+The same connections show which worker has gone, which worker hangs, and how long each node works.
 """
 
 import hmac
@@ -33,15 +33,15 @@ from ultrascale_training.vote_wire import Peer, family, own_address
 FANOUT = 16
 # Votes between two reports of the time that each node works.
 REPORT_EVERY = 10
-# The longest wait for the answers of workers below, in the search for one that hangs; each level
-# waits for less than the one above it.
+# The longest wait for answers of workers below, in the search for a hanging worker; each level
+# waits for less than the level above.
 _PROBE_SECONDS = 8.0
 _PROBE_SHARE = 0.6
 _POLL_SECONDS = 0.5
-# For workers that come when another one has gone already: they would take this one for lost.
+# Time for workers that come after another has gone: they would take this worker for lost.
 _LATE_SECONDS = 5.0
 _T = TypeVar("_T")
-# Votes of this process that `join` has begun; those of all workers begin in the same order.
+# Number of votes that `join` has begun here; all workers begin their votes in the same order.
 _VOTES = count()
 
 
@@ -63,7 +63,7 @@ class Place:
 
 
 class NodeTime(NamedTuple):
-    """Seconds that the slowest worker of a node works in a step, waiting for others aside."""
+    """Seconds that the slowest worker of a node works in a step, without waiting for others."""
 
     node: int
     rank: int
@@ -82,12 +82,12 @@ def join(
     """Return the vote of all workers of the default process group, placed as torchrun says.
 
     Args:
-        timeout: See `StopVote`, as the other arguments.
+        timeout: See `StopVote`, also for the other arguments.
         lag: Votes between a vote and its answer.
-        hang_seconds: Time without a step after which to look for the cause.
-        on_hang: Takes the cause, on the first worker.
-        on_asked: Called on each worker when a step hangs, with whether it is suspected.
-        on_lost: Takes the error that `cast` raises, as soon as a worker has gone.
+        hang_seconds: Seconds without a step after which the search for the cause begins.
+        on_hang: Called with the cause, on the first worker.
+        on_asked: Called on each worker when a step hangs, with whether the worker is suspected.
+        on_lost: Called with the error that `cast` raises, as soon as a worker has gone.
     """
     rank, world = dist.get_rank(), dist.get_world_size()
     # The names of `TORCHELASTIC`: https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -115,7 +115,7 @@ def join(
 
 
 class _Tally:
-    """The votes of one step that have come to a worker."""
+    """The votes of one step that a worker has received."""
 
     def __init__(self) -> None:
         self.votes = 0
@@ -131,7 +131,7 @@ class _Tally:
 
 
 class _Probe:
-    """The search for a worker that hangs, among this worker and those below it."""
+    """The search for a hanging worker, among this worker and the workers below it."""
 
     def __init__(self, *, deadline: float, suspects: list[Suspect]) -> None:
         self.deadline = deadline
@@ -143,20 +143,20 @@ class StopVote:
     """One worker's part of the vote.
 
     Args:
-        store: Of the job, with a prefix that no other vote of this start has.
-        rank: Of this worker.
+        store: Store of the job, with a prefix that no other vote of this start has.
+        rank: Rank of this worker.
         world: Workers of the job.
         timeout: Longest time that `cast` and `close` wait for other workers.
-        place: Of this worker; None where each worker is taken for a node of its own.
+        place: Place of this worker; None takes each worker for a node of its own.
         lag: Votes between a vote and its answer; 0 makes `cast` wait for all workers.
         hang_seconds: Time without a complete vote after which the first worker looks for the
             cause; None never does. It may be changed at any time.
-        on_hang: Takes the cause, on the first worker.
-        on_asked: Called on each worker when a step hangs, with whether it is suspected.
-        on_lost: Takes the error that `cast` raises, as soon as a worker has gone: this worker may
-            be in a collective, and not cast for minutes.
-        address: At which other workers reach this one; None takes the one that leads to
-            ``MASTER_ADDR``.
+        on_hang: Called with the cause, on the first worker.
+        on_asked: Called on each worker when a step hangs, with whether the worker is suspected.
+        on_lost: Called with the error that `cast` raises, as soon as a worker has gone: this worker
+            may be in a collective, and not cast for minutes.
+        address: Address at which other workers reach this one; None takes the address that leads
+            to ``MASTER_ADDR``.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class StopVote:
         """Mark work that waits for no other worker, such as reading data or a forward pass.
 
         Args:
-            timed: Its time counts; otherwise the caller measures it, and calls `add`.
+            timed: Whether its time counts; otherwise the caller measures it, and calls `add`.
         """
         start = self._working_since = time.monotonic()
         try:
@@ -258,7 +258,7 @@ class StopVote:
         self._seconds += seconds
 
     def take_times(self) -> Sequence[NodeTime]:
-        """Return a new report of the time of each node; empty where there is none.
+        """Return a new report of the times of all nodes; empty without one.
 
         Only the first worker gets reports, one every `REPORT_EVERY` votes.
         """
@@ -271,7 +271,7 @@ class StopVote:
         return str(json.loads(self._store.get(str(node)))[-1])
 
     def close(self) -> None:
-        """Wait until all workers have come here, and leave the vote.
+        """Wait until all workers call this, and leave the vote.
 
         Raises:
             VoteLost: Another worker has gone, or does not come within the timeout.
@@ -298,7 +298,7 @@ class StopVote:
             self._parent.send("vote", index, tally.wishes, merged)
 
     def _answer(self, index: int, wishes: int) -> None:
-        # Others first: this worker may leave as soon as it knows.
+        # Send to the others first: this worker may leave as soon as it has the answer.
         for child in self._children:
             child.send("answer", index, wishes)
         self._answers[index] = wishes > 0
@@ -319,7 +319,7 @@ class StopVote:
             self._changed.wait(left)
 
     def _meet(self, address: str) -> None:
-        """Connect to the worker above, and let those below connect to this one."""
+        """Connect to the worker above, and accept the workers below."""
         place = self._place
         leads = place.local_rank == 0
         if leads:
@@ -370,13 +370,13 @@ class StopVote:
         except Exception as error:
             with self._changed:
                 self._lose(VoteLost(f"the vote of worker {self._rank} failed: {error!r}"))
-        # What has failed is told to all neighbours by now; each of them tells its own.
+        # All neighbours have got the failure by now; each passes it on to its own.
         for key in list(self._selector.get_map().values()):
             cast(socket.socket, key.fileobj).close()
         self._selector.close()
 
     def _has_told(self) -> bool:
-        """Return whether each worker below knows which worker has gone, if one has."""
+        """Return whether every worker below has the report of a worker that has gone."""
         late = len(self._children) < self._expected
         return self._lost is not None and not (
             late and time.monotonic() < self._lost_at + _LATE_SECONDS
@@ -404,8 +404,8 @@ class StopVote:
                     self._greet(peer, message)
 
     def _greet(self, peer: Peer, message: bytearray) -> None:
-        """Take a connection for that of a worker only if it knows what the store says."""
-        # A stranger may send anything.
+        """Accept a connection as a worker's only if it knows the token in the store."""
+        # Any program may connect and send anything.
         with suppress(ValueError, TypeError, RecursionError):
             kind, token, rank, name = json.loads(message)
             if kind == "hello" and hmac.compare_digest(str(token).encode(), self._token.encode()):
@@ -489,7 +489,7 @@ class StopVote:
             _begin(self._on_hang, hang)
 
     def _begin_probe(self, reached: int, *, seconds: float) -> None:
-        """Ask this worker and those below it; ``reached`` is how often others have voted."""
+        """Ask this worker and those below it; ``reached`` counts the votes of the others."""
         suspects: list[Suspect] = []
         if self._casts < reached:
             suspects.append(Suspect(self._rank, self._name, "behind"))
@@ -502,6 +502,6 @@ class StopVote:
 
 
 def _begin(call: Callable[[_T], None] | None, argument: _T) -> None:
-    """Call in a thread of its own, so that nothing slow holds up the vote."""
+    """Call a function in a thread of its own, so that it does not hold up the vote."""
     if call is not None:
         Thread(target=call, args=(argument,), daemon=True).start()

@@ -10,8 +10,8 @@ import socket
 from contextlib import suppress
 
 _LONGEST_LINE = 1 << 26
-# A node that loses its power ends no connection: one that acknowledges nothing for a minute has
-# gone, where Linux would wait for a quarter of an hour, or for two when nothing is sent.
+# A node that loses its power closes no connection. A node that acknowledges nothing for a minute
+# counts as gone; Linux would wait for a quarter of an hour, or two hours when nothing is sent.
 # Source: https://man7.org/linux/man-pages/man7/tcp.7.html
 _OPTIONS = (
     (socket.TCP_NODELAY, 1),
@@ -36,12 +36,12 @@ class Peer:
         self._rest = bytearray()
 
     def send(self, *message: object) -> None:
-        """Send a message; one that cannot be sent is noticed by who reads from the connection."""
+        """Send a message; the reader of the connection notices a failure."""
         with suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> list[bytearray] | None:
-        """Return the messages that have come, None at the end of the connection."""
+        """Return the messages that have come; None at the end of the connection."""
         try:
             received = self.connection.recv(1 << 16)
         except OSError:
@@ -59,7 +59,7 @@ def own_address() -> str:
     """Return the address of this machine on the way to the first worker."""
     master = os.environ.get("MASTER_ADDR", "localhost")
     family, _, _, _, address = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)[0]
-    # A datagram socket that connects sends nothing; it only picks a route.
+    # To connect a datagram socket sends nothing; it only picks a route.
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)
         return str(probe.getsockname()[0])

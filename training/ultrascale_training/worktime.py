@@ -1,7 +1,7 @@
-"""Time that a worker's device works and waits for no other worker.
+"""Time in which a worker's device works without waiting for another worker.
 
-Of a model that is sharded, each forward pass waits for others; there products of two matrices are
-timed now and then. A device that is slow, throttled or shared shows in both.
+In a sharded model each forward pass waits for others; there, products of two matrices are timed now
+and then. A slow, throttled or shared device shows in both.
 """
 
 from collections import deque
@@ -12,8 +12,8 @@ import torch
 
 from ultrascale_training.vote import REPORT_EVERY, StopVote
 
-# Rows of the probe's square matrices, and its products: about a millisecond on a CPU core and on a
-# large GPU.
+# Rows of the probe's square matrices, and number of its products: about a millisecond on a CPU core
+# and on a large GPU.
 _ROWS = {"cpu": 256, "cuda": 4096}
 _PRODUCTS = {"cpu": 1, "cuda": 5}
 
@@ -23,7 +23,7 @@ class WorkClock:
 
     Args:
         vote: Takes the time, in seconds.
-        device: Of this worker; what a GPU does is timed on the GPU, without waiting for it.
+        device: Device of this worker; work of a GPU is timed on the GPU, without waiting for it.
     """
 
     def __init__(self, vote: StopVote, device: torch.device) -> None:
@@ -34,7 +34,7 @@ class WorkClock:
 
     @contextmanager
     def working(self) -> Generator[None]:
-        """Measure work in which this worker waits for no other."""
+        """Measure work in which this worker waits for no other worker."""
         if self._device.type != "cuda":
             with self._vote.working():
                 yield

@@ -22,7 +22,7 @@ from ultrascale_training.errors import OutsideError
 from ultrascale_training.objects import BucketObjects
 
 _NAME = re.compile(r"step-\d{8,}-[0-9a-z-]+")
-# The connector deletes one object a request, and a checkpoint has one for each writer.
+# The connector deletes one object a request, and a checkpoint has an object for each writer.
 _DELETIONS_AT_ONCE = 32
 
 
@@ -42,7 +42,7 @@ class BucketStore(NotedStore):
         """Write, read and delete an object and, if ``clean``, delete incomplete checkpoints.
 
         Raises:
-            OutsideError: The pod's role may not do one of them.
+            OutsideError: The pod's role may not write, read or delete there.
         """
         tried = "tried"
         try:
@@ -50,7 +50,7 @@ class BucketStore(NotedStore):
             self.objects.get(tried)
             self.objects.delete(tried)
             folders = self.folders()
-        except Exception as error:  # the connector has one error for everything
+        except Exception as error:  # The connector has one error for everything.
             raise OutsideError(
                 f"{self.location}: the first worker cannot write, list, read and delete objects "
                 f"there ({error}); check the bucket's name and region, and that the job's service "
@@ -62,7 +62,7 @@ class BucketStore(NotedStore):
                     self.delete(name)
 
     def check_room(self, size: int) -> None:
-        """Do nothing: a bucket has no end."""
+        """Do nothing: a bucket has no size limit."""
 
     def writer(self, step: int, *, attempt: str, about: Mapping[str, object]) -> StorageWriter:
         """Return the writer of one checkpoint."""
@@ -85,7 +85,7 @@ class BucketStore(NotedStore):
         from s3torchconnector import S3ReaderConstructor
         from s3torchconnector.dcp import S3StorageReader
 
-        # It fetches the ranges that this worker needs of a file, joined where they are near.
+        # This reader fetches the ranges of a file that the worker needs, and joins near ones.
         ranges = S3ReaderConstructor.dcp_optimized()
         reader = S3StorageReader(
             self._bucket.region, checkpoint.location, reader_constructor=ranges
@@ -94,14 +94,14 @@ class BucketStore(NotedStore):
         return reader
 
     def discard(self, step: int, *, attempt: str) -> None:
-        """Delete what a save that failed has written."""
+        """Delete the files of a failed save."""
         self.delete(_name(step, attempt))
 
     def delete(self, name: str) -> None:
         """Delete a checkpoint; its manifest goes first, and with it the claim to be complete."""
         self.objects.delete(f"{name}/{MANIFEST}")
         with ThreadPoolExecutor(_DELETIONS_AT_ONCE) as threads:
-            # The list makes an error of any of them one of this call.
+            # The list waits for all deletions, so an error of any is raised here.
             list(threads.map(self.objects.delete, self.objects.names(f"{name}/")))
 
     def _files(self, reader: Any = None) -> Any:  # noqa: ANN401 - the connector has loose types

@@ -1,7 +1,7 @@
-"""Checkpoints in a directory: what is there is complete, whenever the writers were killed.
+"""Checkpoints in a directory: each is complete, whenever its writers are killed.
 
-A checkpoint is written under a name that nobody reads, and gets its real name by one rename, after
-every file of it has reached the disk. It loses that name by a rename too, before it is deleted. So
+A checkpoint is written under a temporary name, and gets its real name by one rename, after every
+file of it has reached the disk. It loses that name by a rename too, before it is deleted. So
 a directory ``step-00000040`` is complete at every instant, on a local disk and on Lustre, where a
 rename is one transaction of the metadata server.
 """
@@ -40,7 +40,7 @@ _NAME = re.compile(r"step-\d{8,}")
 _BAD = re.compile(r"bad-step-\d{8,}(-[0-9a-f]+)?")
 _PARTIAL = "partial-"
 _DELETED = "deleted-"
-# Headers of tensors, torch's metadata and the manifest, beside the tensors themselves.
+# Room for headers of tensors, torch's metadata and the manifest, beside the tensors themselves.
 _HEADERS = 0.01
 _LEAST_BYTES = 1 << 20
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -59,11 +59,11 @@ class DirectoryStore(Store):
         self.path = path
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Make the directory, try it and, if ``clean``, delete what killed writers left in it.
+        """Make the directory, try it and, if ``clean``, delete the leftovers of killed writers.
 
         Raises:
-            TrainingError: The process may not write there, or the file system renames nothing, as
-                buckets that are mounted do not.
+            TrainingError: The process may not write there, or the file system renames nothing, like
+                a mounted bucket.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ class DirectoryStore(Store):
         except OSError as error:
             if error.errno not in _REFUSED:
                 raise
-            # A mount that an error has made read-only may be another one at the next start.
+            # An error may have made the mount read-only, and the next start may get another mount.
             kind = OutsideError if error.errno == errno.EROFS else TrainingError
             raise kind(
                 f"--output-dir: user {os.getuid()} of group {os.getgid()} may not write there "
@@ -83,7 +83,7 @@ class DirectoryStore(Store):
         if not clean:
             return
         for left in [*self.path.glob(f"{_PARTIAL}*"), *self.path.glob(f"{_DELETED}*")]:
-            # A writer on a node that was cut off may still be at work on its own.
+            # A writer on a node that was cut off may still write its own folder.
             shutil.rmtree(left, ignore_errors=True)
 
     def check_room(self, size: int) -> None:
@@ -123,7 +123,7 @@ class DirectoryStore(Store):
         return self.path / f"{_PARTIAL}{step:08d}-{attempt}"
 
     def discard(self, step: int, *, attempt: str) -> None:
-        """Delete what a save that failed has written."""
+        """Delete the files of a failed save."""
         shutil.rmtree(self.partial(step, attempt=attempt), ignore_errors=True)
 
     def publish(self, partial: Path, manifest: Manifest) -> None:
@@ -143,7 +143,7 @@ class DirectoryStore(Store):
         _sync(partial)
         final = self.path / f"step-{manifest.step:08d}"
         if final.exists():
-            # The run has come by this step before, and could not resume from that checkpoint.
+            # The run has saved this step before, and could not resume from that checkpoint.
             self.delete(final.name)
         partial.rename(final)
         _sync(self.path)
@@ -166,7 +166,7 @@ class DirectoryStore(Store):
         return sorted(found, key=lambda name: int(name.partition("-")[2]), reverse=True)
 
     def aside(self) -> Sequence[SetAside]:
-        """Return what has been set aside."""
+        """Return the checkpoints that were set aside."""
         return [
             read_bad_note(name, self.objects.get(f"{name}/{BAD_NOTE}"))
             for name in sorted(self.objects.folders())
@@ -180,7 +180,7 @@ class DirectoryStore(Store):
         shutil.rmtree(doomed, ignore_errors=True)
 
     def mark(self, name: str) -> Path:
-        """Return an empty directory by which other workers can tell that they see this one."""
+        """Return a new empty directory; other workers that see it share this directory."""
         marker = self.path / f"{_PARTIAL}{name}"
         marker.mkdir()
         return marker

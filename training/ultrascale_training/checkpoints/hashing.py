@@ -1,4 +1,4 @@
-"""A file system of torch.distributed.checkpoint that sums up every file while it is written."""
+"""A file system of torch.distributed.checkpoint that hashes every file while it is written."""
 
 import hashlib
 import io
@@ -13,21 +13,21 @@ from torch.distributed.checkpoint.filesystem import FileSystemBase
 from ultrascale_training.checkpoints.manifest import FileSum
 
 _CHUNK = 1 << 22
-# Of this size on, a sum in another thread is worth the change of threads.
+# Bytes from which hashing in another thread is worth the change of threads.
 _BESIDE = 1 << 20
 _THREADS = ThreadPoolExecutor(thread_name_prefix="sha256")
 AnyPath = str | os.PathLike[str]
 
 
 class HashingFiles(FileSystemBase):
-    """Another file system whose written files are summed up on their way.
+    """Another file system whose files are hashed while they are written.
 
     Args:
-        files: Writes and reads.
+        files: File system that writes and reads.
         folder: Folder of the checkpoint.
 
     Attributes:
-        sums: Of the files that were written through it, by their names in the folder.
+        sums: Sums of the files that were written through it, by their names in the folder.
     """
 
     def __init__(self, files: FileSystemBase, folder: str) -> None:
@@ -37,7 +37,7 @@ class HashingFiles(FileSystemBase):
 
     @contextmanager
     def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
-        """Open a file; the sum of one that is written is noted when it is closed."""
+        """Open a file; the sum of a written file is noted when it is closed."""
         with self._files.create_stream(path, mode) as stream:
             if mode != "wb":
                 yield stream
@@ -73,7 +73,7 @@ class HashingFiles(FileSystemBase):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
-        """Return whether the file system can hold a checkpoint there: its owner has looked."""
+        """Return True: the owner of the file system has checked the place."""
         return True
 
     def _name(self, path: AnyPath) -> str:
@@ -81,7 +81,7 @@ class HashingFiles(FileSystemBase):
 
 
 class _HashingStream:
-    """Passes on what is written, in the order in which it is written."""
+    """Hashes bytes and passes them on, in the order in which they are written."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -123,7 +123,7 @@ class _HashingStream:
 
 
 def sum_of(stream: IO[bytes]) -> FileSum:
-    """Return size and SHA-256 of what is left of a stream."""
+    """Return size and SHA-256 of the rest of a stream."""
     found = hashlib.sha256()
     size = 0
     while chunk := stream.read(_CHUNK):

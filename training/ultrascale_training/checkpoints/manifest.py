@@ -1,10 +1,10 @@
 """Manifest of a checkpoint: its step, its files and the SHA-256 of each.
 
-The manifest is written last, so a checkpoint that has one was complete. It carries a sum of itself:
+The manifest is written last, so a checkpoint with a manifest is complete. It has a sum of itself:
 a bit that flips in it would otherwise change the step, or a sum, and look like good data.
 
 SHA-256 rather than a shorter sum: hashlib computes it at 0.5 to 2 GB a second on one core, outside
-Python's lock and beside the training, which is more than one worker's share of a file system gives.
+Python's lock and beside the training; one worker's share of a file system is slower than that.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Manifest:
 
 
 class DamagedManifestError(Exception):
-    """Content that is no manifest, or not the one that was written."""
+    """A manifest that cannot be read, or that has changed since it was written."""
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -63,7 +63,7 @@ def decode(text: bytes) -> Manifest:
     """Return the manifest that ``text`` holds.
 
     Raises:
-        DamagedManifestError: With what is wrong with it.
+        DamagedManifestError: The text is no manifest, or its sum is wrong.
     """
     try:
         read = json.loads(text)

@@ -1,10 +1,10 @@
-"""Checkpoints in the memory of HyperPod's nodes, between two that are written to a durable place.
+"""Checkpoints in the memory of HyperPod's nodes, between two durable checkpoints.
 
 HyperPod's managed tiered checkpointing runs a service on every node that holds the newest steps of
 a namespace, replicated to other nodes; AWS's library has the client. Each start of a run has a
-namespace of its own, because a namespace has a fixed number of writers. What the service does not
-have is beside the durable checkpoints: the manifest with the SHA-256 of each part, so that a
-checkpoint of memory is complete, verified and given up by the same rules as any other. Sources:
+namespace of its own, because a namespace has a fixed number of writers. The service has no
+manifests: they lie beside the durable checkpoints, with the SHA-256 of each part, so that the same
+rules as for any other checkpoint complete, verify and drop one in memory. Sources:
 https://docs.aws.amazon.com/sagemaker/latest/dg/managed-tier-checkpointing.html
 https://pypi.org/project/amzn-sagemaker-checkpointing/1.1.3/
 """
@@ -57,13 +57,13 @@ class MemoryStore(NotedStore):
 
     def __init__(self, objects: Objects, *, keep: int) -> None:
         super().__init__(objects, keep=keep, names=_NAME)
-        # It fails here, and not at the first save, where the library is missing.
+        # A missing library fails here, and not at the first save.
         _library()
 
     def prepare(self, *, clean: bool = True) -> None:
-        """Ask whether the service answers and, if ``clean``, drop namespaces that nothing needs.
+        """Try the service and, if ``clean``, drop namespaces without checkpoints.
 
-        A service that does not answer is told and no error: the durable checkpoints go on.
+        A service that does not answer is logged and no error: the durable checkpoints go on.
         """
         try:
             _client("ultrascale", writers=1, keep=self.keep).get_namespace_config()
@@ -149,7 +149,7 @@ class MemoryStore(NotedStore):
 
 
 class _Parts(FileSystemBase):
-    """Files of one checkpoint in the service: one of each writer, and torch's metadata after them.
+    """Files of one checkpoint in the service: a part of each writer, then torch's metadata.
 
     Attributes:
         writers: Workers that write a part; known to the coordinator and to readers.
@@ -166,7 +166,7 @@ class _Parts(FileSystemBase):
 
     @contextmanager
     def create_stream(self, path: AnyPath, mode: str) -> Generator[io.IOBase]:
-        """Open a part; one that is written goes to the service as a whole when it is closed."""
+        """Open a part; a written part goes to the service as a whole when it is closed."""
         name = os.path.basename(os.fspath(path))  # noqa: PTH119 - no path of a disk
         if mode == "rb":
             with _lost(f"give {name}"):
@@ -215,7 +215,7 @@ class _Parts(FileSystemBase):
 
 
 class _Buffer(io.BytesIO):
-    """Keeps what was written when torch closes it."""
+    """A buffer that keeps its content when torch closes it."""
 
     def close(self) -> None:
         """Do nothing: the part has to be sent yet."""
@@ -245,7 +245,7 @@ def _attempt_of(name: str) -> str:
 
 @contextmanager
 def _lost(what: str) -> Generator[None]:
-    """Turn an error of the library into one of ours, which travels between workers."""
+    """Turn an error of AWS's library into a `MemoryLostError`, which travels between workers."""
     try:
         yield
     except (_library().exceptions.InMemoryStorageError, KeyError, ValueError) as error:
@@ -255,7 +255,7 @@ def _lost(what: str) -> Generator[None]:
 
 
 def _url() -> str:
-    """Return the address of the service: another one is for tests, and for a proxy."""
+    """Return the address of the service; the environment may name another, for tests or a proxy."""
     return os.environ.get("ULTRASCALE_MEMORY_URL") or _library().InMemoryClientConfig().base_url
 
 
@@ -292,14 +292,14 @@ def _client(attempt: str, *, writers: int, keep: int) -> Any:  # noqa: ANN401
         rank="0",
         world_size=str(writers),
         config=library.InMemoryClientConfig(base_url=_url(), request_retries=_RETRIES),
-        # One more than is kept is being written.
+        # One checkpoint more than is kept is being written.
         steps_retained=keep + 1,
         logger=_quiet(),
     )
 
 
 def _quiet() -> logging.Logger:
-    """Return a logger that says nothing: each error is told once, by us."""
+    """Return a logger that writes nothing: this module logs each error once."""
     logger = logging.getLogger("ultrascale_training.memory_service")
     logger.setLevel(logging.CRITICAL)
     return logger

@@ -1,4 +1,4 @@
-"""Judgement on a loss that is no number: a bad checkpoint once, a run that diverges afterwards."""
+"""Cause of a loss that is no number: the first time a bad checkpoint, then a diverging run."""
 
 import logging
 
@@ -17,7 +17,7 @@ class NanGuard:
     """Decides whether a restart may cure a loss that is not a number.
 
     Soon after a resume, the checkpoint is suspect: its sums are right, but the state was broken
-    when it was written. It is set aside with those after it, once. If the loss is no number again
+    when it was written. It and later ones are set aside, once. If the loss is no number again
     before `keep` newer checkpoints stand, the run itself diverges.
 
     Args:
@@ -37,8 +37,8 @@ class NanGuard:
         """Return the error to raise; sets checkpoints aside, so only the first worker calls it.
 
         Args:
-            step: Step whose loss it is; no save may be going on.
-            loss: What is no finite number.
+            step: Step of the loss; no save may be going on.
+            loss: Loss that is no finite number.
 
         Returns:
             `SuspectCheckpointError` where a restart takes an earlier checkpoint, otherwise

@@ -18,7 +18,7 @@ from ultrascale_training.objects import Objects
 
 
 class NotedStore(Store):
-    """Checkpoints whose names hold the attempt that wrote them, so that two never share one.
+    """Checkpoints whose names hold the attempt that wrote them, so that no name is used twice.
 
     Args:
         objects: Files below the place of the checkpoints.
@@ -54,7 +54,7 @@ class NotedStore(Store):
         )
 
     def aside(self) -> Sequence[SetAside]:
-        """Return what has been set aside."""
+        """Return the checkpoints that were set aside."""
         return [
             read_bad_note(name, self.objects.get(f"{name}/{BAD_NOTE}"))
             for name in sorted(self.folders())

@@ -1,7 +1,7 @@
 """Saves the tensors of a run through torch.distributed.checkpoint.
 
 Tensors are stored under the names of the bare model, whole or in shards, so a run resumes on
-another number of workers, and under DDP what FSDP wrote and the other way round.
+another number of workers, and DDP reads the checkpoints of FSDP and the other way round.
 """
 
 import logging
@@ -35,11 +35,11 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
 
 
 class Saver:
-    """Saves a run, beside the training or in its way.
+    """Saves a run, beside the training or while it waits.
 
     Args:
         store: Where checkpoints go.
-        group: Group of the workers that write, with tensors of the host, used by nothing else:
+        group: Group of the workers that write, for tensors of the host; nothing else may use it:
             collectives of the thread that saves would otherwise mix with those of the training.
             None on a worker that writes nothing.
         attempt: Unique to this start of the run, the same on all its workers.
@@ -47,8 +47,8 @@ class Saver:
         device: Type of the device that holds the state.
 
     Attributes:
-        published: Steps whose durable checkpoints this worker has published and nobody has asked
-            for yet; only the first worker publishes.
+        published: Steps of durable checkpoints that this worker has published and nobody has read
+            yet; only the first worker publishes.
         last_step: Step of the last durable save, -1 before the first.
     """
 
@@ -86,14 +86,14 @@ class Saver:
 
         Args:
             step: Steps that are done.
-            state: Tensors by name, and what else torch can save.
+            state: Tensors by name, and other values that torch can save.
             about: Notes of the run; JSON.
-            durable: Where the nodes' memory is enough, it is used if the store has it; otherwise
-                nothing is saved.
+            durable: Whether the checkpoint must outlive the nodes. Otherwise it goes to the nodes'
+                memory; a store without that saves nothing.
 
         Raises:
-            TrainingError: This save, or in the background the one before, found no room.
-            CheckpointException: It failed in another way.
+            TrainingError: This save, or the one before in the background, found no room.
+            CheckpointException: A save failed in another way.
         """
         self.wait()
         made = self._store.writer if durable else self._store.passing_writer
@@ -125,8 +125,8 @@ class Saver:
         """Wait until the last save is published, or has failed.
 
         Raises:
-            TrainingError: It found no room.
-            CheckpointException: It failed in another way.
+            TrainingError: The save found no room.
+            CheckpointException: The save failed in another way.
         """
         if self._pending is None:
             return
@@ -134,9 +134,9 @@ class Saver:
         try:
             pending.result()
         except CheckpointException as error:
-            lost = _lost(error)
+            lost = _memory_error(error)
             if lost is not None:
-                # Every worker has heard of it, so none of them tries again before the next one.
+                # Every worker knows of the error, so none tries again before the next save.
                 self._memory_lost = True
                 if self._leads:
                     _log.warning("%s; no such checkpoint before the next durable one", lost)
@@ -148,7 +148,7 @@ class Saver:
             self.published.append(self._saving)
 
     def check(self) -> None:
-        """Raise what made the last save fail, if it has failed by now."""
+        """Raise the error of the last save, if it has failed by now."""
         if self._pending is not None and self._pending.done():
             self.wait()
 
@@ -158,8 +158,8 @@ class Saver:
         self._stager.close()
 
 
-def _lost(error: CheckpointException) -> MemoryLostError | None:
-    """Return what the nodes' memory failed in, None where something else failed."""
+def _memory_error(error: CheckpointException) -> MemoryLostError | None:
+    """Return the error of the nodes' memory in ``error``; None for another failure."""
     for cause, _ in error.failures.values():
         if isinstance(cause, MemoryLostError):
             return cause
@@ -167,11 +167,11 @@ def _lost(error: CheckpointException) -> MemoryLostError | None:
 
 
 def explained(error: CheckpointException) -> BaseException:
-    """Return what a failed save means to a user, or ``error`` itself.
+    """Return the error of a failed save for users, or ``error`` itself.
 
     Returns:
-        A `TrainingError` where the disk is full, another start of the run has deleted what this one
-        writes, or another mistake was found.
+        A `TrainingError` where the disk is full, another start of the run has deleted the files of
+        this save, or ``error`` carries another mistake.
     """
     causes = [cause for cause, _ in error.failures.values()]
     for cause in causes:
@@ -186,7 +186,7 @@ def explained(error: CheckpointException) -> BaseException:
 
 
 def replaced(file: str) -> OutsideError:
-    """Return what it means that ``file`` of a checkpoint is gone while it is being written."""
+    """Return the error for ``file`` of a checkpoint that is gone while it is being written."""
     return OutsideError(
         f"{file}: is gone before its checkpoint is complete. Another start of this run has begun "
         "since, and deletes what is incomplete; stop one of the two, or give one another output"
@@ -194,7 +194,7 @@ def replaced(file: str) -> OutsideError:
 
 
 class _Copies(AsyncStager):
-    """Copies to the host's memory; XLA's tensors have no storage that torch's stager knows.
+    """Copies state to the host's memory, as torch's stager cannot copy XLA's tensors.
 
     The copies stay from one save to the next: fresh memory has to be mapped page by page, which
     takes longer than copying.
@@ -227,7 +227,7 @@ class _Copies(AsyncStager):
 
 
 def stager_of(device: str) -> AsyncStager:
-    """Return what copies the state before it is written."""
+    """Return the stager that copies the state before it is written."""
     if device != "cuda":
         return _Copies()
     from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions

@@ -1,4 +1,4 @@
-"""Choice of the checkpoint to load: the newest whose every byte is what was written."""
+"""Choice of the checkpoint to load: the newest whose every byte is as it was written."""
 
 import logging
 import os
@@ -35,7 +35,7 @@ def open_store(location: str | os.PathLike[str], *, keep: int, memory: bool = Fa
     Args:
         location: Place of the checkpoints.
         keep: Newest checkpoints that stay when another is published.
-        memory: Have checkpoints in the memory of HyperPod's nodes as well.
+        memory: Use checkpoints in the memory of HyperPod's nodes as well.
 
     Raises:
         TrainingError: The location is malformed, or a library for S3 or HyperPod is not installed.
@@ -48,11 +48,11 @@ def open_store(location: str | os.PathLike[str], *, keep: int, memory: bool = Fa
 
 
 def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
-    """Return the newest checkpoint that is what was written; a collective of ``group``.
+    """Return the newest checkpoint without damage; a collective of ``group``.
 
-    Every worker reads a share of the files: those that it wrote itself where the world has not
-    changed, which it reads again when it loads. A checkpoint that differs is set aside with the
-    reason in the log, and the one before is read.
+    Every worker reads a share of the files: in an unchanged world its own files, which it reads
+    again to load. A damaged checkpoint is set aside with the reason in the log, and the one before
+    is read.
 
     Args:
         store: Checkpoints of the run.
@@ -64,13 +64,13 @@ def newest_sound(store: Store, group: dist.ProcessGroup) -> Checkpoint | None:
     Raises:
         TrainingError: On every worker: the run has checkpoints, and none is sound; or a worker
             does not see what the first one sees.
-        UnreadableError: On every worker: a node reads other bytes than another one, or the place
-            does not answer.
+        UnreadableError: On every worker: two nodes read different bytes, or the place does not
+            answer.
     """
     leads = dist.get_rank(group) == 0
     tried: list[str] = []
     while True:
-        found = _told(group, _open_next(store, tried) if leads else None)
+        found = _broadcast(group, _open_next(store, tried) if leads else None)
         if isinstance(found, _Unreadable):
             raise UnreadableError(found.reason)
         if not isinstance(found, Checkpoint):
@@ -94,7 +94,7 @@ def open_checkpoint(location: str) -> Checkpoint:
     """Return the checkpoint that the user has named.
 
     Raises:
-        TrainingError: There is none, or its manifest or the size of a file is wrong.
+        TrainingError: There is no such checkpoint, or its manifest or the size of a file is wrong.
     """
     store, name = _store_of(location)
     try:
@@ -109,10 +109,10 @@ def open_checkpoint(location: str) -> Checkpoint:
 
 
 def load(checkpoint: Checkpoint, state: State, *, group: dist.ProcessGroup | None = None) -> None:
-    """Read a checkpoint into ``state``, as much of it as this worker holds."""
+    """Read this worker's part of a checkpoint into ``state``."""
     # torch.distributed.checkpoint reads into memory of the host or of a GPU, not of XLA.
     direct = {name: value for name, value in state.items() if value.device.type != "xla"}
-    # What they hold is not asked for: each question would be a graph to compile.
+    # The values of XLA's tensors are not copied: each copy would be a graph to compile.
     copied = {
         name: torch.empty(value.shape, dtype=value.dtype)
         for name, value in state.items()
@@ -128,7 +128,7 @@ def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
     """Check every byte of a checkpoint that the user has named; a collective of ``group``.
 
     Raises:
-        TrainingError: On every worker, with what differs.
+        TrainingError: On every worker, with the file that differs.
     """
     store, _ = _store_of(checkpoint.location)
     reason = _confirmed_damage(store, checkpoint, group)
@@ -137,7 +137,7 @@ def verify(checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
 
 
 class UnreadableError(Exception):
-    """Checkpoints may be sound and cannot be read from here; another start, or node, may help."""
+    """Checkpoints cannot be read from here and may be sound; another start or node may help."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,22 +151,22 @@ class _Damage:
 
 @dataclass(frozen=True)
 class _Unreadable:
-    """Reason for which not even the list of checkpoints can be read."""
+    """Reason why the list of checkpoints cannot be read."""
 
     reason: str
 
 
 def _open_next(store: Store, tried: Sequence[str]) -> Checkpoint | _Unreadable | str:
-    """Return the next candidate, or all that is wrong where none is left, or nothing."""
+    """Return the next candidate; without one, all mistakes as text, empty if nothing was there."""
     try:
-        return _next(store, tried)
+        return _next_candidate(store, tried)
     except Exception as error:
         # The other workers wait for an answer, and would wait until they time out.
         _log.exception("cannot read the checkpoints below %s", store.location)
         return _Unreadable(f"{store.location}: its checkpoints cannot be read: {error}")
 
 
-def _next(store: Store, tried: Sequence[str]) -> Checkpoint | str:
+def _next_candidate(store: Store, tried: Sequence[str]) -> Checkpoint | str:
     wrong = list(tried)
     for name in store.named():
         try:
@@ -201,7 +201,7 @@ def _set_aside(store: Store, name: str, reason: str) -> None:
 
 
 def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> None:
-    """Check that every worker sees the checkpoint, so that a missing mount is no damage."""
+    """Check that every worker sees the checkpoint: a missing mount is not damage."""
     unseen = torch.tensor(int(store.objects.get(f"{checkpoint.name}/{MANIFEST}") is None))
     dist.all_reduce(unseen, group=group)
     if int(unseen):
@@ -212,23 +212,23 @@ def _check_seen(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) 
 
 
 def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> str | None:
-    """Return what is wrong with a checkpoint, on every worker the same.
+    """Return the damage of a checkpoint, the same on every worker.
 
-    Another worker reads what one has found wrong. Otherwise one node with a broken mount or broken
-    memory would set all checkpoints of the run aside.
+    A second worker reads a file that a first one calls damaged. Otherwise one node with a broken
+    mount or broken memory would set all checkpoints of the run aside.
 
     Raises:
-        UnreadableError: On every worker: the other one reads what was written.
+        UnreadableError: On every worker: the second worker reads the file without damage.
     """
     _check_seen(store, checkpoint, group)
     world = dist.get_world_size(group)
-    finder, found = _said_by_any(group, _damage(store, checkpoint, group))
+    finder, found = _first_damage(group, _damage(store, checkpoint, group))
     if found is None:
         return None
-    # Workers of a node follow one another, so this one is on another node where there is one.
+    # Ranks of a node are consecutive, so the second worker is on another node if there is one.
     judge = (finder + world // 2) % world
-    own = _wrong(store, checkpoint, found.file) if dist.get_rank(group) == judge else None
-    second = _told(group, own, by=judge)
+    own = _file_damage(store, checkpoint, found.file) if dist.get_rank(group) == judge else None
+    second = _broadcast(group, own, by=judge)
     if second is None:
         raise UnreadableError(
             f"{checkpoint.location}: worker {finder} on node {found.node} says that "
@@ -239,19 +239,19 @@ def _confirmed_damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessG
 
 
 def _damage(store: Store, checkpoint: Checkpoint, group: dist.ProcessGroup) -> "_Damage | None":
-    """Return what is wrong with this worker's share of the files."""
+    """Return the first damage in this worker's share of the files."""
     rank, world = dist.get_rank(group), dist.get_world_size(group)
     for number, name in enumerate(sorted(checkpoint.files)):
         if _reader_of(name, number) % world == rank:
-            reason = _wrong(store, checkpoint, name)
+            reason = _file_damage(store, checkpoint, name)
             if reason is not None:
                 node = os.environ.get("ULTRASCALE_NODE") or socket.gethostname()
                 return _Damage(file=name, reason=reason, node=node)
     return None
 
 
-def _wrong(store: Store, checkpoint: Checkpoint, name: str) -> str | None:
-    """Return what is wrong with one file."""
+def _file_damage(store: Store, checkpoint: Checkpoint, name: str) -> str | None:
+    """Return the damage of one file, in words."""
     written = checkpoint.files[name]
     try:
         with store.open_file(checkpoint, name) as stream:
@@ -271,18 +271,20 @@ def _reader_of(name: str, number: int) -> int:
     return int(writer[1]) if writer else number
 
 
-def _said_by_any(group: dist.ProcessGroup, found: "_Damage | None") -> "tuple[int, _Damage | None]":
-    """Return, on every worker, the lowest worker that has found something, and what."""
+def _first_damage(
+    group: dist.ProcessGroup, found: "_Damage | None"
+) -> "tuple[int, _Damage | None]":
+    """Return, on every worker, the lowest rank with a damage, and that damage."""
     world = dist.get_world_size(group)
     speaker = torch.tensor(world if found is None else dist.get_rank(group))
     dist.all_reduce(speaker, op=dist.ReduceOp.MIN, group=group)
     if int(speaker) == world:
         return world, None
-    return int(speaker), _told(group, found, by=int(speaker))
+    return int(speaker), _broadcast(group, found, by=int(speaker))
 
 
-def _told(group: dist.ProcessGroup, value: Value, *, by: int = 0) -> Value:
-    """Return, on every worker, the value of one."""
+def _broadcast(group: dist.ProcessGroup, value: Value, *, by: int = 0) -> Value:
+    """Return, on every worker, ``value`` of the worker ``by``."""
     box: list[Value] = [value]
     dist.broadcast_object_list(box, src=dist.get_global_rank(group, by), group=group)
     return box[0]

@@ -21,9 +21,9 @@ from ultrascale_training.objects import Objects
 _log = logging.getLogger("ultrascale_training")
 BAD_NOTE = "bad.json"
 IN_MEMORY = "memory-"
-"""Begins the name of a checkpoint that only the nodes' memory holds."""
+"""Prefix of the names of checkpoints that only the nodes' memory holds."""
 Cause = str
-"""``damage`` or ``nan``: why a checkpoint was set aside."""
+"""Cause for which a checkpoint was set aside: ``damage`` or ``nan``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Checkpoint:
 
     Attributes:
         location: Directory, or ``s3://bucket/prefix``.
-        name: Within its store.
+        name: Name within its store.
         step: Steps that are done.
         about: Notes of the run beside its tensors.
         files: Sums by name.
@@ -46,7 +46,7 @@ class Checkpoint:
 
     @property
     def durable(self) -> bool:
-        """Whether it outlives the nodes."""
+        """Whether the checkpoint outlives the nodes."""
         return not self.name.startswith(IN_MEMORY)
 
 
@@ -79,12 +79,12 @@ class Store(ABC):
 
     @property
     def durable(self) -> "Store":
-        """Place that outlives the nodes: itself, where there is no other."""
+        """Store that outlives the nodes: this one, if it has no other."""
         return self
 
     @abstractmethod
     def prepare(self, *, clean: bool = True) -> None:
-        """Try the place and, if ``clean``, delete what killed writers left in it.
+        """Try the place and, if ``clean``, delete the leftovers of killed writers.
 
         Raises:
             TrainingError: Checkpoints cannot be written there: the first save would fail, after
@@ -96,7 +96,7 @@ class Store(ABC):
         """Check that ``size`` bytes can be written.
 
         Raises:
-            TrainingError: They cannot.
+            TrainingError: They do not fit.
         """
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Store(ABC):
 
     @abstractmethod
     def discard(self, step: int, *, attempt: str) -> None:
-        """Delete what a save that failed has written."""
+        """Delete the files of a failed save."""
 
     @abstractmethod
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
@@ -137,7 +137,7 @@ class Store(ABC):
 
     @abstractmethod
     def aside(self) -> Sequence[SetAside]:
-        """Return what has been set aside."""
+        """Return the checkpoints that were set aside."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
@@ -147,7 +147,7 @@ class Store(ABC):
         """Return the checkpoint called ``name``.
 
         Raises:
-            DamagedManifestError: With what is wrong with its manifest.
+            DamagedManifestError: Its manifest is damaged.
         """
         text = self.objects.get(f"{name}/{MANIFEST}")
         if text is None:
@@ -185,10 +185,10 @@ class Store(ABC):
         return self.objects.open(f"{checkpoint.name}/{name}")
 
     def check_sizes(self, checkpoint: Checkpoint) -> None:
-        """Check that every file of a checkpoint is there, as long as it was written.
+        """Check that every file of a checkpoint exists and has the size in the manifest.
 
         Raises:
-            DamagedManifestError: With the first that is not.
+            DamagedManifestError: A file is missing or has another size.
         """
         sizes = self.objects.sizes(f"{checkpoint.name}/")
         for name, file in checkpoint.files.items():
@@ -198,9 +198,9 @@ class Store(ABC):
                 raise DamagedManifestError(f"{name} {has}, of {file.bytes} that were written")
 
     def make_way(self) -> None:
-        """Delete what the newest `keep` checkpoints make superfluous; called after a publication.
+        """Delete all but the newest `keep` checkpoints; called after a publication.
 
-        What was set aside goes once so many newer checkpoints stand that nobody will return to it.
+        A checkpoint that was set aside goes once enough newer ones exist that nobody returns to it.
         """
         named = self.named()
         for old in named[self.keep :]:
@@ -213,7 +213,7 @@ class Store(ABC):
 
 
 def step_of(name: str) -> int:
-    """Return the step that a name such as ``step-00000040`` or ``step-00000040-ab12`` says."""
+    """Return the step in a name such as ``step-00000040`` or ``step-00000040-ab12``."""
     return int(name.split("step-")[1].split("-")[0])
 
 
@@ -223,7 +223,7 @@ def bad_note(cause: Cause, reason: str) -> bytes:
 
 
 def read_bad_note(name: str, text: bytes | None) -> SetAside:
-    """Return what the note of a checkpoint that is set aside says."""
+    """Return the parsed note of a checkpoint that was set aside."""
     try:
         read = json.loads(text or b"{}")
     except ValueError:

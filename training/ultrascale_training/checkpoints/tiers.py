@@ -1,4 +1,4 @@
-"""Two places of one run's checkpoints: a durable one, and the memory of the nodes before it."""
+"""Two places for one run's checkpoints: a durable one, and the memory of the nodes."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +18,7 @@ from ultrascale_training.checkpoints.stores import (
 
 
 class TieredStore(Store):
-    """Durable checkpoints, and newer ones in memory that nothing but speed depends on.
+    """Durable checkpoints, and newer ones in memory, whose loss costs time only.
 
     Args:
         durable: A directory or a bucket.
@@ -55,35 +55,35 @@ class TieredStore(Store):
 
     def reader(self, checkpoint: Checkpoint) -> StorageReader:
         """Return the reader of a checkpoint, wherever it lies."""
-        return self._of(checkpoint.name).reader(checkpoint)
+        return self._store_of(checkpoint.name).reader(checkpoint)
 
     def open_file(self, checkpoint: Checkpoint, name: str) -> AbstractContextManager[IO[bytes]]:
         """Open a file of a checkpoint, wherever it lies."""
-        return self._of(checkpoint.name).open_file(checkpoint, name)
+        return self._store_of(checkpoint.name).open_file(checkpoint, name)
 
     def check_sizes(self, checkpoint: Checkpoint) -> None:
-        """Check the sizes of a checkpoint's files, where they can be asked for."""
-        self._of(checkpoint.name).check_sizes(checkpoint)
+        """Check the sizes of a checkpoint's files, where the place knows them."""
+        self._store_of(checkpoint.name).check_sizes(checkpoint)
 
     def discard(self, step: int, *, attempt: str) -> None:
-        """Delete what a save that failed has written."""
+        """Delete the files of a failed save."""
         self._durable.discard(step, attempt=attempt)
 
     def set_aside(self, name: str, *, cause: Cause, reason: str) -> None:
         """Keep a checkpoint from being loaded, without deleting it."""
-        self._of(name).set_aside(name, cause=cause, reason=reason)
+        self._store_of(name).set_aside(name, cause=cause, reason=reason)
 
     def named(self) -> Sequence[str]:
         """Return the names of the checkpoints of both places, the newest first."""
         return sorted([*self._memory.named(), *self._durable.named()], key=step_of, reverse=True)
 
     def aside(self) -> Sequence[SetAside]:
-        """Return what has been set aside in both places."""
+        """Return the checkpoints that were set aside in both places."""
         return [*self._memory.aside(), *self._durable.aside()]
 
     def delete(self, name: str) -> None:
         """Delete a checkpoint."""
-        self._of(name).delete(name)
+        self._store_of(name).delete(name)
 
-    def _of(self, name: str) -> Store:
+    def _store_of(self, name: str) -> Store:
         return self._memory if name.startswith(IN_MEMORY) else self._durable

@@ -1,9 +1,9 @@
 """Storage writer of torch.distributed.checkpoint that publishes a checkpoint only when it is whole.
 
-It takes its turn in what every save does anyway: the coordinator looks at the room when it knows
-the global plan, each worker returns the sums of its files with what it wrote, and the coordinator
-publishes when it has heard of all of them. So one save needs no collective more than torch's own,
-and an error of any worker reaches all.
+It uses the steps of every save: the coordinator checks the room when it knows the global plan, each
+worker returns the sums of its files with its write results, and the coordinator publishes when it
+has the results of all workers. So a save needs no collective beside torch's own, and an error of
+any worker reaches all.
 """
 
 import math
@@ -26,14 +26,14 @@ class Destination(Protocol):
     """Place where one checkpoint is written."""
 
     def begin(self, size: int, *, writers: int) -> None:
-        """Make room on the coordinator, before anybody writes.
+        """Check and prepare the place on the coordinator, before any worker writes.
 
         Args:
             size: Bytes of all tensors.
             writers: Workers that write a part.
 
         Raises:
-            TrainingError: There is not enough.
+            TrainingError: There is not enough room.
         """
         ...
 
@@ -53,9 +53,9 @@ class CheckpointWriter(StorageWriter):
     """Writes one checkpoint.
 
     Args:
-        inner: Writer of files: torch's, or that of AWS's connector for S3.
+        inner: Writer of files, of torch or of AWS's connector for S3.
         folder: Where ``inner`` writes them.
-        destination: Knows the room and publishes.
+        destination: Place that checks the room and publishes.
         step: Steps that are done.
         about: Notes of the run; JSON.
     """
@@ -78,14 +78,14 @@ class CheckpointWriter(StorageWriter):
         self._about = about
 
     def reset(self, checkpoint_id: AnyPath | None = None) -> None:
-        """Keep the place: it is the destination's, and no argument of a save moves it."""
+        """Keep the place: the destination sets it, and no argument of a save changes it."""
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: object, **kwargs: object) -> None:
         """Pass on who coordinates."""
         self._inner.set_up_storage_writer(is_coordinator, *args, **kwargs)
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Return the plan: the folder is made once, by the coordinator."""
+        """Return the plan unchanged: only the coordinator makes the folder."""
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
@@ -119,7 +119,7 @@ class CheckpointWriter(StorageWriter):
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: AnyPath) -> bool:
-        """Return whether a save may name a place of its own, which it may not."""
+        """Return False: a save may not name a place of its own."""
         return False
 
 

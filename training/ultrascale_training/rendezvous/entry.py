@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def etcd_v3() -> "Creator":
-    """Return what makes the handlers of ``--rdzv-backend etcd-v3``."""
+    """Return the factory of handlers for ``--rdzv-backend etcd-v3``."""
     return _create
 
 
 def _create(params: "RendezvousParameters") -> "RendezvousHandler":
-    # torch calls the entry point while its own package is being imported, which may be for the
-    # sake of a module of ours that is not complete yet either.
+    # torch calls the entry point while its own package is being imported, maybe by a module of
+    # this package that is not complete yet either.
     from ultrascale_training.rendezvous.etcd_v3 import create
 
     return create(params)

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 3.0
-# No leader, too many requests, member going down: what passes by itself.
+# Errors that pass by themselves: no leader, too many requests, member going down.
 # Source: https://github.com/grpc-ecosystem/grpc-gateway/blob/main/runtime/errors.go
 _TRANSIENT = frozenset({429, 500, 502, 503, 504})
 
@@ -72,7 +72,7 @@ class Answer(Range, total=False):
 
 
 class EtcdRefusedError(RendezvousConnectionError):
-    """Raised when etcd answers that it will not do what it was asked, however often."""
+    """Raised when etcd refuses a call for good."""
 
 
 class _NoAnswerError(Exception):
@@ -82,15 +82,15 @@ class _NoAnswerError(Exception):
 class EtcdClient:
     """Calls the members of one etcd cluster in turn until one of them answers.
 
-    Threads may share it: they ask one after the other. A connection stays open between calls, and
+    Threads may share it: their calls follow one another. A connection stays open between calls, and
     ends with the client.
 
     Args:
-        endpoints: ``host:port`` of each member, or of one address that stands for all of them.
-        tls: How to check the members and prove who asks; plain HTTP without it.
-        read_timeout: Seconds for which one member is waited for.
-        retry_timeout: Seconds in which a call is repeated before it fails. A job outlives an
-            absence of etcd that is shorter.
+        endpoints: ``host:port`` of each member, or one address for all of them.
+        tls: Certificates for both sides; plain HTTP without it.
+        read_timeout: Seconds to wait for one member.
+        retry_timeout: Seconds in which a call is repeated before it fails. A job outlives a
+            shorter absence of etcd.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class EtcdClient:
     def call(self, path: str, body: Mapping[str, object]) -> Answer:
         """Return etcd's answer to ``body`` at ``/v3`` + ``path``.
 
-        A call may arrive twice if its first answer got lost: the caller must stand that.
+        A call may arrive twice if its first answer got lost: the caller must cope with that.
 
         Raises:
             EtcdRefusedError: etcd answered with an error that stays.
@@ -173,7 +173,7 @@ class EtcdClient:
                 raise _NoAnswerError(f"no answer of etcd at {endpoint}: {reason}") from error
             finally:
                 if not answered:
-                    # Half an answer may be on it, as after a signal's exception.
+                    # The connection may hold half an answer, as after a signal's exception.
                     connection.close()
         if status == 200 and "error" not in answer:
             return answer
@@ -187,7 +187,7 @@ def _parsed(status: int, data: bytes) -> Answer:
     try:
         answer: object = json.loads(data)
     except ValueError:
-        # What stands before the gateway, a check of the host's name for one, answers in words.
+        # A layer before the gateway, such as the check of the host's name, answers in plain text.
         if status == 200:
             raise
         answer = {"message": data.decode(errors="replace").strip()[:300]}
@@ -197,7 +197,7 @@ def _parsed(status: int, data: bytes) -> Answer:
 
 
 def _message(answer: Answer) -> str:
-    # 3.4 and 3.5 say it twice, 3.6 only as `message`; a stream wraps it.
+    # etcd 3.4 and 3.5 have the text twice, 3.6 only as `message`; a stream wraps it.
     error = answer.get("error", "")
     if isinstance(error, Mapping):
         return str(error.get("message", error))

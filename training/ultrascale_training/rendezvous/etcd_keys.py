@@ -1,4 +1,4 @@
-"""Keys of one job in etcd, and the one lease that all of them hang on."""
+"""Keys of one job in etcd, all attached to one lease."""
 
 import base64
 import hashlib
@@ -25,16 +25,16 @@ class Value(NamedTuple):
 class JobKeys:
     """The keys of one job.
 
-    All of them belong to one lease that every node of the job keeps alive, under a number that
+    All keys belong to one lease that every node of the job keeps alive, under a number that
     follows from the job's id. So they live as long as one of its nodes, for weeks or for a minute,
-    and are gone ``ttl`` seconds after the last one. A lease of each node's own would take with it
-    what other nodes still read.
+    and are gone ``ttl`` seconds after the last node. A lease for each node would end with that
+    node, and with it keys that other nodes still read.
 
-    Nothing renews it in the background: torchrun asks its rendezvous for waiting nodes every
-    second and sends a heartbeat, and whoever calls `renew` then does so when it is due.
+    Nothing renews the lease in the background: torchrun asks its rendezvous for waiting nodes every
+    second and sends a heartbeat, and both call `renew`, which renews a lease that is due.
 
     Args:
-        client: How etcd is reached.
+        client: Client of etcd.
         run_id: The job's rendezvous id.
         ttl: Seconds that the keys outlive the last node.
 
@@ -50,25 +50,25 @@ class JobKeys:
         self._due = 0.0
 
     def read(self, *key: str, known: Value | None = None) -> Value | None:
-        """Return what a key holds, None where nobody wrote it.
+        """Return the value of a key; None where nobody wrote it.
 
         Args:
             key: Its parts.
-            known: An earlier value; if it is still there, etcd does not send it again.
+            known: An earlier value; if it still holds, etcd does not send it again.
         """
         body = {"key": _base64(self._path(*key).encode())}
         if known is not None:
             body["min_mod_revision"] = str(known.revision + 1)
         answer = self.client.call("/kv/range", body)
         if known is not None and int(answer["header"]["revision"]) < known.revision:
-            # This etcd lost its data and counts from the start.
+            # This etcd lost its data and counts revisions from the start.
             return self.read(*key)
         return _value(answer) or (known if int(answer.get("count", "0")) else None)
 
     def write(
         self, *key: str, data: bytes, revision: int | None = None
     ) -> tuple[bool, Value | None]:
-        """Write a key, and return whether it was written, and what it holds now.
+        """Write a key; return whether it was written, and its value now.
 
         Args:
             key: Its parts.
@@ -98,7 +98,7 @@ class JobKeys:
         return written, held._replace(data=data) if held is not None and written else held
 
     def count_at(self, revision: int, *key: str) -> int:
-        """Return how many keys there were below a key at a revision."""
+        """Return the number of keys below a key at a revision."""
         path = self._path(*key).encode()
         body = {
             "key": _base64(path + b"/"),
@@ -113,13 +113,13 @@ class JobKeys:
         """Keep the lease alive if a third of its time is over."""
         if time.monotonic() < self._due:
             return
-        # Apart from each other, so that the nodes of a large job do not come at once.
+        # At random times, so that the nodes of a large job do not come at once.
         self._due = time.monotonic() + self._ttl / 3 * random.uniform(0.7, 1.0)
-        # That the lease is gone already is told by the next write.
+        # If the lease is gone already, the next write notices it.
         self.client.call("/lease/keepalive", {"ID": str(self._lease)})
 
     def _transact(self, body: Mapping[str, object]) -> Answer:
-        """Return the answer to a transaction, with the lease made anew where it is gone."""
+        """Return the answer to a transaction; make the lease anew if it is gone."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self.client.call("/kv/txn", body)
@@ -140,7 +140,7 @@ class JobKeys:
 
 
 def _base64(data: bytes) -> str:
-    """Return ``data`` as the gateway wants keys and values."""
+    """Return ``data`` in base64, as the gateway takes keys and values."""
     return base64.b64encode(data).decode()
 
 

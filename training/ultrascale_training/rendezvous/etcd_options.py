@@ -24,7 +24,7 @@ def keys_of(params: RendezvousParameters) -> JobKeys:
     ``ssl_cert_key`` and ``read_timeout`` (10), and ``retry_timeout`` (300) and ``lease_ttl`` (600).
 
     Raises:
-        ValueError: Something is wrong; the message lists all mistakes.
+        ValueError: An option is wrong; the message lists all mistakes.
     """
     mistakes: list[str] = []
     endpoints = list(_endpoints(params.endpoint, mistakes))

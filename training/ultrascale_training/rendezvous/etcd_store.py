@@ -16,11 +16,11 @@ _FOLDER = "store"
 
 
 class EtcdStore(Store):
-    """A c10d store of one job in etcd, with what torchrun's agents call of one.
+    """A c10d store of one job in etcd, with the methods that torchrun's agents call.
 
-    A key is waited for by asking again, at growing intervals: a watch would cost etcd a stream
-    for each node that waits, and would end with the member that it hangs on. torch's base class
-    makes of `get` and `set` those of several keys.
+    It polls for a key at growing intervals: a watch would cost etcd a stream for each waiting node,
+    and would end with its member. torch's base class builds the methods for several keys from
+    `get` and `set`.
 
     Source: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/distributed/elastic/utils/store.py
     """
@@ -34,7 +34,7 @@ class EtcdStore(Store):
         self._keys.write(_FOLDER, key, data=value.encode() if isinstance(value, str) else value)
 
     def get(self, key: str) -> bytes:
-        """Return the value of ``key``, waiting for it if need be.
+        """Return the value of ``key``; wait until it is written.
 
         Raises:
             DistStoreError: Nobody wrote it within the store's timeout.
@@ -45,7 +45,7 @@ class EtcdStore(Store):
         """Return when somebody has written each of ``keys``.
 
         Raises:
-            DistStoreError: One is missing after ``timeout``, or the store's own.
+            DistStoreError: A key is missing after ``timeout``, by default the store's own.
         """
         start = time.monotonic()
         for key in keys:
@@ -54,12 +54,12 @@ class EtcdStore(Store):
     def add(self, key: str, amount: int) -> int:
         """Count ``key`` up by one, exactly once, and return the count.
 
-        Each call writes a key of its own, so that nodes that count at the same moment, as all
-        nodes of a job do when it ends, never collide, and a call that arrives a second time,
-        since its answer got lost, counts once.
+        Each call writes a key of its own. So nodes that count at the same moment, as all nodes of a
+        job do at its end, never collide, and a call that arrives twice because its answer got
+        lost counts once.
 
         Raises:
-            ValueError: An amount that no agent of torchrun adds.
+            ValueError: No agent of torchrun adds this amount.
         """
         if amount != 1:
             raise ValueError(f"a counter in etcd goes up by 1, got {amount}")

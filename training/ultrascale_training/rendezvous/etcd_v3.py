@@ -1,7 +1,7 @@
 """The rendezvous backend ``etcd-v3`` of torchrun.
 
-torch's own etcd backends speak the v2 API, which etcd 3.6 no longer has, through a client that
-nobody keeps up. This one speaks v3, to etcd 3.4 and later::
+torch's own etcd backends speak the v2 API, which etcd 3.6 no longer has, through an unmaintained
+client. This backend speaks v3, to etcd 3.4 and later::
 
     torchrun --rdzv-backend etcd-v3 --rdzv-endpoint etcd-client:2379 --rdzv-id JOB-ATTEMPT ...
 
@@ -25,10 +25,10 @@ from ultrascale_training.rendezvous.etcd_store import EtcdStore
 
 NAME = "etcd-v3"
 
-# What all nodes of a job together may write to one etcd member.
+# Bytes a second that all nodes of a job together may write to one etcd member.
 _HEARTBEATS_PER_SECOND = 50
 _HEARTBEAT_BYTES_PER_SECOND = 2_000_000
-# torch's state takes about 70 bytes a node, which shrink to this.
+# Compressed bytes of torch's state for each node; about 70 uncompressed.
 _STATE_BYTES_PER_NODE = 10
 _HEARTBEAT_SECONDS = 5
 _COLLISION_SECONDS = 0.01
@@ -61,13 +61,13 @@ class EtcdV3Backend(RendezvousBackend):
         packed = zlib.compress(state, level=1)
         revision = token if isinstance(token, int) else 0
         written, held = self._keys.write(_STATE, data=packed, revision=revision)
-        # Where the answer to a write got lost on its way, it was sent again.
+        # If the answer to a write got lost on its way, the write was sent again.
         written = written or (held is not None and held.data == packed)
         if written:
             self._collisions = 0
         else:
-            # torch tries at once, and of the nodes that do so one wins and all others lose. They
-            # have to draw apart, the more the longer it goes on.
+            # torch retries at once, and of all nodes that write together one wins. The others
+            # have to spread out, the more the longer it goes on.
             self._collisions = min(self._collisions + 1, _MOST_COLLISIONS)
             time.sleep(random.uniform(0, _COLLISION_SECONDS * 2**self._collisions))
             held = self._keys.read(_STATE, known=held)
@@ -89,9 +89,9 @@ def create(params: RendezvousParameters) -> RendezvousHandler:
 
 
 def heartbeat_seconds(nodes: int) -> int:
-    """Return how often each of ``nodes`` may send a heartbeat.
+    """Return the seconds between two heartbeats of each of ``nodes``.
 
-    A heartbeat rewrites the state of all nodes, and etcd keeps what it replaced until the next
+    A heartbeat rewrites the state of all nodes, and etcd keeps the old state until the next
     compaction: torch's 5 seconds would fill etcd's quota within the hour at 1,000 nodes.
     """
     rate = min(

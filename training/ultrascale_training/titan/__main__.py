@@ -14,7 +14,7 @@ from ultrascale_training.hangs import keep_state, report_hang
 from ultrascale_training.stop import StopRequest
 from ultrascale_training.titan import arguments as command_line
 
-# For the end of the first step, before which a large model is compiled.
+# Time for the first step, in which a large model is compiled.
 _TIMEOUT = timedelta(minutes=30)
 
 
@@ -23,7 +23,7 @@ def main(failures: FailureLog | None = None) -> int:
     """Run the program on this worker and return its exit status.
 
     Args:
-        failures: Learns where the output is.
+        failures: Failure log, which gets the place of the output.
     """
     failures = failures or FailureLog()
     stop = StopRequest()
@@ -56,7 +56,7 @@ def main(failures: FailureLog | None = None) -> int:
 
 if __name__ == "__main__":
     rank = os.environ.get("RANK", "0")
-    # TorchTitan says the same on each of thousands of workers.
+    # TorchTitan logs the same lines on each of thousands of workers.
     level = logging.INFO if rank == "0" else logging.WARNING
     logging.basicConfig(format=f"%(asctime)s worker {rank}: %(message)s", level=level)
     log = FailureLog()

@@ -13,8 +13,8 @@ from ultrascale_training.titan import recipes
 from ultrascale_training.titan.recipes import Recipe
 
 Recompute = Literal["none", "selective", "full"]
-# TorchTitan's options that our own flags or programs take the place of. Of what ends with a dot,
-# each option; TorchTitan takes each with hyphens, too.
+# TorchTitan's options that our own flags or programs replace. A name with a dot at its end stands
+# for all options of a section; TorchTitan takes each option with hyphens, too.
 _OURS = {
     "--dump_folder": "--output-dir",
     "--hf_assets_path": "--load",
@@ -28,7 +28,7 @@ _OURS = {
     "--checkpoint.last_save_in_hf": "--export",
     "--checkpoint.load_only": "--recipe NAME-evaluate",
 }
-# Sections whose other options would be taken without a word, and change nothing.
+# Sections whose other options TorchTitan would accept and ignore.
 _USED = {
     "--checkpoint.": frozenset({"--checkpoint.enable", "--checkpoint.interval"}),
     "--metrics.": frozenset({"--metrics.log_freq"}),
@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
     """Return the arguments of the command line, of ``sys.argv`` if None.
 
     Raises:
-        TrainingError: With every mistake, one a line.
+        TrainingError: Arguments are wrong; one line for each mistake.
     """
     values, titan = _parser().parse_known_args(arguments)
     mistakes: list[str] = []

@@ -1,8 +1,8 @@
 """Checkpoints of a TorchTitan run in this package's own store.
 
-The tensors have TorchTitan's names, so its tools read them. What is one number for the whole run
-(step, position in the data, learning-rate schedule) is in the manifest instead: the number of ranks
-may differ at the next start.
+The tensors have TorchTitan's names, so its tools read them. Values that the whole run shares (step,
+position in the data, learning-rate schedule) are in the manifest instead: the number of ranks may
+differ at the next start.
 """
 
 import logging
@@ -49,7 +49,7 @@ class Run(Protocol):
 
     @property
     def sharers(self) -> int:
-        """Ranks that have tokens of their own."""
+        """Number of ranks with different tokens."""
         ...
 
 
@@ -57,12 +57,12 @@ class Checkpointer(BaseCheckpointManager):
     """Saves beside the training, and loads the newest checkpoint that is sound.
 
     Args:
-        config: Of the trainer.
-        dataloader: Whose position is saved.
+        config: Configuration of the trainer.
+        dataloader: Data loader whose position is saved.
         model_parts: Stages of the model on this rank.
-        optimizers: Of the model's parameters.
-        lr_schedulers: Of the optimizers.
-        states: With the trainer itself.
+        optimizers: Optimizers of the model's parameters.
+        lr_schedulers: Schedulers of the optimizers.
+        states: Mapping that holds the trainer.
         sd_adapter: Knows the model's names at Hugging Face.
         others: Arguments that TorchTitan passes to every manager.
     """
@@ -84,7 +84,7 @@ class Checkpointer(BaseCheckpointManager):
         """Weights to begin with: a folder of Hugging Face, or a checkpoint of ours."""
 
         accept_new_data: bool = False
-        """Go on with other data, tokenizer or order than the checkpoint is of."""
+        """Go on with other data, tokenizer or order than the checkpoint has."""
 
         initial_load_model_only: bool = False
         """Unused here; TorchTitan warns of its own default."""
@@ -126,7 +126,7 @@ class Checkpointer(BaseCheckpointManager):
 
     @property
     def published(self) -> list[int]:
-        """Steps of checkpoints that are complete and not asked for yet; of rank 0."""
+        """Steps of complete checkpoints that nobody has read yet; on rank 0."""
         published, self._saver.published = self._saver.published, []
         return published
 
@@ -134,7 +134,7 @@ class Checkpointer(BaseCheckpointManager):
         """Call ``decide`` on rank 0.
 
         Raises:
-            TrainingError: On every rank, what it raised.
+            TrainingError: On every rank, the error that it raised.
         """
 
         def decided() -> None:
@@ -143,7 +143,7 @@ class Checkpointer(BaseCheckpointManager):
         agree(self._group, decided)
 
     def judge(self, step: int, loss: float) -> Exception:
-        """Return the error that a loss which is no number means; for one rank alone."""
+        """Return the error for a loss that is no number; only one rank may call it."""
         self._saver.wait()
         return self._guard.judge(step, loss)
 
@@ -156,7 +156,7 @@ class Checkpointer(BaseCheckpointManager):
         self._weights.export(folder, companions=self._config.load)
 
     def due(self, step: int) -> bool:
-        """Return whether a checkpoint is written after ``step``, to wherever."""
+        """Return whether a checkpoint is written after ``step``, durable or in memory."""
         intervals = (self._config.interval, self._config.memory_every)
         return any(every > 0 and step % every == 0 for every in intervals)
 

@@ -26,7 +26,7 @@ from ultrascale_training.titan.tokens import read_token_index
 from ultrascale_training.titan.trainer import UltrascaleTrainer
 
 _RECOMPUTE = {"none": lambda: None, "selective": SelectiveAC.Config, "full": FullAC.Config}
-# Steps between two validations, and of one, unless the command line says otherwise.
+# Defaults of the steps between two validations, and of the steps of a validation.
 _VALIDATE_EVERY, _VALIDATE_STEPS = 500, 50
 
 
@@ -34,7 +34,7 @@ def configuration(arguments: Arguments) -> UltrascaleTrainer.Config:
     """Return the configuration that ``arguments`` ask for.
 
     Raises:
-        TrainingError: TorchTitan refuses an option, with its own reason.
+        TrainingError: TorchTitan refuses an option; the message has its reason.
     """
     base = _recipe(arguments)
     parsed = _parsed(base, arguments)
@@ -126,7 +126,7 @@ def _validator(arguments: Arguments) -> Validator.Config:
 
 
 def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleTrainer.Config:
-    ConfigManager()  # Registers how TorchTitan's lists are written.
+    ConfigManager()  # This import registers the form of TorchTitan's lists.
     told = io.StringIO()
     try:
         with contextlib.redirect_stderr(told):
@@ -140,6 +140,6 @@ def _parsed(base: UltrascaleTrainer.Config, arguments: Arguments) -> UltrascaleT
     except (ValueError, AssertionError) as error:
         raise TrainingError(f"TorchTitan refuses an option: {error}") from None
     except SystemExit:
-        # It prints what is wrong and ends the process, which torchrun would start anew.
+        # The parser prints the mistake and ends the process, and torchrun would start it again.
         raise TrainingError(f"TorchTitan refuses an option:\n{told.getvalue()}") from None
     return cast(Any, parsed)

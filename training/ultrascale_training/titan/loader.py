@@ -29,9 +29,9 @@ class TokenLoader(BaseDataLoader):
     """Reads batches of token files, one batch ahead.
 
     Args:
-        config: Of TorchTitan's trainer or validator.
-        dp_world_size: Data-parallel ranks.
-        dp_rank: Of them, this one.
+        config: Configuration of TorchTitan's trainer or validator.
+        dp_world_size: Number of data-parallel ranks.
+        dp_rank: This rank among them.
         seq_len: Tokens of a sequence.
         local_batch_size: Sequences of a batch of this rank.
         others: Arguments that TorchTitan passes to every loader.
@@ -79,7 +79,7 @@ class TokenLoader(BaseDataLoader):
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Data, tokenizer and order, to compare those of a checkpoint with."""
+        """Fingerprints of data, tokenizer and order, for the comparison with a checkpoint."""
         index, config = self._data.index, self._config
         return {
             "data": index.fingerprint,
@@ -105,7 +105,7 @@ class TokenLoader(BaseDataLoader):
         return {"position": self._position}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go to the position of a checkpoint."""
+        """Continue from the position of a checkpoint."""
         self._position = int(state_dict["position"])
 
     def _read(self, position: int) -> Batch:
@@ -130,7 +130,7 @@ class TokenLoader(BaseDataLoader):
 
 
 class NoTokenizer(BaseTokenizer):
-    """Stands where TorchTitan builds a tokenizer: token files need none."""
+    """Replacement for TorchTitan's tokenizer: token files need none."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseTokenizer.Config):
@@ -148,5 +148,5 @@ class NoTokenizer(BaseTokenizer):
         raise NotImplementedError
 
     def get_vocab_size(self) -> int:
-        """Refuse: the index of the data says it."""
+        """Refuse: the index of the data has the size."""
         raise NotImplementedError

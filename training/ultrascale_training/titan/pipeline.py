@@ -1,6 +1,6 @@
 """Pipeline schedules of torch 2.13 as TorchTitan 0.3.0 calls them.
 
-TorchTitan hands over the parts of a batch; that of torch 2.13 takes a whole batch and splits it.
+TorchTitan passes the parts of a batch; a schedule of torch 2.13 takes a whole batch and splits it.
 Without this, the first step with pipeline stages ends with ``Expecting 2 arg_mbs but got 1``.
 """
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 class Microbatched:
-    """A schedule that is handed the parts of a batch.
+    """A schedule that takes the parts of a batch.
 
     Args:
-        schedule: Of torch, which would split the batch itself.
+        schedule: Schedule of torch, which would split the batch itself.
     """
 
     def __init__(self, schedule: Any) -> None:  # noqa: ANN401 - schedules have no public base
@@ -49,6 +49,6 @@ class Microbatched:
 
 
 def microbatched(schedule: Any) -> Any:  # noqa: ANN401
-    """Return a schedule that takes the parts of a batch, whatever torch's own takes."""
+    """Return a schedule that takes the parts of a batch in place of a whole one."""
     parameters = inspect.signature(schedule.step).parameters
     return schedule if "arg_mbs" in parameters else Microbatched(schedule)

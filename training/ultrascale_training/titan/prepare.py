@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _log = logging.getLogger("ultrascale_training")
-# Of the Llama 3 and Qwen3 tokenizers; used where the folder does not say which token it is.
+# End tokens of the Llama 3 and Qwen3 tokenizers, for a folder that does not state its own.
 # Sources: https://huggingface.co/meta-llama/Llama-3.1-8B and https://huggingface.co/Qwen/Qwen3-8B
 _ENDS = ("<|end_of_text|>", "<|endoftext|>", "</s>")
 _BATCH = 512
@@ -46,7 +46,7 @@ _PLACES = 5
 
 
 class Document(NamedTuple):
-    """A document: what is context only, what is learned, and the line that it is of."""
+    """A document: its context, its learned text, and its line in the file."""
 
     context: str
     text: str
@@ -65,7 +65,7 @@ class _Refusals:
         return bool(self._counts)
 
     def add(self, mistake: tuple[str, str], place: str) -> None:
-        """Count a record, and keep its place if it is one of the first."""
+        """Count a refused record, and keep its place if it is among the first."""
         self._counts[mistake] += 1
         if len(self._places[mistake]) < _PLACES:
             self._places[mistake].append(place)
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     """Prepare a dataset and return its index.
 
     Raises:
-        TrainingError: With all mistakes in the arguments, or all in the input.
+        TrainingError: All mistakes in the arguments, or all in the input.
     """
     parser = argparse.ArgumentParser(
         prog="python -m ultrascale_training.titan.prepare", description=__doc__, allow_abbrev=False
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> TokenIndex:
     end = _end(values.tokenizer, tokenizer, values.end)
     writer = TokenWriter(
         values.output,
-        # Ids may have gaps, so that the number of tokens says less.
+        # Ids may have gaps, so the number of tokens may be lower than the largest id.
         vocabulary=max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1,
         end=end,
         tokenizer=hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -134,7 +134,7 @@ def _write(writer: TokenWriter, files: Sequence[Path], tokenizer: "Tokenizer", e
     """Write the tokens of all documents in ``files``.
 
     Raises:
-        TrainingError: With all mistakes in them.
+        TrainingError: Files have mistakes; the message lists all.
     """
     end_inside = (
         f"with {tokenizer.id_to_token(end)!r}, the token that ends a document",
@@ -143,7 +143,7 @@ def _write(writer: TokenWriter, files: Sequence[Path], tokenizer: "Tokenizer", e
     begin = _begin(tokenizer)
     refused = _Refusals()
     for batch in _batches(each for file in files for each in _documents(file, refused)):
-        # In parallel, over all cores: the library is written in Rust.
+        # The library, written in Rust, encodes on all cores in parallel.
         contexts = tokenizer.encode_batch(
             [each.context for each in batch], add_special_tokens=False
         )
@@ -183,7 +183,7 @@ def _end(folder: Path, tokenizer: "Tokenizer", asked: str | None) -> int:
 def _configured(folder: Path) -> Iterator[str]:
     path = folder / "tokenizer_config.json"
     found = json.loads(path.read_text()).get("eos_token") if path.is_file() else None
-    # Older files hold an object.
+    # In older files the token is an object.
     if found is not None:
         yield found["content"] if isinstance(found, dict) else found
 

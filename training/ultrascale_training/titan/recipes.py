@@ -21,8 +21,8 @@ class Schedule:
 
     Attributes:
         rate: Learning rate after the warm-up.
-        warmup: Steps in which it rises to that.
-        decay: Curve along which it falls afterwards, to nothing.
+        warmup: Steps in which it rises to ``rate``.
+        decay: Curve along which it falls to zero afterwards.
         weight_decay: Decay of the weights.
         betas: Decays of the two moments.
     """
@@ -34,7 +34,7 @@ class Schedule:
     betas: tuple[float, float] = (0.9, 0.95)
 
 
-# Of adapters; the rest is torch's default.
+# Schedule for adapters; the other values are torch's defaults.
 # Source: https://github.com/pytorch/torchtune/blob/v0.6.1/recipes/configs/llama3_1/8B_lora.yaml
 _ADAPTERS = Schedule(rate=3e-4, warmup=100, decay="cosine", weight_decay=0.01, betas=(0.9, 0.999))
 
@@ -49,11 +49,11 @@ class Model:
     Attributes:
         module: Package under ``torchtitan.models``.
         config: Function of its ``config_registry``: optimizer, schedule and loss.
-        flavor: Of its ``model_registry``: the layers.
-        adapted: Linear layers that LoRA adapts: those of attention, as in the paper.
+        flavor: Name in its ``model_registry``: the layers.
+        adapted: Linear layers that LoRA adapts: the attention's, as in the paper.
             Source: https://arxiv.org/abs/2106.09685 section 4.2
-        layers: Layers to keep, of a toy; None for all.
-        schedule: Where ``config`` is another model's; None for its own.
+        layers: Layers to keep in a toy model; None for all.
+        schedule: Schedule where ``config`` is another model's; None for its own.
     """
 
     module: str
@@ -67,14 +67,14 @@ class Model:
 MODELS: Mapping[str, Model] = {
     "llama3-8b": Model(module="llama3", config="llama3_8b", flavor="8B"),
     "llama3-70b": Model(module="llama3", config="llama3_70b", flavor="70B"),
-    # Its own configuration, llama3_405b, wants Float8 of torchao, which the image has not.
+    # Its own configuration, llama3_405b, needs Float8 of torchao, which the image lacks.
     "llama3-405b": Model(
         module="llama3",
         config="llama3_70b",
         flavor="405B",
         schedule=Schedule(rate=8e-5, warmup=600),
     ),
-    # TorchTitan fine-tunes the 8B model of Qwen3, and pre-trains its siblings alone.
+    # TorchTitan has a fine-tuning configuration for Qwen3's 8B model, only pre-training for others.
     "qwen3-8b": Model(module="qwen3", config="sft_qwen3_8b_math", flavor="8B"),
     "qwen3-14b": Model(module="qwen3", config="qwen3_14b", flavor="14B"),
     "qwen3-32b": Model(module="qwen3", config="qwen3_32b", flavor="32B"),
@@ -90,7 +90,7 @@ MODELS: Mapping[str, Model] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Recipe that a name asks for."""
+    """A recipe, parsed from its name."""
 
     name: str
     model: Model
@@ -99,7 +99,7 @@ class Recipe:
 
     @property
     def schedule(self) -> Schedule | None:
-        """Optimizer and learning rate; None for those of the model's configuration."""
+        """Optimizer and learning rate; None for the model's own configuration."""
         return _ADAPTERS if self.lora else self.model.schedule
 
     @property

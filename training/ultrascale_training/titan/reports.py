@@ -22,13 +22,13 @@ class Reports(MetricsProcessor):
     """Takes the place of TorchTitan's own lines and scalars.
 
     Args:
-        config: Of the trainer.
+        config: Configuration of the trainer.
         parallel_dims: Degrees of parallelism.
-        dump_folder: Where metrics go.
+        dump_folder: Folder for metrics.
         others: Arguments that TorchTitan passes to every processor.
 
     Attributes:
-        progress: None on all ranks but the first.
+        progress: Progress of the run; None on all ranks but the first.
         also: Returns whether a step is reported outside of the interval.
     """
 
@@ -51,7 +51,7 @@ class Reports(MetricsProcessor):
         Args:
             step: Steps that are done.
             steps: Last step of the run.
-            tokens: Of all ranks, that are done.
+            tokens: Tokens of all ranks that are done.
             output: Directory or bucket of the run.
         """
         self._seen = tokens
@@ -76,7 +76,7 @@ class Reports(MetricsProcessor):
         return super().should_log(step) or self.also(step)
 
     def aside(self) -> AbstractContextManager[None]:
-        """Return the context of work whose time is not that of a step."""
+        """Return a context for work whose time belongs to no step."""
         return nullcontext() if self.progress is None else self.progress.aside()
 
     def event(self, name: str, **fields: object) -> None:
@@ -118,7 +118,7 @@ class Reports(MetricsProcessor):
         self._begin_interval()
 
     def close(self) -> None:
-        """Write out what is buffered."""
+        """Flush the buffers."""
         if self.progress is not None:
             self.progress.close()
         super().close()

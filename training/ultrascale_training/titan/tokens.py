@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from ultrascale_training.errors import TrainingError
 
 INDEX = "tokens.json"
-# 1 had no bounds of documents.
+# Format 1 had no bounds of documents.
 _FORMAT = 2
 # 1 GiB of 32-bit tokens.
 SHARD_TOKENS = 1 << 28
-# Each file that is mapped takes one of the 65,530 mappings that Linux gives a process. Source:
+# Each mapped file takes one of the 65,530 mappings that Linux gives a process. Source:
 # https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
-# It also keeps a file descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
+# A mapping also keeps a file descriptor. Source: https://docs.python.org/3/library/mmap.html#mmap.mmap
 _OPEN_SHARDS = 1 << 13
 
 
@@ -40,7 +40,7 @@ class TokenShard:
 
     Attributes:
         file: File of the token ids.
-        sha256: Of all its files, so that another dataset of the same shape is told apart.
+        sha256: SHA-256 of all its files, which distinguishes datasets of the same shape.
         documents: File of one 64-bit integer a document, the number of tokens up to its end; the
             last one is ``tokens``.
         learned: File of one byte a token, 0 where a token is context only; None if all are
@@ -164,7 +164,7 @@ class TokenWriter:
 
         Args:
             tokens: Its tokens; the end token may be among them.
-            learned: Of each token; None if all are learned.
+            learned: Whether each token is learned; None if all are.
         """
         kind = token_type(self._vocabulary)
         self._tokens.append(np.array([*tokens, self._end], dtype=kind))
@@ -205,7 +205,7 @@ class TokenWriter:
     def discard(self) -> None:
         """Delete what is written, so that the folder is empty again."""
         for path in self._written:
-            # The last one may be missing.
+            # The last file may be missing.
             path.unlink(missing_ok=True)
         self._shards, self._written = [], []
         self._begin()
@@ -248,10 +248,10 @@ class TokenWriter:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """Sequences as a language model wants them; arrays of shape (rows, sequence length).
+    """Sequences in the form that a language model takes; arrays of shape (rows, sequence length).
 
     Attributes:
-        positions: Of each token in its document, or in the part of it that the sequence holds.
+        positions: Position of each token in its document, or in the sequence's part of it.
         labels: Token that follows in the document, or `IGNORED` where none is learned.
     """
 
@@ -260,7 +260,7 @@ class Rows:
     labels: NDArray[np.int64]
 
 
-# Of torch.nn.functional.cross_entropy, and of TorchTitan.
+# Value of torch.nn.functional.cross_entropy, and of TorchTitan.
 IGNORED = -100
 
 
@@ -275,7 +275,7 @@ class _MappedShard:
 
 @dataclass(frozen=True, kw_only=True)
 class _Window:
-    """Tokens of a sequence and the next one; whether each begins a document, and is learned."""
+    """Tokens of a sequence and the next; flags of documents' first and of learned tokens."""
 
     tokens: NDArray[np.unsignedinteger]
     begins: NDArray[np.bool_]
@@ -286,9 +286,9 @@ class TokenData:
     """Sequences of a folder of token files, memory-mapped.
 
     Args:
-        directory: Where the shards are.
-        index: As `read_token_index` returned it.
-        seq_len: Tokens of a sequence. What is left at the end of a shard is not used.
+        directory: Folder of the shards.
+        index: Index from `read_token_index`.
+        seq_len: Tokens of a sequence. The rest at the end of a shard is not used.
 
     Raises:
         TrainingError: No shard holds a sequence of that length.
@@ -320,7 +320,7 @@ class TokenData:
         begins = np.stack([window.begins for window in windows])
         learned = np.stack([window.learned for window in windows])
         inputs, labels = tokens[:, :-1], tokens[:, 1:].copy()
-        # The first token of a document does not follow from the one before.
+        # The first token of a document does not follow from the document before.
         labels[begins[:, 1:] | ~learned[:, 1:]] = IGNORED
         return Rows(inputs=inputs.copy(), positions=_positions(begins[:, :-1]), labels=labels)
 

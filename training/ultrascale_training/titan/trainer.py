@@ -1,4 +1,4 @@
-"""TorchTitan's trainer with a stop vote, so that a job that is told to leave loses no step."""
+"""TorchTitan's trainer with a stop vote, so that a job that has to leave loses no step."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ from ultrascale_training.vote import StopVote
 from ultrascale_training.worktime import WorkClock
 
 _log = logging.getLogger("ultrascale_training")
-# Of the time after which a collective fails: by then it is known whom it waits for. In the first
+# Share of a collective's timeout after which the search for the missing worker begins. In the first
 # step collectives begin late, when the model is compiled.
 _HANG_SHARE, _FIRST_HANG_SHARE = 0.5, 0.9
 _JUDGEMENT = "ultrascale/judgement"
@@ -80,7 +80,7 @@ class UltrascaleTrainer(Trainer):
 
     @property
     def sharers(self) -> int:
-        """Ranks that have tokens of their own."""
+        """Number of ranks with different tokens."""
         dims = self.parallel_dims
         return dims.dp_replicate * dims.dp_shard * dims.cp
 
@@ -103,7 +103,7 @@ class UltrascaleTrainer(Trainer):
         """Train and return the exit status.
 
         Args:
-            vote: Of all ranks, cast once a step.
+            vote: Vote of all ranks, cast once a step.
             wish: Returns whether this process was told to stop.
             most: Steps after which to leave with success; None for no limit.
 
@@ -120,7 +120,7 @@ class UltrascaleTrainer(Trainer):
         # A state that is no number is then seen before it is saved.
         self.reports.also = self.saves.due
         self._begin_ledger()
-        batches = _watched(self.batch_generator(self.dataloader), vote)
+        batches = _timed_batches(self.batch_generator(self.dataloader), vote)
         stragglers, clock = Stragglers(), WorkClock(vote, self.device)
         vote.hang_seconds = config.comm.init_timeout_seconds * _FIRST_HANG_SHARE
         with config.profiler.build(
@@ -141,7 +141,7 @@ class UltrascaleTrainer(Trainer):
                     _log.warning("the data end after step %d", self.step)
                     break
                 except RuntimeError as error:
-                    raise self._judged(error) from None
+                    raise self._error_for_loss(error) from None
                 with vote.resting():
                     self.saves.save(self.step, last_step=self.step == config.training.steps)
                 self._report_published()
@@ -151,7 +151,7 @@ class UltrascaleTrainer(Trainer):
                 profiler.step()
                 stragglers.report(vote, self.reports.progress, self.step)
                 if self.step - first == 1:
-                    # Compilation is done, so a collective that takes longer has lost a peer.
+                    # Compilation is done, so a slow collective has lost a peer.
                     seconds = config.comm.train_timeout_seconds
                     self._set_timeouts(timedelta(seconds=seconds))
                     vote.hang_seconds = seconds * _HANG_SHARE
@@ -176,7 +176,7 @@ class UltrascaleTrainer(Trainer):
             self.saves.save(self.step, last_step=True)
         self.saves.wait()
         self._report_published()
-        # A rank that went earlier would take its node's other ranks with it.
+        # torchrun ends a node's other ranks when a first one leaves.
         dist.barrier()
         self.reports.event(event, step=self.step)
         if self.ledger is not None:
@@ -190,9 +190,9 @@ class UltrascaleTrainer(Trainer):
             if self.ledger is not None:
                 self.ledger.saved(step)
 
-    def _judged(self, error: RuntimeError) -> Exception:
-        """Return what a loss that is no number means; other errors as they are."""
-        # The only words by which TorchTitan 0.3.0 tells it from other errors.
+    def _error_for_loss(self, error: RuntimeError) -> Exception:
+        """Return the error for a loss that is no number; other errors as they are."""
+        # Only these words distinguish it from other errors in TorchTitan 0.3.0.
         if "Loss is not finite" not in str(error):
             return error
         store = distributed_c10d._get_default_store()  # pyright: ignore[reportPrivateUsage]
@@ -214,8 +214,8 @@ class UltrascaleTrainer(Trainer):
             distributed_c10d._set_pg_timeout(timeout, group)  # pyright: ignore[reportPrivateUsage]
 
 
-def _watched(batches: Iterator[Batch], vote: StopVote) -> Iterator[Batch]:
-    """Yield ``batches``, and count the time that this rank reads data as work of its own."""
+def _timed_batches(batches: Iterator[Batch], vote: StopVote) -> Iterator[Batch]:
+    """Yield ``batches``, and count the time that this rank reads data as its own work."""
     while True:
         with vote.working():
             batch = next(batches)

@@ -1,4 +1,4 @@
-"""Weights of a model, from and to files of other runs and of Hugging Face."""
+"""Weights of a model: read from and written to files of other runs and of Hugging Face."""
 
 import logging
 import shutil
@@ -24,10 +24,10 @@ from ultrascale_training.titan import recipes
 
 _log = logging.getLogger("ultrascale_training")
 _ADAPTERS = (".lora_a.", ".lora_b.")
-# What a folder of Hugging Face holds beside weights: configuration and tokenizer.
+# Files in a folder of Hugging Face beside weights: configuration and tokenizer.
 _COMPANIONS = (".json", ".txt", ".model", ".jinja")
 _INDEX = "model.safetensors.index.json"
-# As published models have them: https://huggingface.co/Qwen/Qwen3-32B/tree/main
+# Names as in published models: https://huggingface.co/Qwen/Qwen3-32B/tree/main
 _FILE_BYTES = 4 << 30
 _THREADS = 8
 
@@ -39,7 +39,7 @@ class Weights:
         parts: Stages of the model on this rank.
         adapter: Knows the model's names at Hugging Face; None if nobody does.
         recipe: Name of the recipe that trains it, without ``-evaluate``.
-        group: Of all ranks, with tensors of the host.
+        group: Group of all ranks, for tensors of the host.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Weights:
         """Load the weights at ``location``, and nothing else; a collective of all ranks.
 
         Returns:
-            The steps that a checkpoint of ours has seen; 0 for weights of Hugging Face.
+            Steps of a checkpoint of ours; 0 for weights of Hugging Face.
 
         Raises:
-            TrainingError: Neither is there, or they are of another model.
+            TrainingError: There are no weights, or they belong to another model.
         """
         if "://" in location or (Path(location) / MANIFEST).is_file():
             found = checkpoints.open_checkpoint(location)
@@ -80,7 +80,7 @@ class Weights:
         """Load the weights of a sound checkpoint; a collective of all ranks.
 
         Raises:
-            TrainingError: They are of another model.
+            TrainingError: They belong to another model.
         """
         saved = _recipe_of(found)
         ours = recipes.recipe(self._recipe)
@@ -102,7 +102,7 @@ class Weights:
         """Write the weights for Hugging Face; a collective of all ranks, after the last step.
 
         Args:
-            folder: That all nodes mount.
+            folder: Folder that all nodes mount.
             companions: Folder of Hugging Face whose configuration and tokenizer go with them.
 
         Raises:
@@ -117,7 +117,7 @@ class Weights:
                 for name, value in self._without_adapters().items()
             }
         )
-        # Each rank's part; all of them become one model. Parts of a killed export would, too.
+        # The parts of all ranks become one model, and those of a killed export would join them.
         parts = folder / SHARDED_DIR_NAME
         agree(self._group, lambda: shutil.rmtree(parts, ignore_errors=True))
         dcp.save(
@@ -135,7 +135,7 @@ class Weights:
         _log.info("exported to %s", folder)
 
     def _files_of(self, named: Mapping[str, Tensor]) -> dict[str, int]:
-        """Return the file, from 1 on, of each tensor of all ranks."""
+        """Return the number of the file, from 1, of each tensor of all ranks."""
         sizes: list[dict[str, int]] = [{}] * dist.get_world_size(self._group)
         own = {name: value.numel() * value.element_size() for name, value in named.items()}
         dist.all_gather_object(sizes, own, group=self._group)
