@@ -40,13 +40,15 @@ FILES = (
     "ultra-100k",
 )
 
-# They follow from the bytes of our own sources: of an asset, of an image, of a function's code.
+# They follow from the bytes of our own sources: of an asset, an image, a function's code, and of
+# the packed program of a fabric check.
 _MASKED = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "<asset>"),
     (re.compile(r"(?<=:)(neuron|nvidia|cpu|tensorboard|backend)?-?[0-9a-f]{12}\b"), "<tag>"),
     (re.compile(r"\b[0-9a-f]{12}(?=\")"), "<tag>"),
     (re.compile(r"(CurrentVersion)[0-9A-Fa-f]{40}"), r"\1<hash>"),
     (re.compile(r"[0-9A-F]{8}(?=<hash>)"), "<hash>"),
+    (re.compile(r"(name: FABRIC_PROGRAM\n +value: )\S+"), r"\1<program>"),
 )
 
 

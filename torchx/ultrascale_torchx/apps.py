@@ -14,9 +14,9 @@ from ultrascale_torchx.components import METADATA
 from ultrascale_torchx.errors import AppError
 from ultrascale_torchx.options import Options, repository
 
-# The runner makes one up in each process, so that no two renderings would be alike.
+# The runner makes up a new value in each process: two renderings would differ.
 _SESSION = "TORCHX_INTERNAL_SESSION_ID"
-# What old named resources call Neuron devices.
+# Name of Neuron devices in old named resources.
 _OLD_NEURON = "aws.amazon.com/neurondevice"
 _DEVICES: Mapping[str, str] = {
     names.NEURON_DEVICE: "neuron",
@@ -32,14 +32,14 @@ class Described(Frozen):
     """An app in the keys of a job description."""
 
     job: JsonObject  # The job
-    precompile: bool  # Whether it runs to have its graphs compiled
+    precompile: bool  # Whether it only compiles its graphs
 
 
 def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Described:
-    """Return the job that ``app`` is in ``cluster``.
+    """Return ``app`` as a job of ``cluster``.
 
     Raises:
-        AppError: The job cannot be what the app says; one line for each reason.
+        AppError: A job cannot do what the app states; one line for each reason.
     """
     if len(app.roles) != 1:
         roles = ", ".join(role.name for role in app.roles)
@@ -63,22 +63,22 @@ def describe(app: AppDef, options: Options, cluster: config.Cluster) -> Describe
         **({"allow_env": [*options.allow_env]} if options.allow_env else {}),
         **({"priority": options.priority_class} if options.priority_class else {}),
     }
-    # Batch jobs, as apps of one pod may be, are asked for no such place.
+    # Batch jobs, as apps of one pod may be, need no such place.
     without_place: Keys = {} if options.durable else {"durable": False}
     if role.mounts:
         keys["volumes"] = [*_volumes(role, options, cluster)]
     if described is not None:
-        # As it was stated: its arguments are no templates.
+        # Unchanged: its arguments are no templates of TorchX.
         job = {**keys, **without_place, **described["job"]}
         return Described(job=job, precompile=described["precompile"])
-    foreign = _foreign(role)
+    foreign = _keys_of_foreign_app(role)
     if "kind" not in foreign:
         keys |= without_place
     return Described(job={**keys, **foreign}, precompile=False)
 
 
 class _Pools:
-    """The pools of the cluster file, and which of them a role is for."""
+    """The pools of the cluster file, and the choice among them for a role."""
 
     def __init__(self, cluster: config.Cluster, options: Options) -> None:
         self._pools = cluster.pools
@@ -88,32 +88,32 @@ class _Pools:
 
     def mistakes(self, role: Role) -> Mistakes:
         wanted = _instance_type(role)
-        if self._options.pool is not None or wanted is None or len(self._with(wanted)) == 1:
+        if self._options.pool is not None or wanted is None or len(self._names_with(wanted)) == 1:
             return
-        if pools := self._with(wanted):
+        if pools := self._names_with(wanted):
             if self._queued:
                 return
-            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_listed(pools)}"
+            yield f"pool: several have {wanted}; add -cfg pool=NAME, one of {_or_list(pools)}"
             return
         types = sorted({name for pool in self._pools for name in pool.instance_types})
         where = self._options.cluster
-        yield f"instance type: of no pool of {where}, got {wanted!r}; use one of {_listed(types)}"
+        yield f"instance type: of no pool of {where}, got {wanted!r}; use one of {_or_list(types)}"
 
     def unnamed(self, role: Role) -> Mistakes:
-        """Yield that nothing says which nodes a role is for that asks for no accelerator."""
+        """Yield a mistake for a role that names neither pool, instance type nor accelerator."""
         if self._options.pool or _instance_type(role) or _devices(role):
             return
-        todo = _listed(pool.name for pool in self._pools)
+        todo = _or_list(pool.name for pool in self._pools)
         yield f"pool: missing, and the app asks for no accelerator; add -cfg pool=NAME, of {todo}"
 
     def keys(self, role: Role) -> Keys:
-        """Return what a job description says of its nodes."""
+        """Return the keys of a job description for the role's nodes."""
         wanted = _instance_type(role)
         if self._options.pool is not None:
             return {"pool": self._options.pool}
         if wanted is None:
             return {}
-        names_of_pools = self._with(wanted)
+        names_of_pools = self._names_with(wanted)
         if self._queued and len(names_of_pools) > 1:
             return {"node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
         [name] = names_of_pools
@@ -122,7 +122,7 @@ class _Pools:
             return {"pool": name}
         return {"pool": name, "node_selector": {eks.INSTANCE_TYPE_LABEL: wanted}}
 
-    def _with(self, instance_type: str) -> list[str]:
+    def _names_with(self, instance_type: str) -> list[str]:
         return [pool.name for pool in self._pools if instance_type in pool.instance_types]
 
 
@@ -143,7 +143,7 @@ def _foreign_mistakes(role: Role) -> Mistakes:
             todo = f"use {names.NEURON_DEVICE}, or a resource named eks_TYPE"
             yield f"devices: a name that Neuron's plugin no longer has, got {name!r}; {todo}"
         elif name not in _DEVICES:
-            yield f"devices: not one of {_listed(_DEVICES)}, got {name!r}; leave it out"
+            yield f"devices: not one of {_or_list(_DEVICES)}, got {name!r}; leave it out"
     if role.num_replicas > 1:
         for name, value in role.env.items():
             if macros.replica_id in value:
@@ -181,8 +181,8 @@ def _volumes(role: Role, options: Options, cluster: config.Cluster) -> Iterator[
             }
 
 
-def _foreign(role: Role) -> Keys:
-    """Return what a job description says of an app that is not of this package."""
+def _keys_of_foreign_app(role: Role) -> Keys:
+    """Return the keys of a job description for an app that is not of this package."""
     command = [role.entrypoint, *role.args]
     if role.num_replicas == 1 and not _devices(role):
         alone = {"resources": _resources(role), "retries": role.max_retries}
@@ -201,9 +201,9 @@ def _foreign(role: Role) -> Keys:
 
 
 def _resources(role: Role) -> Keys:
-    """Return what a role asks for; zeros and less leave it to the nodes."""
+    """Return the requests of a role; 0 or less leaves a resource to the nodes."""
     devices = _devices(role)
-    # An accelerated node has a place for a pod that uses none of its devices.
+    # An accelerated node takes a pod that uses none of its devices.
     amounts: Keys = dict(devices) if {"gpu", "neuron"} & set(devices) else {**devices, "neuron": 0}
     if role.resource.cpu > 0:
         amounts["cpu"] = str(role.resource.cpu)
@@ -222,15 +222,15 @@ def _instance_type(role: Role) -> str | None:
     return None if instance_type is None else str(instance_type)
 
 
-def _listed(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
+def _or_list(words: Sequence[str] | Iterator[str] | Mapping[str, str]) -> str:
     return ", ".join(words)
 
 
-# TorchX would rewrite the command for each replica. Pods of a job are alike, so each finds out its
-# own index, and what TorchX promises of the first one: that it is `localhost` to itself, and that
-# the others wait for it no longer than they must.
+# TorchX would rewrite the command for each replica. Pods of a job are alike, so each finds its own
+# index, and keeps TorchX's two promises: the first pod is `localhost` to itself, and the others
+# wait for it no longer than they must.
 
-# Some node may still be pulling an image of tens of gigabytes.
+# A node may still pull an image of tens of gigabytes.
 _PATIENCE_SECONDS = 1800
 
 REPLICA_ID = "@replica_id@"
@@ -238,24 +238,24 @@ REPLICA_ID = "@replica_id@"
 
 
 def with_index(command: Sequence[str], *, port: int | None) -> list[str]:
-    """Return ``command`` with the index of its pod in the place of `REPLICA_ID`.
+    """Return ``command`` with the index of its pod in place of `REPLICA_ID`.
 
     Args:
         command: Program and its arguments.
-        port: TCP port of the first pod's store for which the others wait; None: they do not.
+        port: TCP port of the first pod's store, for which the others wait; None: they do not wait.
     """
     lines = [
         "set -eu",
         "trap 'exit 143' TERM",
         f"declare -i index=${{{FIRST_INDEX}:-0}}+${{VC_TASK_INDEX:-${{{INDEXED_INDEX}:-0}}}}",
-        f'if [ "$index" = 0 ]; then\nexport {RANK_ZERO_HOST}=localhost\n{_waiting(port)}fi',
+        f'if [ "$index" = 0 ]; then\nexport {RANK_ZERO_HOST}=localhost\n{_wait_for_store(port)}fi',
         f'exec "${{@//{REPLICA_ID}/$index}}"',
     ]
     return ["bash", "-c", "\n".join(lines), "bash", *command]
 
 
-def _waiting(port: int | None) -> str:
-    """Return what the others do: agents of torchrun give up on a store within a minute."""
+def _wait_for_store(port: int | None) -> str:
+    """Return the wait of the other pods: torchrun's agents give up on a store within a minute."""
     if port is None:
         return ""
     return (

@@ -21,12 +21,12 @@ from ultrascale_torchx.errors import AppError
 from ultrascale_torchx.resources import whole_node
 
 METADATA = "ultrascale"
-"""Key of a role's metadata under which the description of its job is kept."""
+"""Key of a role's metadata for the description of its job."""
 
 ROLE = "worker"
 _OWN_PROGRAMS = ("ultrascale_bert.", "ultrascale_training.")
 _BF16 = "--bf16"
-# Neuron rounds a model that is cast to bf16 so that small updates are not lost.
+# Stochastic rounding, so that a model cast to bf16 does not lose small updates.
 # Source: https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-configurable-parameters.html
 _NEURON_BF16 = {"NEURON_RT_STOCHASTIC_ROUNDING_EN": "1"}
 _ACCELERATORS = {"neuron": "Neuron devices", "nvidia": "NVIDIA GPUs"}
@@ -37,20 +37,20 @@ class Launch(Frozen):
 
     name: str  # Name of the job
     script: str  # Path of the script in the image, or the name of a module
-    script_args: str  # Its arguments, as on a command line
+    script_args: str  # Arguments of the script, as on a command line
     image: str  # ``:TAG`` of the run option `image_repo`, or what a job description has
     nnodes: int  # Nodes
-    min_nnodes: int  # Fewest nodes that it goes on with; 0: all of them
+    min_nnodes: int  # Fewest nodes with which it goes on; 0: all of them
     nproc_per_node: int  # Processes on a node; 0: one for each GPU or NeuronCore
     instance_type: str  # EC2 instance type of its nodes
     # Whether it trains in bf16: True or False, as a word. TorchX would take any other word for a
     # truth value as False.
     bf16: str
-    max_retries: int  # Restarts of the whole job; negative: as many as suit its nodes
-    rdzv_backend: str  # Where its nodes meet; empty: as the cluster file says
+    max_retries: int  # Restarts of the whole job; negative: a default by the number of nodes
+    rdzv_backend: str  # Rendezvous of its nodes; empty: as the cluster file says
     env: Mapping[str, str]  # Environment variables
-    cacheset: str = ""  # Name of its compiled graphs; empty: none are kept
-    precompile: str = "False"  # Whether it runs to have its graphs compiled: True or False
+    cacheset: str = ""  # Name under which its compiled graphs are kept; empty: none are kept
+    precompile: str = "False"  # Whether it only compiles its graphs: True or False
 
 
 def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
@@ -58,7 +58,7 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
 
     Args:
         launch: The job.
-        kind: Accelerators that the component is for.
+        kind: Kind of accelerators of the component.
 
     Raises:
         AppError: Parameters are wrong, or TorchX's own scheduler for Kubernetes is to send it;
@@ -94,7 +94,7 @@ def ddp(launch: Launch, kind: Literal["neuron", "nvidia"]) -> AppDef:
 
 
 def _words(script_args: str) -> tuple[list[str], list[str]]:
-    """Return the words of a command line that may go on after a backslash, and its mistakes."""
+    """Return the words of a command line, whose lines a backslash may join, and its mistakes."""
     try:
         return shlex.split(re.sub(r"\\\r?\n", " ", script_args)), []
     except ValueError as error:

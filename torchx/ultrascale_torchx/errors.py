@@ -1,7 +1,7 @@
 """Errors of an app, which the `torchx` command line prints without a traceback.
 
-`torchx run` knows one kind of error that it prints as it is. Of `status`, `list`, `log` and
-`cancel` every error would be a traceback, unless it ends the process by itself.
+`torchx run` prints one kind of error as it is. `status`, `list`, `log` and `cancel` print every
+error as a traceback, unless it ends the process by itself.
 """
 
 import threading
@@ -12,15 +12,15 @@ from torchx.specs.finder import ComponentValidationException
 
 from ultrascale.errors import UltrascaleError
 
-# What the command line calls options, TorchX reads from its file: it passes none to these commands.
+# TorchX passes these commands no options: it reads them from its file.
 _IN_TORCHX = {name: f"`{name}` in .torchxconfig" for name in ("kubeconfig", "context")}
 
 
 class AppError(UltrascaleError, ComponentValidationException, SystemExit):
     """An app cannot be run. Carries one line for each mistake, all of them at once.
 
-    As every error it is caught by ``except Exception``. Uncaught it ends the process with its
-    lines on standard error, and status 1.
+    ``except Exception`` catches it. Uncaught it ends the process with its lines on standard error,
+    and status 1.
 
     Attributes:
         mistakes: Lines of the form ``key: what is wrong, got VALUE; what to do``.
@@ -34,7 +34,7 @@ class AppError(UltrascaleError, ComponentValidationException, SystemExit):
 
 @contextmanager
 def told() -> Generator[None]:
-    """Raise every error that a user can cause as an `AppError`."""
+    """Raise every error that a user can cause as an `AppError`, within a ``with`` block."""
     try:
         yield
     except AppError:

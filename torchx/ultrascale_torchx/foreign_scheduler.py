@@ -1,7 +1,7 @@
 """Refusal of TorchX's own scheduler for Kubernetes by the components of `lib/`.
 
-That one knows no pool, claim or queue of the cluster file: its pods would wait for good, after it
-built an image by a local Docker.
+That scheduler knows no pool, claim or queue of the cluster file: its pods would wait for ever,
+after it built an image by a local Docker.
 """
 
 import argparse
@@ -19,10 +19,10 @@ _FOREIGN = "kubernetes"
 def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
     """Yield one line where `torchx run` chooses TorchX's own scheduler for Kubernetes.
 
-    A component is not told for which scheduler it is; the command line says it.
+    TorchX does not tell a component its scheduler; only the command line names it.
 
     Args:
-        argv: The command line; None: that of the process.
+        argv: The command line; None for that of the process.
     """
     words = [*(sys.argv if argv is None else argv)]
     if "run" not in words:
@@ -42,5 +42,5 @@ def mistakes(argv: Sequence[str] | None = None) -> Iterator[str]:
 
 
 def _configured(key: str) -> str | None:
-    """Return what `.torchxconfig` says of `torchx run`."""
+    """Return a value of `.torchxconfig` for `torchx run`."""
     return torchx_config.get_config(prefix="cli", name="run", key=key)

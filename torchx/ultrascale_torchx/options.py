@@ -24,19 +24,21 @@ _HELP: Mapping[str, str] = {
 
 
 class Options(Frozen):
-    """Options of a launched job; None leaves one to the cluster file."""
+    """Options of a launched job; None leaves an option to the cluster file."""
 
     cluster: Path  # The cluster file
     namespace: str  # Namespace of the job
     queue: str | None  # Queue that the job waits in
-    image_repo: str | None  # Registry and repository of images that are named by their tag alone
+    image_repo: str | None  # Registry and repository of images that are given as a tag alone
     pool: str | None  # Pool whose nodes it runs on
     priority_class: str | None  # Its priority
     account: str | None  # AWS account of the cluster's registry
     kubeconfig: Path | None  # Kubeconfig
     context: str | None  # Context of it
-    durable: bool  # Whether the job has to have a place for its output that outlives its pods
-    allow_env: tuple[str, ...] = ()  # Variables that are refused as harmful, and set knowingly
+    durable: bool  # Whether the job must have a place for its output that outlives its pods
+    allow_env: tuple[
+        str, ...
+    ] = ()  # Variables that are usually refused as harmful, and allowed here
 
 
 def run_options() -> runopts:
@@ -83,10 +85,10 @@ def read(cfg: Mapping[str, CfgVal]) -> Options:
 
 
 def repository(image_repo: str | None) -> str:
-    """Return the repository that `image_repo` names, from the environment where it says so.
+    """Return the repository of `image_repo`, which may name a variable of the environment.
 
     Raises:
-        AppError: It is not set, or the variable that it names is not.
+        AppError: `image_repo`, or the variable that it names, is not set.
     """
     if image_repo is None:
         todo = "add -cfg image_repo=REGISTRY/REPOSITORY, or write the whole image"

@@ -9,7 +9,7 @@ from ultrascale.jobs.pods import Pod, PodState
 from ultrascale.jobs.status import JobStatus
 from ultrascale.jobs.workloads import WorkloadState
 
-# A job of which no pod is there yet has no container that would say its role.
+# Without a pod, a job has no container that would name its role.
 _NO_ROLE = "worker"
 _STOPPED = frozenset({"Aborted", "Terminated"})
 _STATES: Mapping[PodState, AppState] = {
@@ -24,18 +24,18 @@ _STATES: Mapping[PodState, AppState] = {
 
 
 def app_id(namespace: str, name: str) -> str:
-    """Return the id of a job, as TorchX's own scheduler for Kubernetes writes it."""
+    """Return the id of a job in the form of TorchX's own scheduler for Kubernetes."""
     return f"{namespace}:{name}"
 
 
 def place(app: str, namespace: str) -> tuple[str, str]:
-    """Return namespace and name of a job by its id; ``namespace`` where it has none."""
+    """Return namespace and name of a job by its id; ``namespace`` for an id without one."""
     stated, _, name = app.rpartition(":")
     return stated or namespace, name
 
 
 def response(status: JobStatus) -> DescribeAppResponse:
-    """Return how far a job is, with its pods."""
+    """Return the state of a job, with its pods."""
     role = status.pods[0].container if status.pods else _NO_ROLE
     replicas = [_replica(role, number, pod) for number, pod in enumerate(status.pods)]
     return DescribeAppResponse(
@@ -49,7 +49,7 @@ def response(status: JobStatus) -> DescribeAppResponse:
 
 
 def listed(status: JobStatus) -> ListAppResponse:
-    """Return how far a job is."""
+    """Return the state of a job, for a list."""
     return ListAppResponse(app_id=app_id(status.namespace, status.name), state=_state(status.state))
 
 

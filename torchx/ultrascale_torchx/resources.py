@@ -1,7 +1,7 @@
 """Named resources: whole nodes of the training families.
 
-What TorchX itself registers for them asks for more CPU than any kubelet leaves, and for a resource
-that the Neuron device plugin no longer has: such pods wait for ever.
+TorchX's own named resources ask for more CPU than any kubelet leaves, and for a resource that the
+Neuron device plugin no longer has: such pods wait for ever.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ _MIB = 2**20
 
 
 def whole_node(instance_type: str) -> Resource:
-    """Return what a pod may ask for of a node of ``instance_type`` that it has for itself.
+    """Return the resources that a pod may request to have a node of ``instance_type`` for itself.
 
     Raises:
-        CatalogError: There is no such type, or no source states what its nodes have.
+        CatalogError: There is no such type, or no source states the resources of its nodes.
     """
     share = nodes.whole_node(catalog.lookup(instance_type))
     devices: dict[str, int] = {}

@@ -44,7 +44,7 @@ class Request(Frozen):
 
 
 class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]]):
-    """Sends apps to the cluster of a cluster file, and reads how far they are."""
+    """Sends apps to the cluster of a cluster file, and reads their states."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         super().__init__(backend, session_name)
@@ -54,8 +54,8 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         """Send the job, and return `NAMESPACE:NAME`.
 
         Raises:
-            AppError: The cluster lacks what the job needs, refuses, or cannot be reached; nothing
-                of the job is left there.
+            AppError: The cluster lacks something that the job needs, refuses, or cannot be
+                reached; nothing of the job is left there.
         """
         request = dryrun_info.request
         job, chosen = request.manifests, request.options
@@ -91,7 +91,7 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
     def build_workspace_and_update_role(
         self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]
     ) -> None:
-        """Refuse a workspace: the image would lack it, and the nodes be paid for all the same.
+        """Refuse a workspace: the image would lack it, and the nodes would cost nevertheless.
 
         Raises:
             AppError: Always.
@@ -101,8 +101,8 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         raise AppError([f"workspace: {wrong}; leave out --workspace={workspace}: {todo}"])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Return how far an app is; None where there is none."""
-        chosen = self._sent.get(app_id) or self._configured()
+        """Return the state of an app; None where it does not exist."""
+        chosen = self._sent.get(app_id) or self._options_of_file()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             found = status.find_job(_cluster(chosen), namespace, name)
@@ -110,13 +110,13 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> list[ListAppResponse]:
         """Return the jobs of the namespace, the newest first."""
-        chosen = self._configured(cfg)
+        chosen = self._options_of_file(cfg)
         with told():
             found = status.jobs_in(_cluster(chosen), chosen.namespace)
         return [progress.listed(each) for each in found]
 
     def _cancel_existing(self, app_id: str) -> None:
-        chosen = self._sent.get(app_id) or self._configured()
+        chosen = self._sent.get(app_id) or self._options_of_file()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             cluster = _cluster(chosen)
@@ -137,22 +137,22 @@ class UltrascaleScheduler(WorkspaceMixin[None], Scheduler[Mapping[str, CfgVal]])
         """Return the lines of the ``k``-th pod.
 
         Raises:
-            ValueError: A stream is asked for; Kubernetes keeps one for both.
+            ValueError: A single stream is requested; Kubernetes keeps one log for both.
             AppError: The API server cannot be reached, or there is no such pod or log; the
                 latter while the lines are read.
         """
         if streams not in (None, Stream.COMBINED):
             raise ValueError(f"Kubernetes keeps one log of both streams, got {streams}")
-        chosen = self._sent.get(app_id) or self._configured()
+        chosen = self._sent.get(app_id) or self._options_of_file()
         namespace, name = progress.place(app_id, chosen.namespace)
         with told():
             choice = logs.Choice(index=k)
             lines = logs.lines(_cluster(chosen), namespace, name, choice, follow=should_tail)
-        ended = _ended(lines)
+        ended = _lines_with_ends(lines)
         return filter_regex(regex, ended) if regex else ended
 
-    def _configured(self, cfg: Mapping[str, CfgVal] | None = None) -> Options:
-        """Return the options of `.torchxconfig`: to these commands TorchX gives none."""
+    def _options_of_file(self, cfg: Mapping[str, CfgVal] | None = None) -> Options:
+        """Return the options of `.torchxconfig`, as TorchX passes none to these commands."""
         found = dict(cfg or {})
         torchx_config.apply(scheduler=self.backend, cfg=found)
         return options.read(found)
@@ -162,12 +162,12 @@ def _cluster(chosen: Options) -> Cluster:
     return Cluster.connected(chosen.kubeconfig, chosen.context)
 
 
-def _ended(lines: Iterable[str]) -> Iterator[str]:
+def _lines_with_ends(lines: Iterable[str]) -> Iterator[str]:
     with told():
         for line in lines:
             yield f"{line}\n"
 
 
 def create_ultrascale(session_name: str, **_: object) -> UltrascaleScheduler:
-    """Return the scheduler under a name of its own: TorchX's `kubernetes` stays what it is."""
+    """Return the scheduler under its own name, beside TorchX's `kubernetes`."""
     return UltrascaleScheduler(NAME, session_name)

@@ -1,9 +1,9 @@
 """The program of each pod of a fabric check: meets the others, measures, and names bad nodes.
 
-The pod of index 0 leads: it tells pairs what to measure, round by round, and prints the verdict as
-its last line. The others do what they are told until the first one closes the connection. A pod
-that leads a failed measurement prints its log. A bad node is a result and no failure: every pod
-ends with 0 once there is a verdict.
+The pod of index 0 leads: it sends pairs their measurements, round by round, and prints the verdict
+as its last line. The others measure until the first pod closes the connection. A pod that leads a
+failed measurement prints its log. A bad node is a result and no failure: every pod ends with 0 once
+there is a verdict.
 """
 
 import json
@@ -43,17 +43,17 @@ class Settings:
         node: Name of its node.
         address: Its IP address.
         host: Host name of the first pod.
-        port: TCP port on which that one listens.
+        port: TCP port on which the first pod listens.
         token: Secret of the check, which all its pods know.
-        command: Words that measure a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in them.
+        command: Command that measures a pair, with `{lead}`, `{peer}`, `{slots}`, `{ranks}` in it.
         slots: Ranks on each node.
-        floor: Least bus bandwidth, in GB/s; None: none is known.
+        floor: Least bus bandwidth, in GB/s; None where none is known.
         share: Least share of the bus bandwidth of the best pair; None: pairs are not compared.
         efa: Whether any other transport than EFA is a failure.
         groups: Path of network groups of each node.
         join_seconds: Time for the pods to come.
         test_seconds: Time for one measurement.
-        seconds: Time for all rounds; one that may not end in it is not begun.
+        seconds: Time for all rounds; a round that may not end in it is not begun.
     """
 
     pods: int
@@ -108,7 +108,7 @@ class Measured:
         pair: The nodes.
         busbw: Bus bandwidth in GB/s; None where nothing was measured.
         transport: Transport by the log; None where it does not say.
-        why: Reason of the failure; empty: it passed.
+        why: Reason of the failure; empty where it passed.
     """
 
     pair: Pair
@@ -125,7 +125,7 @@ def judge(
     Args:
         pair: The nodes.
         output: Lines of the log.
-        status: Exit status of the program; 124 where its time was over.
+        status: Exit status of the program; 124 after a timeout.
         floor: Least bus bandwidth, in GB/s.
         efa: Whether any other transport than EFA is a failure.
     """
@@ -145,19 +145,19 @@ def judge(
     return Measured(pair=pair, busbw=reading.busbw, transport=reading.transport, why=why)
 
 
-# Exit status of `timeout`.
+# Exit status of the program `timeout`.
 _LATE = 124
 
 
 class Peer:
-    """A pod that has come, from the first pod's side.
+    """A connected pod, from the first pod's side.
 
     Args:
         connection: Its connection.
         token: Secret of the check.
 
     Raises:
-        ValueError: It does not know the secret.
+        ValueError: The pod does not know the secret.
     """
 
     def __init__(self, connection: socket.socket, token: str) -> None:
@@ -189,7 +189,7 @@ class Peer:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the pod has ended, or gave no answer. It says nothing unless it is asked."""
+        """Whether the pod has ended, or gave no answer. A pod sends nothing unless it is asked."""
         # Not select.select: it takes no descriptor above 1,023.
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
@@ -202,7 +202,7 @@ def lead(chosen: Settings) -> dict[str, object]:
     _hold_connections(chosen.pods)
     server = socket.create_server(("", chosen.port), backlog=chosen.pods)
     threading.Thread(target=work, args=(chosen, "127.0.0.1"), daemon=True).start()
-    peers = {peer.node: peer for peer in _gathered(server, chosen)}
+    peers = {peer.node: peer for peer in _connected_peers(server, chosen)}
     search = Search(nodes=in_order(chosen.groups, peers))
     tests: Mapping[str, Measured] = {}
     best = 0.0
@@ -211,12 +211,12 @@ def lead(chosen: Settings) -> dict[str, object]:
         with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
             answers = [*pool.map(partial(_measure, peers), pairs)]
         gone = [node for pair in pairs for node in pair if peers[node].is_gone]
-        # Without one of its pods, a measurement says nothing of a node.
+        # A measurement without one of its pods proves nothing about the other's node.
         counted = [answer for answer in answers if answer and not set(gone) & set(answer.pair)]
         best = max([best, *(measured.busbw or 0 for measured in counted)])
-        round_tests = [_compared(measured, best, chosen.share) for measured in counted]
+        round_tests = [_compare_with_best(measured, best, chosen.share) for measured in counted]
         _print_round(search.rounds + 1, round_tests, gone)
-        tests = _decisive(tests, round_tests)
+        tests = _decisive_tests(tests, round_tests)
         search.lose(gone)
         search.record({measured.pair: not measured.why for measured in round_tests})
     return {
@@ -224,7 +224,7 @@ def lead(chosen: Settings) -> dict[str, object]:
         "pods": chosen.pods,
         "rounds": search.rounds,
         "seconds": round(time.monotonic() - started),
-        **_judged_nodes(search, tests),
+        **_node_verdicts(search, tests),
         "paths": search.paths,
         "slowest": min((test.busbw for test in tests.values() if test.busbw), default=None),
     }
@@ -242,10 +242,10 @@ def _print_round(number: int, tests: Sequence[Measured], gone: Sequence[str]) ->
         print(f"fabric round={number} nodes={node} gone", flush=True)
 
 
-def _decisive(
+def _decisive_tests(
     tests: Mapping[str, Measured], round_tests: Sequence[Measured]
 ) -> Mapping[str, Measured]:
-    """Return the test of each node that counts: its last failure, or else its first success."""
+    """Return the decisive test of each node: its last failure, or else its first success."""
     decisive = dict(tests)
     for test in round_tests:
         for node in test.pair:
@@ -254,8 +254,8 @@ def _decisive(
     return decisive
 
 
-def _judged_nodes(search: Search, tests: Mapping[str, Measured]) -> Mapping[str, object]:
-    """Return the bad nodes and those that nothing was decided on, each with the reason."""
+def _node_verdicts(search: Search, tests: Mapping[str, Measured]) -> Mapping[str, object]:
+    """Return the bad nodes and the undecided nodes, each with the reason."""
     undecided = {
         node: tests[node].why if node in tests else "not measured" for node in search.suspects
     }
@@ -282,23 +282,23 @@ def _measure(peers: Mapping[str, Peer], pair: Pair) -> Measured | None:
     return one.measure(other)
 
 
-def _compared(measured: Measured, best: float, share: float | None) -> Measured:
-    """Return a measurement as failed where it is far slower than the best one."""
+def _compare_with_best(measured: Measured, best: float, share: float | None) -> Measured:
+    """Return ``measured``; as failed, if it is far slower than the best pair."""
     if share is None or measured.why or measured.busbw is None or measured.busbw >= share * best:
         return measured
     why = f"{measured.busbw:g} GB/s, below {share:.0%} of the best pair's {best:g}"
     return replace(measured, why=why)
 
 
-def _gathered(server: socket.socket, chosen: Settings) -> list[Peer]:
-    """Return the pods that came in time."""
+def _connected_peers(server: socket.socket, chosen: Settings) -> list[Peer]:
+    """Return the pods that connected in time."""
     peers: list[Peer] = []
     until = time.monotonic() + chosen.join_seconds
     while len(peers) < chosen.pods and (left := until - time.monotonic()) > 0:
         server.settimeout(left)
         try:
             connection, _ = server.accept()
-            # A pod says at once who it is; whoever does not is none of the check.
+            # A pod of the check sends its name at once; any other connection is closed.
             connection.settimeout(_HELLO_SECONDS)
             peers.append(Peer(connection, chosen.token))
             connection.settimeout(chosen.test_seconds + _GRACE_SECONDS)
@@ -313,9 +313,9 @@ _GRACE_SECONDS = 30
 
 
 def work(chosen: Settings, host: str) -> None:
-    """Measure what the first pod asks for, until it closes the connection."""
+    """Measure the pairs that the first pod sends, until it closes the connection."""
     shell = remote.Server(chosen.token)
-    with _joined(host, chosen) as connection:
+    with _connect(host, chosen) as connection:
         stream = cast("BinaryIO", connection.makefile("rwb"))
         hello = {"token": chosen.token, "node": chosen.node, "address": chosen.address}
         _send(stream, {**hello, "port": shell.port})
@@ -338,7 +338,7 @@ def work(chosen: Settings, host: str) -> None:
 _MOST_LINES = 5_000
 
 
-def _joined(host: str, chosen: Settings) -> socket.socket:
+def _connect(host: str, chosen: Settings) -> socket.socket:
     until = time.monotonic() + chosen.join_seconds
     while True:
         try:
@@ -357,7 +357,7 @@ def run(chosen: Settings, asked: Message, own_shell: str) -> tuple[int, list[str
 
     Args:
         chosen: Settings.
-        asked: The pair, as the first pod names it.
+        asked: The first pod's message, with the pair.
         own_shell: Address of this pod's remote shell: a launcher may start its own node's processes
             by ssh as well.
     """
@@ -382,7 +382,7 @@ def run(chosen: Settings, asked: Message, own_shell: str) -> tuple[int, list[str
             "PATH": f"{folder}:{os.environ.get('PATH', '')}",
         }
         limit = ["timeout", "--kill-after=10", f"{chosen.test_seconds:g}"]
-        # No pipe: a shell to a node that has died would hold its end open.
+        # No pipe: a shell to a dead node would hold its end open.
         told = Path(folder) / "log"
         with told.open("wb") as log:
             ended = subprocess.run(

@@ -29,11 +29,11 @@ class Reading:
     """Figures and transport of one measurement, from its log.
 
     Attributes:
-        busbw: Bus bandwidth of the largest message, in GB/s; None where no row was measured.
+        busbw: Bus bandwidth of the largest message, in GB/s; None without a row of results.
         size: Bytes of that message.
         transport: `efa`, `tcp` or `other`; None where the log does not say.
-        provider: libfabric's provider, or NCCL's name of the network, as the log has it.
-        wrong: Values that came out wrong.
+        provider: libfabric's provider, or NCCL's name of the network, as in the log.
+        wrong: Number of wrong values in the results.
     """
 
     busbw: float | None
@@ -44,7 +44,7 @@ class Reading:
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Return what a log of nccl-tests or nccom-test says. Lines of any other form are skipped."""
+    """Return the figures in a log of nccl-tests or nccom-test; lines of other forms are skipped."""
     busbw: float | None = None
     size = wrong = 0
     providers: list[str] = []
@@ -64,7 +64,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _row(line: str) -> tuple[int, float, int] | None:
-    """Return bytes, bus bandwidth and wrong values of a row of results; None for any other line."""
+    """Return bytes, bus bandwidth and wrong values in a row of results; None for another line."""
     words = line.split()
     if len(words) < 3 + _NCCOM_COLUMNS[0] or not (words[0].isdigit() and words[1].isdigit()):
         return None
@@ -83,12 +83,12 @@ def _row(line: str) -> tuple[int, float, int] | None:
 
 
 def _count(word: str) -> int:
-    # Releases before 2.12 print the largest error there, such as 4e-07; N/A: not checked.
+    # Releases before 2.12 print the largest error here, such as 4e-07; N/A: not checked.
     return int(word) if word.isdigit() else 0
 
 
 def _transport(providers: list[str], networks: list[str]) -> tuple[str | None, str]:
-    """Return the slowest transport that a rank took, and its name in the log."""
+    """Return the slowest transport of any rank, and its name in the log."""
     for provider in providers:
         if not provider.startswith("efa"):
             is_tcp = any(word in provider for word in ("tcp", "sockets", "udp"))
@@ -101,5 +101,5 @@ def _transport(providers: list[str], networks: list[str]) -> tuple[str | None, s
             return OTHER, network
     if providers:
         return EFA, providers[0]
-    # The plugin takes TCP's provider only where it is told to, and says so in the log.
+    # The plugin uses TCP's provider only by configuration, and logs it.
     return (EFA, networks[0]) if networks else (None, "")

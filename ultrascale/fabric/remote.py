@@ -1,8 +1,8 @@
 """A remote shell between the pods of one check, in place of ssh.
 
 mpirun and nccom-test start their processes on other nodes by `ssh HOST COMMAND`. Pods have no sshd
-and no keys; each runs this server for the time of the check. It takes commands from whoever knows
-the token of the check, which the first pod makes and gives to the others.
+and no keys; each runs this server for the time of the check. It takes commands from clients that
+know the token of the check, which the first pod makes and gives to the others.
 
 Source: https://docs.open-mpi.org/en/v5.0.x/launching-apps/ssh.html
 """
@@ -59,7 +59,7 @@ class Server:
                 return
             if not is_token(asked.get("token"), self._token):
                 return
-            # The daemon of Open MPI stays behind and holds the pipe: its parent's end counts.
+            # The daemon of Open MPI stays and holds the pipe: its parent's end ends the command.
             with subprocess.Popen(
                 ["bash", "-c", str(asked["command"])],
                 stdin=subprocess.DEVNULL,
@@ -82,7 +82,7 @@ def read(stream: BinaryIO) -> dict[str, object]:
 
     Raises:
         OSError: The connection is broken.
-        ValueError: The connection was closed, or this is no message.
+        ValueError: The connection was closed, or the line is no message.
     """
     line = stream.readline(_MOST_BYTES)
     message = json.loads(line) if line else None
@@ -92,17 +92,17 @@ def read(stream: BinaryIO) -> dict[str, object]:
 
 
 def is_token(said: object, token: str) -> bool:
-    """Return whether the other side has said the token."""
+    """Return whether the other side has sent the token."""
     return hmac.compare_digest(str(said or "").encode(), token.encode())
 
 
 def _end_with(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
     """End a command whose caller has gone.
 
-    A measurement whose time is over would hold this node's devices, and spoil the next one.
+    A measurement after its timeout would hold this node's devices, and spoil the next one.
     """
     with suppress(OSError):
-        # Callers send nothing more: it returns at the end of the connection.
+        # Callers send nothing more: `recv` returns at the end of the connection.
         connection.recv(1)
     if process.poll() is None:
         with suppress(ProcessLookupError):

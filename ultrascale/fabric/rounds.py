@@ -2,9 +2,9 @@
 
 A measurement between two nodes fails if one of them is bad. The first round pairs neighbours in the
 network, so that one bad node spoils one pair. Each later round pairs suspects with nodes that have
-passed. A node is called bad only after it failed beside a node that passed with another. Up to a
+passed. A node counts as bad only after it failed beside a node that passed with another. Up to a
 third of the nodes may be bad: then every node is judged within `most_rounds`. Nodes that are still
-suspect after the last round are named as undecided, and nothing is done to them.
+suspect after the last round are reported as undecided, and not cordoned.
 """
 
 import math
@@ -24,11 +24,11 @@ class Search:
     """The state of a search.
 
     Attributes:
-        nodes: Nodes, neighbours in the network beside each other.
+        nodes: Nodes; neighbours in the network stand beside each other.
         good: Nodes that passed.
         bad: Nodes that failed beside a good one.
-        paths: Pairs of good nodes far from each other whose measurement failed: of the network
-            between them, not of a node.
+        paths: Pairs of distant good nodes whose measurement failed: the fault is in the network
+            between them, not in a node.
         lost: Nodes that cannot be measured any more.
         rounds: Rounds that were measured.
     """
@@ -54,21 +54,21 @@ class Search:
         suspects = self.suspects
         partners = [node for node in self.nodes if node in self.good and node not in self.lost]
         if not suspects:
-            return self._across(partners)
+            return self._pairs_across(partners)
         if not partners:
             # Neighbours first. While all pairs fail, each node gets another partner.
-            return _rotated(suspects, self.rounds)
-        beside = self._beside(suspects, partners)
+            return _round_of_pairs(suspects, self.rounds)
+        beside = self._pairs_with_good(suspects, partners)
         busy = {node for pair in beside for node in pair}
         idle = [node for node in partners if node not in busy]
-        return [*beside, *self._across(idle)]
+        return [*beside, *self._pairs_across(idle)]
 
     def lose(self, nodes: Iterable[str]) -> None:
-        """Leave nodes out of all later rounds, and judge them no more."""
+        """Exclude nodes from all later rounds; they are not judged any more."""
         self.lost |= {node for node in nodes if node not in self.bad}
 
     def record(self, passed: Mapping[Pair, bool]) -> None:
-        """Take the results of a round's pairs."""
+        """Record the results of a round's pairs."""
         good_before = set(self.good)
         for pair, well in passed.items():
             if well:
@@ -81,12 +81,12 @@ class Search:
                     for node, other in (pair, pair[::-1])
                     if other in good_before and node not in good_before
                 }
-        # A node that passed with one that later proves bad has passed all the same.
+        # A node that passed beside a node that later proves bad has passed nevertheless.
         self.bad -= self.good
         self._crossed |= any(good_before.issuperset(pair) for pair in passed)
         self.rounds += 1
 
-    def _beside(self, suspects: Sequence[str], partners: Sequence[str]) -> list[Pair]:
+    def _pairs_with_good(self, suspects: Sequence[str], partners: Sequence[str]) -> list[Pair]:
         """Pair each suspect with the good node nearest to it that is still free."""
         place = {node: number for number, node in enumerate(self.nodes)}
         free = [place[node] for node in partners]
@@ -99,7 +99,7 @@ class Search:
             pairs.append((suspect, self.nodes[nearest]))
         return pairs
 
-    def _across(self, idle: Sequence[str]) -> list[Pair]:
+    def _pairs_across(self, idle: Sequence[str]) -> list[Pair]:
         """Pair good nodes of the two halves of the network once, through its upper layers."""
         half = len(idle) // 2
         if self._crossed or len(self.nodes) < _LEAST_TO_CROSS or half == 0:
@@ -111,15 +111,15 @@ class Search:
 _LEAST_TO_CROSS = 4
 
 
-def _rotated(nodes: Sequence[str], round_number: int) -> list[Pair]:
-    """Return the pairs of one round in which each node meets another than in rounds before.
+def _round_of_pairs(nodes: Sequence[str], round_number: int) -> list[Pair]:
+    """Return the pairs of a round in which each node meets a new partner.
 
-    Round 0 pairs neighbours. There are none after the round in which the last two nodes have met.
+    Round 0 pairs neighbours. Once all nodes have met, there are no more pairs.
 
     Source: https://en.wikipedia.org/wiki/Round-robin_tournament#Circle_method
     """
     even = [*nodes, *([""] if len(nodes) % 2 else [])]
-    # The circle method pairs the first with the last, the second with the last but one, and so on.
+    # The circle method pairs first and last, second and last but one, and so on.
     fixed, *turning = [*even[::2], *reversed(even[1::2])]
     if round_number >= len(turning):
         return []
@@ -130,11 +130,11 @@ def _rotated(nodes: Sequence[str], round_number: int) -> list[Pair]:
 
 
 def in_order(groups: Mapping[str, str], nodes: Iterable[str]) -> list[str]:
-    """Return nodes so that those of one network group stand beside each other.
+    """Return ``nodes`` in an order in which the nodes of a network group stand together.
 
     Args:
-        groups: Path of groups of each node, from the highest layer to the lowest; nodes without one
-            come last.
+        groups: Path of groups of each node, from the highest layer to the lowest; nodes without a
+            path come last.
         nodes: Nodes.
     """
     return sorted(nodes, key=lambda node: (node not in groups, groups.get(node, ""), node))
