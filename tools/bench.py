@@ -32,8 +32,8 @@ yaml.load(open({file!r}), yaml.CSafeLoader)
 _OURS = """
 import sys
 sys.argv = ["ultrascale", *{arguments!r}]
-from ultrascale.cli import main
-main()
+from ultrascale.__main__ import run
+run()
 """
 _EMPTY = """
 from ultrascale.node import use_node
