@@ -14,9 +14,6 @@ _EC2 = "ec2"
 SEEN = date(2026, 7, 20)
 """Day of the prices of us-east-1 and GovCloud; `seen` has that of each Region."""
 
-REGIONS = frozenset(each.region for each in catalog_prices() if each.service == _EC2)
-"""Regions of which there are prices."""
-
 
 def seen(region: str) -> date:
     """Return the day of the oldest price of a Region; of the newest list where it has none."""

@@ -1,6 +1,8 @@
 """The base type of the parts of the cluster file, which keeps what pydantic has read."""
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
@@ -42,6 +44,23 @@ class Seen(Frozen, kw_only=False):
 
 # Whether pydantic builds the schema of a type at the moment.
 _is_building = ContextVar("_is_building", default=False)
+
+
+# Pydantic looks for plugins when it first builds a type: it opens a file of each package there is.
+_NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+
+
+@contextmanager
+def _without_plugins() -> Generator[None]:
+    before = os.environ.get(_NO_PLUGINS)
+    os.environ[_NO_PLUGINS] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_NO_PLUGINS]
+        else:
+            os.environ[_NO_PLUGINS] = before
 
 
 class Model(BaseModel):
@@ -91,6 +110,23 @@ class Model(BaseModel):
             return handler(source)
         finally:
             _is_building.reset(token)
+
+    @classmethod
+    def model_rebuild(
+        cls,
+        *,
+        force: bool = False,
+        raise_errors: bool = True,
+        _parent_namespace_depth: int = 2,
+        _types_namespace: Mapping[str, object] | None = None,
+    ) -> bool | None:
+        with _without_plugins():
+            return super().model_rebuild(
+                force=force,
+                raise_errors=raise_errors,
+                _parent_namespace_depth=_parent_namespace_depth + 1,
+                _types_namespace=_types_namespace,
+            )
 
     @classmethod
     def _read_part(cls, value: object, info: ValidationInfo) -> Self:
@@ -176,9 +212,8 @@ def read_as(kind: type[M], value: Mapping[str, object], seen: Seen | None = None
     Raises:
         pydantic.ValidationError: It has not the form.
     """
-    return kind.model_validate(
-        value, by_name=False, by_alias=True, context=Seen() if seen is None else seen
-    )
+    context = Seen() if seen is None else seen
+    return kind.model_validate(value, by_name=False, by_alias=True, context=context)
 
 
 class Section(Model):

@@ -291,7 +291,8 @@ def check_file(cluster_file: Path) -> CheckedFile:
     """
     cluster = read_cluster(cluster_file)
     check_templates(cluster)
-    load_pipeline(cluster_file)
+    if cluster.cluster.pipeline is not None:
+        load_pipeline(cluster_file)
     document = cluster.reading.document
     warnings = (
         *config.remarks(cluster.cluster, "warning"),
