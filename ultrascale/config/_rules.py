@@ -26,6 +26,7 @@ Any other type
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TypeVar, overload
 
 from msgspec.structs import replace
@@ -269,7 +270,7 @@ class Rules:
 
         def register(function: G) -> G:
             kinds, finders, takes = self._bound(function)
-            kind = _without_none(typing.get_type_hints(function)["return"])
+            kind = _without_none(_hints(function)["return"])
             if kinds is not None:
                 raise TypeError(f"fact {function.__name__} takes a part of a cluster file")
             self._facts[kind] = _Call(function, None, finders, takes, after)
@@ -302,8 +303,7 @@ class Rules:
         self, function: Callable[..., object]
     ) -> tuple[Kinds | None, tuple[Finder, ...], frozenset[object]]:
         """Return what a function judges one by one, what finds its arguments, and what it takes."""
-        hints = typing.get_type_hints(function)
-        hints.pop("return", None)
+        hints = {name: hint for name, hint in _hints(function).items() if name != "return"}
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         if not names or hints.keys() != {*names}:
             raise TypeError(f"rule {function.__name__} leaves a parameter without a type")
@@ -357,6 +357,13 @@ class Rules:
         return None
 
 
+def _hints(function: Callable[..., object]) -> Mapping[str, object]:
+    """Return the annotations of a function; text among them is evaluated, which is slow."""
+    hints = function.__annotations__
+    is_text = any(isinstance(hint, str) for hint in hints.values())
+    return typing.get_type_hints(function) if is_text else hints
+
+
 def _every(parts: Parts, kind: type[Model]) -> object:
     return Every(parts.of(kind)) if parts.are_complete(kind) else _MISSING
 
@@ -379,6 +386,7 @@ def _above(kinds: Kinds, judged: Placed[object]) -> object:
     return next(found, _MISSING)
 
 
+@cache
 def _kinds(hint: object) -> Kinds:
     members = typing.get_args(hint) if _is_union(hint) else (hint,)
     kinds = [each for each in members if isinstance(each, type) and issubclass(each, Model)]
@@ -396,6 +404,7 @@ def _is_union(hint: object) -> bool:
     return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
+@cache
 def _holds(outer: type[Model], inner: Kinds) -> bool:
     """Return whether a part of type ``outer`` may have parts of the types ``inner`` in it."""
     for info in outer.model_fields.values():

@@ -85,9 +85,7 @@ def _whole_pools(
         if pool.role == "system" or not most or all(not each.accelerator for each in shards):
             continue
         # Made of values that are right: pydantic need not build what would read such a job.
-        job = config.TrainingJob.model_construct(
-            pool=pool.name, nodes=most, script=recipes.PROGRAM
-        )
+        job = config.TrainingJob.model_construct(pool=pool.name, nodes=most, script=recipes.PROGRAM)
         # Whatever queue leads to it: the job is on all of the pool.
         share = nodes.node_share(job, shards)
         device = smallest_device(share, shards)
