@@ -106,7 +106,7 @@ def check(
 
 
 def _judged(file: Path) -> Iterator[Diagnostic]:
-    from ultrascale.jobs.preparation import check_file
+    from ultrascale.jobs.checked_file import check_file
 
     try:
         checked = check_file(file)

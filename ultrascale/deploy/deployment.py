@@ -23,7 +23,7 @@ from ultrascale.deploy.run import Outcome, Watcher, run_stacks
 from ultrascale.errors import UltrascaleError, UnansweredError
 from ultrascale.frozen import Frozen
 from ultrascale.guard import Changes
-from ultrascale.jobs.preparation import check_file
+from ultrascale.jobs.checked_file import check_file
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 from ultrascale.plan.needs.load import beyond_published
 from ultrascale.plan.needs.quotas import beyond_limits

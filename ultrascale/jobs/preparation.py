@@ -8,13 +8,12 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from ultrascale import config, plan
+from ultrascale import config
 from ultrascale.catalog import volcano
 from ultrascale.documents import JsonObject
-from ultrascale.errors import Diagnostic
-from ultrascale.frozen import Frozen
 from ultrascale.jobs import patches
 from ultrascale.jobs import release_values as chart_values
+from ultrascale.jobs.checked_file import JobCluster, read_cluster
 from ultrascale.jobs.manifests import JobManifests, render, rendered_objects
 from ultrascale.jobs.options import JobOptions, changes_of
 from ultrascale.plan.jobs import judgement
@@ -22,9 +21,8 @@ from ultrascale.plan.jobs import tiers as job_tiers
 from ultrascale.plan.jobs.job import plan_job
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.jobs.submission import Submission, rule
-from ultrascale.plan.jobs.tiers import Choice, Tier, tiers_to_choose
-from ultrascale.plan.model import ClusterPlan, PoolPlan
-from ultrascale.plan.pipeline import load_pipeline
+from ultrascale.plan.jobs.tiers import Choice, Tier
+from ultrascale.plan.model import PoolPlan
 
 Chooser = Callable[[JobRequest, Sequence[Tier]], Choice]
 """Chooses the tier of a job that prefers some tiers; the best comes first."""
@@ -33,64 +31,6 @@ _PRECOMPILE_SUFFIX = "-precompile"
 _MIB = 2**20
 # Keys that a template may leave to whoever sends its jobs.
 _OF_PROGRAM = frozenset({"image", "script", "command"})
-
-
-class JobCluster(Frozen):
-    """A cluster file without mistakes, read and planned once for many jobs."""
-
-    reading: config.Reading  # The file
-    cluster: config.Cluster  # The cluster that it describes
-    plan: ClusterPlan  # Its plan
-    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of Kueue's queues
-
-    def request(
-        self,
-        name: str,
-        job: config.AnyJob,
-        *,
-        template: str | None = None,
-        account: str | None = None,
-        tier: str | None = None,
-        precompile: bool = False,
-    ) -> JobRequest:
-        """Return the request to plan ``job`` in this cluster."""
-        cluster, pools, kueue = self.cluster, self.plan.all_pools, self.plan.kueue
-        if self.beside_queues:
-            unqueued = {"queueing": "none", "gang_scheduler": None, "queues": ()}
-            scheduling = cluster.scheduling.model_copy(update=unqueued)
-            cluster, kueue = cluster.model_copy(update={"scheduling": scheduling}), None
-            pools = tuple(replace(pool, min_nodes=pool.max_nodes) for pool in pools)
-        request = JobRequest(
-            name=name,
-            job=job,
-            cluster=cluster,
-            pools=pools,
-            claims=self.plan.storage.claims,
-            builds=self.plan.images.builds,
-            account=account or self.cluster.account,
-            teams=self.plan.teams,
-            kueue=kueue,
-            template=template,
-            precompile=precompile,
-            copies=self.plan.copies,
-        )
-        return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
-
-
-def read_cluster(cluster_file: Path) -> JobCluster:
-    """Read the cluster that jobs are prepared for.
-
-    Raises:
-        ConfigError: The file cannot be read or has mistakes: one line for each.
-    """
-    reading = config.read(cluster_file)
-    wrong = plan.all_mistakes(reading)
-    if wrong or reading.cluster is None:
-        raise reading.refusal(wrong)
-    planned = plan.assemble(reading.cluster, reading.own_images, reading.records)
-    if wrong := [*plan.mistakes_of_plan(planned)]:
-        raise reading.refusal(wrong)
-    return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
 
 
 def prepare(
@@ -275,42 +215,6 @@ def _too_large(manifests: JobManifests) -> Iterator[config.Mistake]:
 _SOME_ACCOUNT = "111122223333"
 
 
-class CheckedFile(Frozen):
-    """Notes on a cluster file without mistakes."""
-
-    warnings: tuple[Diagnostic, ...]  # What is legal but likely not meant
-    notes: tuple[Diagnostic, ...]  # What holds of every such cluster
-
-
-def check_file(cluster_file: Path) -> CheckedFile:
-    """Return the warnings and notes of a cluster file without mistakes.
-
-    Raises:
-        ConfigError: The file has mistakes; one line for each.
-        CatalogError: No source states a value of an instance type.
-    """
-    cluster = read_cluster(cluster_file)
-    check_templates(cluster)
-    if cluster.cluster.pipeline is not None:
-        load_pipeline(cluster_file)
-    document = cluster.reading.document
-    warnings = (
-        *config.remarks(cluster.cluster, "warning"),
-        *config.in_order_of_keys(plan.remarks(cluster.reading, cluster.plan, "warning")),
-        *_warnings_of_templates(cluster),
-    )
-    notes = config.in_order_of_keys(
-        (
-            *plan.remarks(cluster.reading, cluster.plan, "note"),
-            *config.remarks(cluster.cluster, "note"),
-        )
-    )
-    return CheckedFile(
-        warnings=tuple(mistake.told(document) for mistake in warnings),
-        notes=tuple(mistake.told(document) for mistake in notes),
-    )
-
-
 def check_templates(cluster: JobCluster) -> None:
     """Check each template with the nodes, the queue and the claims that it names.
 
@@ -332,7 +236,7 @@ def check_templates(cluster: JobCluster) -> None:
         raise cluster.reading.refusal(mistakes)
 
 
-def _warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
+def warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
     """Yield what is legal in a template but likely not meant; a submission may change it."""
     for name, job in cluster.cluster.jobs.items():
         request = cluster.request(name, job, template=name, account=_SOME_ACCOUNT)

@@ -23,11 +23,14 @@ from ultrascale.plan.mistakes import all_mistakes, mistakes_of_plan
 from ultrascale.plan.model import (
     AgreedLimit,
     ClusterPlan,
+    LustrePlan,
     NetworkPlan,
     NodesPlan,
+    ObservabilityPlan,
     PlannedPart,
     PoolPlan,
     ScalePlan,
+    ServiceDemandPlan,
     copies_of,
     key_for,
 )
@@ -41,7 +44,6 @@ from ultrascale.plan.network.endpoints import plan_endpoints
 from ultrascale.plan.network.interfaces import plan_interface_cleaner
 from ultrascale.plan.network.vpc import plan_network, within_addresses
 from ultrascale.plan.node_readers import plan_node_readers
-from ultrascale.plan.observability.observability import plan_observability
 from ultrascale.plan.placement import plan_placement
 from ultrascale.plan.platform import (
     plan_devices,
@@ -199,7 +201,7 @@ def assemble(
         saves=plan_saves(cluster, pools, claims=storage.claims, kueue=kueue),
         services=services,
         etcd=plan_etcd(cluster, volume_key),
-        observability=plan_observability(cluster, pools, storage.lustre, scale, services),
+        observability=_observability(cluster, pools, storage.lustre, scale, services),
         backend=plan_backend(cluster, pools, images.builds, parts),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
@@ -229,6 +231,21 @@ def _nodes(
         autoscaler=autoscaler,
         termination_handler=plan_termination_handler(cluster, pools),
     )
+
+
+def _observability(
+    cluster: config.Cluster,
+    pools: Sequence[PoolPlan],
+    lustre: Sequence[LustrePlan],
+    scale: ScalePlan,
+    services: Sequence[ServiceDemandPlan],
+) -> ObservabilityPlan | None:
+    if cluster.observability is None:
+        return None
+    # Alarms, metrics and dashboards are 14 modules, which other files do without.
+    from ultrascale.plan.observability.observability import plan_observability
+
+    return plan_observability(cluster, pools, lustre, scale, services)
 
 
 def _parts(cluster: config.Cluster, records: Sequence[Frozen]) -> tuple[PlannedPart, ...]:

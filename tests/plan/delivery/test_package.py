@@ -13,7 +13,7 @@ from tests.support.folders import ROOT
 from tests.support.pipelines import PROD, two_accounts
 from ultrascale.catalog import build_environment
 from ultrascale.errors import ConfigError
-from ultrascale.jobs.preparation import check_file
+from ultrascale.jobs.checked_file import check_file
 from ultrascale.plan import load
 from ultrascale.plan.model.pipeline import BuildsPlan
 from ultrascale.plan.needs.report import plan_needs

@@ -18,7 +18,7 @@ from tests.support.jobs import (
     prepared,
     refusals,
 )
-from ultrascale.jobs.preparation import check_file
+from ultrascale.jobs.checked_file import check_file
 
 BUCKET: dict[str, Any] = {"buckets": ["datasets", "checkpoints"]}
 MOUNTED_BUCKET: dict[str, Any] = {

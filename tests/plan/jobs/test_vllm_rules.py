@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.jobs import SERVICE, job_cluster, pod_spec, prepared, refusals
 from tests.support.pools import as_text, pool_document
-from ultrascale.jobs.preparation import check_file
+from ultrascale.jobs.checked_file import check_file
 
 # Four GPUs, two Inferentia2 devices of two NeuronCores each, and eight GPUs.
 GPUS = pool_document(name="gpu", instance_types=["g6e.12xlarge"], provisioner="karpenter")

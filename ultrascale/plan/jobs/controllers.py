@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from ultrascale import config
 from ultrascale.catalog import training_operator
-from ultrascale.plan.jobs import service
 from ultrascale.plan.jobs.request import JobRequest
 from ultrascale.plan.model import PoolPlan
 from ultrascale.plan.model.jobs import Controller
@@ -15,6 +14,9 @@ from ultrascale.plan.serving import controllers_of
 def controller_of(request: JobRequest) -> Controller:
     """Return the controller that makes the pods of a job."""
     if isinstance(request.job, config.ServiceJob):
+        # It imports all that plans services, which the rights of people do not need.
+        from ultrascale.plan.jobs import service
+
         return service.controller_of(request.job)
     if isinstance(request.job, config.DevJob):
         return "indexed"

@@ -1,0 +1,128 @@
+"""Cluster files, read and planned once for many jobs, or checked.
+
+Most files have no pipeline, and many no templates of jobs. What reads and renders those is a fifth
+of the modules of `ultrascale check`, and is imported for a file that has them.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ultrascale import config, plan
+from ultrascale.errors import Diagnostic
+from ultrascale.frozen import Frozen
+from ultrascale.plan.model import ClusterPlan
+
+if TYPE_CHECKING:
+    from ultrascale.plan.jobs.request import JobRequest
+
+
+class JobCluster(Frozen):
+    """A cluster file without mistakes, read and planned once for many jobs."""
+
+    reading: config.Reading  # The file
+    cluster: config.Cluster  # The cluster that it describes
+    plan: ClusterPlan  # Its plan
+    beside_queues: bool = False  # Whether jobs take nodes that are there, outside of Kueue's queues
+
+    def request(
+        self,
+        name: str,
+        job: config.AnyJob,
+        *,
+        template: str | None = None,
+        account: str | None = None,
+        tier: str | None = None,
+        precompile: bool = False,
+    ) -> "JobRequest":
+        """Return the request to plan ``job`` in this cluster."""
+        from ultrascale.plan.jobs.request import JobRequest
+        from ultrascale.plan.jobs.tiers import tiers_to_choose
+
+        cluster, pools, kueue = self.cluster, self.plan.all_pools, self.plan.kueue
+        if self.beside_queues:
+            unqueued = {"queueing": "none", "gang_scheduler": None, "queues": ()}
+            scheduling = cluster.scheduling.model_copy(update=unqueued)
+            cluster, kueue = cluster.model_copy(update={"scheduling": scheduling}), None
+            pools = tuple(replace(pool, min_nodes=pool.max_nodes) for pool in pools)
+        request = JobRequest(
+            name=name,
+            job=job,
+            cluster=cluster,
+            pools=pools,
+            claims=self.plan.storage.claims,
+            builds=self.plan.images.builds,
+            account=account or self.cluster.account,
+            teams=self.plan.teams,
+            kueue=kueue,
+            template=template,
+            precompile=precompile,
+            copies=self.plan.copies,
+        )
+        return replace(request, tier=tier) if tier in tiers_to_choose(request) else request
+
+
+def read_cluster(cluster_file: Path) -> JobCluster:
+    """Read the cluster that jobs are prepared for.
+
+    Raises:
+        ConfigError: The file cannot be read or has mistakes: one line for each.
+    """
+    reading = config.read(cluster_file)
+    wrong = plan.all_mistakes(reading)
+    if wrong or reading.cluster is None:
+        raise reading.refusal(wrong)
+    planned = plan.assemble(reading.cluster, reading.own_images, reading.records)
+    if wrong := [*plan.mistakes_of_plan(planned)]:
+        raise reading.refusal(wrong)
+    return JobCluster(reading=reading, cluster=reading.cluster, plan=planned)
+
+
+class CheckedFile(Frozen):
+    """Notes on a cluster file without mistakes."""
+
+    warnings: tuple[Diagnostic, ...]  # What is legal but likely not meant
+    notes: tuple[Diagnostic, ...]  # What holds of every such cluster
+
+
+def check_file(cluster_file: Path) -> CheckedFile:
+    """Return the warnings and notes of a cluster file without mistakes.
+
+    Raises:
+        ConfigError: The file has mistakes; one line for each.
+        CatalogError: No source states a value of an instance type.
+    """
+    cluster = read_cluster(cluster_file)
+    if cluster.cluster.jobs:
+        from ultrascale.jobs.preparation import check_templates
+
+        check_templates(cluster)
+    if cluster.cluster.pipeline is not None:
+        from ultrascale.plan.pipeline import load_pipeline
+
+        load_pipeline(cluster_file)
+    document = cluster.reading.document
+    warnings = (
+        *config.remarks(cluster.cluster, "warning"),
+        *config.in_order_of_keys(plan.remarks(cluster.reading, cluster.plan, "warning")),
+        *_warnings_of_templates(cluster),
+    )
+    notes = config.in_order_of_keys(
+        (
+            *plan.remarks(cluster.reading, cluster.plan, "note"),
+            *config.remarks(cluster.cluster, "note"),
+        )
+    )
+    return CheckedFile(
+        warnings=tuple(mistake.told(document) for mistake in warnings),
+        notes=tuple(mistake.told(document) for mistake in notes),
+    )
+
+
+def _warnings_of_templates(cluster: JobCluster) -> Iterator[config.Mistake]:
+    if cluster.cluster.jobs:
+        from ultrascale.jobs.preparation import warnings_of_templates
+
+        yield from warnings_of_templates(cluster)
