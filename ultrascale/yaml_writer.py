@@ -11,6 +11,7 @@ Sources:
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import yaml
 
@@ -29,9 +30,13 @@ _WORD = r"y|n|yes|no|on|off|true|false|null|~|=|<<|"
 _TIME = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?"
 _NO_TEXT_TO_SOME = re.compile(rf"(?:{_NUMBER}|{_WORD}|{_TIME})\Z", re.IGNORECASE)
 # Line breaks to one version alone, and what is no line of a block to some emitters.
-_ESCAPED = re.compile(
-    "[^\n\x20-\x7e\xa0-\u2027\u202f-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+_ESCAPED = "[^\n\x20-\x7e\xa0-\u2027\u202f-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+
+
+@cache
+def _escaped() -> re.Pattern[str]:
+    # It takes 5 ms to compile, and what only reads files writes none.
+    return re.compile(_ESCAPED)
 
 
 class _Writer(yaml.CSafeDumper):
@@ -43,7 +48,7 @@ class _Writer(yaml.CSafeDumper):
 
 def _represent_text(writer: _Writer, text: str) -> yaml.ScalarNode:
     style = None
-    if _ESCAPED.search(text) or (text[:1].isspace() and "\n" in text):
+    if _escaped().search(text) or (text[:1].isspace() and "\n" in text):
         style = '"'
     elif "\n" in text:
         style = "|"

@@ -108,9 +108,7 @@ def cluster_type() -> type[Cluster]:
     fields: dict[str, Any] = {
         place: (kind, Field(default_factory=kind)) for place, kind in extended.items()
     }
-    kind = create_model("Cluster", __base__=_extended(Cluster, ""), **fields)
-    kind.__doc__ = Cluster.__doc__
-    return kind
+    return _extended(Cluster, "", fields)
 
 
 def _section_at(key: str) -> type[Section]:
@@ -120,10 +118,16 @@ def _section_at(key: str) -> type[Section]:
     return kind
 
 
-def _extended(kind: type[SectionT], place: str) -> type[SectionT]:
-    """Return a section with the keys that parts add to it."""
+def _extended(
+    kind: type[SectionT],
+    place: str,
+    fields: Mapping[str, Any] | None = None,  # Any: fields of a model that is created
+) -> type[SectionT]:
+    """Return a section with the keys that parts add to it, and with other ``fields``."""
     kinds = (part.section for part in reversed(all_parts()) if part.place == place)
-    made = create_model(kind.__name__, __base__=(*kinds, kind), __doc__=kind.__doc__)
+    made = create_model(
+        kind.__name__, __base__=(*kinds, kind), __doc__=kind.__doc__, **fields or {}
+    )
     assert issubclass(made, kind)
     return made
 
