@@ -9,12 +9,13 @@ from ultrascale.frozen import Frozen
 
 _DOMAIN_PART = "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
 _PATH_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_HOST = re.compile(rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?")
+# Compiled at the first reference: a file may name none.
+_HOST = rf"{_DOMAIN_PART}(?:\.{_DOMAIN_PART})*(?::(?P<port>[0-9]{{1,5}}))?"
 _TAG = "[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}"
 # Those that the runtimes know, in the length that each has.
 # Source: https://github.com/opencontainers/image-spec/blob/v1.1.1/descriptor.md#registered-algorithms
 _DIGEST = "sha256:[a-f0-9]{64}|sha512:[a-f0-9]{128}"
-_IN_REGISTRY = re.compile(
+_IN_REGISTRY = (
     rf"(?P<repository>{_PATH_PART}(?:/{_PATH_PART})*)"
     rf"(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?"
 )
@@ -44,7 +45,7 @@ def parse(text: str) -> ImageReference | None:
     host, slash, rest = text.partition("/")
     if not (slash and ("." in host or ":" in host)):
         host, rest = "", text
-    registry, found = _HOST.fullmatch(host), _IN_REGISTRY.fullmatch(rest)
+    registry, found = re.fullmatch(_HOST, host), re.fullmatch(_IN_REGISTRY, rest)
     if found is None or len(host) + len(found["repository"]) >= _LONGEST_NAME:
         return None
     if host and (registry is None or int(registry["port"] or 0) > _HIGHEST_PORT):

@@ -119,18 +119,19 @@ def domain(region: str) -> str:
     return _DOMAINS.get(region.partition("-")[0], "amazonaws.com")
 
 
-_ECR = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z.-]+")
+# Compiled at first use, as the next one: a file may name neither.
+_ECR = r"(?P<account>\d{12})\.dkr[.-]ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.[a-z.-]+"
 
 
 def parse_ecr_registry(host: str) -> tuple[str, str] | None:
     """Return the account and the Region of a private registry of ECR; None where it is none."""
-    found = _ECR.fullmatch(host)
+    found = re.fullmatch(_ECR, host)
     return None if found is None else (found["account"], found["region"])
 
 
 # Source: https://docs.aws.amazon.com/codeartifact/latest/ug/python-configure-pip.html
 # Source: https://docs.aws.amazon.com/codeartifact/latest/ug/dualstack-endpoints.html
-_CODE_ARTIFACT = re.compile(
+_CODE_ARTIFACT = (
     r"https://(?P<domain>[a-z][a-z0-9-]*[a-z0-9])-(?P<owner>\d{12})\.d\.codeartifact\."
     r"(?P<region>[a-z0-9-]+)\.(?:amazonaws\.com|on\.aws)/pypi/(?P<repository>[^/]+)/simple/?"
 )
@@ -143,5 +144,5 @@ def parse_code_artifact(url: str) -> Mapping[str, str] | None:
 
     None where ``url`` is no such index.
     """
-    found = _CODE_ARTIFACT.fullmatch(url)
+    found = re.fullmatch(_CODE_ARTIFACT, url)
     return None if found is None else found.groupdict()

@@ -1,6 +1,8 @@
 """The cluster file as types, and the rules that judge it: `load` tells all mistakes at once."""
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pydantic.main
 from msgspec.structs import replace
@@ -55,16 +57,6 @@ from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
 from ultrascale.config.images import CachedRegistry, Images, Packages, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
-from ultrascale.config.job_values import (
-    ContainerResources,
-    JobTemplate,
-    JobValues,
-    JobValuesReading,
-    NodeTier,
-    ResourceAmounts,
-    default_job_values,
-    read_job_values,
-)
 from ultrascale.config.jobs import (
     LONGEST_JOB_NAME,
     BatchJob,
@@ -137,6 +129,18 @@ from ultrascale.config.vpc import Endpoints, Subnet, SubnetRoute, SubnetUse, Vpc
 from ultrascale.config.vpc_rules import subnets_are_sound
 from ultrascale.core.table import all_parts
 
+if TYPE_CHECKING:
+    from ultrascale.config.job_values import (
+        ContainerResources,
+        JobTemplate,
+        JobValues,
+        JobValuesReading,
+        NodeTier,
+        ResourceAmounts,
+        default_job_values,
+        read_job_values,
+    )
+
 # An import of a module registers its rules.
 _RULES = (
     _texts,
@@ -162,6 +166,20 @@ _OF_THE_FILE_ALONE: pydantic.main.IncEx = {
     "editor_schema": True,
     "pipeline": {"package": True},
 }
+
+# They read values of the chart of jobs, which `submit --values` alone has.
+_OF_JOB_VALUES = frozenset(
+    {
+        "ContainerResources",
+        "JobTemplate",
+        "JobValues",
+        "JobValuesReading",
+        "NodeTier",
+        "ResourceAmounts",
+        "default_job_values",
+        "read_job_values",
+    }
+)
 
 __all__ = [
     "EJECTED",
@@ -392,3 +410,10 @@ def reads(text: str, *, source: str) -> Reading:
         ConfigError: It is no YAML mapping.
     """
     return read_document(parse_yaml(text, source=source))
+
+
+def __getattr__(name: str) -> object:
+    """Return a name whose module is imported at its first use."""
+    if name not in _OF_JOB_VALUES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.job_values"), name)

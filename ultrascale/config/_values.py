@@ -66,10 +66,9 @@ class _Matching(Frozen, kw_only=False):
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        compiled = re.compile(self.pattern, self.flags)
-
         def check(value: str) -> str:
-            if compiled.fullmatch(value) is None:
+            # Compiled for the first value: most files have few of the keys of a type.
+            if re.fullmatch(self.pattern, value, self.flags) is None:
                 raise WrongValueError(self.wrong, self.todo)
             return value
 
