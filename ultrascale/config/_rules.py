@@ -281,13 +281,11 @@ class Rules:
     def order(self, *modules: types.ModuleType) -> None:
         """Judge by the rules of ``modules`` in this order, whichever was imported first.
 
-        Mistakes that share a place are told in the order of their rules.
-
-        Raises:
-            KeyError: Another module has rules.
+        Mistakes that share a place are told in the order of their rules. Those of other modules,
+        which belong to parts, come last.
         """
         places = {module.__name__: number for number, module in enumerate(modules)}
-        self._rules.sort(key=lambda rule: places[rule.function.__module__])
+        self._rules.sort(key=lambda rule: places.get(rule.function.__module__, len(places)))
 
     def known(self, *values: object) -> Known:
         """Return what follows from ``values`` by these rules and facts."""
