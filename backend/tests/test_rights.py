@@ -29,7 +29,7 @@ from ultrascale.jobs.logs import Choice, lines
 from ultrascale.jobs.progress import Followed, follow
 from ultrascale.jobs.status import job_status, jobs_in
 from ultrascale.jobs.submission import send
-from ultrascale.plan.model import BackendPlan
+from ultrascale.parts.backend.model import Plan
 from ultrascale.plan.names import QUEUE_LABEL
 from ultrascale_backend.rendering import open_renderer
 from ultrascale_k8s.backend import backend_objects, backend_rights_objects
@@ -39,12 +39,13 @@ JOBS: dict[str, Any] = {"tune": {"node_selector": {"node-type": "train"}}}
 POD = f"{given.PODS}/bert-0"
 
 
-def backend_of(cluster: plan.ClusterPlan) -> BackendPlan:
-    assert cluster.backend is not None
-    return cluster.backend
+def backend_of(cluster: plan.ClusterPlan) -> Plan:
+    backend = cluster.part(Plan)
+    assert backend is not None
+    return backend
 
 
-def rights(backend: BackendPlan) -> Rbac:
+def rights(backend: Plan) -> Rbac:
     """Return what the rendered objects grant the backend."""
     namespaces = (*backend.job_namespaces, *backend.team_namespaces)
     objects = (*backend_objects(backend), *backend_rights_objects(backend, namespaces))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.backend_files import CLUSTER, PRODUCTION, RESEARCH, RULES, asked, write_files
 from tests.support.folders import ROOT
-from ultrascale.config.backend import DEFAULT_TEMPLATES
 from ultrascale.errors import ConfigError
+from ultrascale.parts.backend.section import DEFAULT_TEMPLATES, Backend
 from ultrascale_backend.errors import BadRequestError
 from ultrascale_backend.rendering import Renderer, open_renderer
 from ultrascale_backend.requests import JobRequest
@@ -84,7 +84,7 @@ def test_the_rules_that_ship_fit_the_hybrid_cluster_file() -> None:
 
     renderer = open_renderer(hybrid, None, account="111122223333")
 
-    submits_to = renderer.cluster.cluster.backend
+    submits_to = renderer.cluster.cluster.section(Backend)
     assert submits_to is not None
     assert {rule.template for rule in renderer.rules.rules} == set(submits_to.submits_to)
 

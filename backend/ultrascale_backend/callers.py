@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ultrascale.plan.model import CallerRightPlan, IdentityPlan
+from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
 from ultrascale_backend.errors import ForbiddenError
 
 ANONYMOUS = "system:anonymous"

@@ -14,7 +14,7 @@ import jwt
 import urllib3
 
 from ultrascale.documents import JsonObject, look_up, mapping, objects, sequence, text
-from ultrascale.plan.model import IdentityPlan
+from ultrascale.parts.backend.model import IdentityPlan
 from ultrascale_backend.callers import Caller
 from ultrascale_backend.errors import IdentityUnavailableError, UnknownCallerError
 from ultrascale_backend.tokens import Claims

@@ -14,6 +14,7 @@ from ultrascale.documents import Json, JsonObject, mapping, number
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.manifests import JobManifests
 from ultrascale.jobs.preparation import JobCluster, prepare, read_cluster
+from ultrascale.parts.backend import Backend
 from ultrascale_backend.callers import Submission
 from ultrascale_backend.errors import BadRequestError, near
 from ultrascale_backend.objects import job_name, labelled, workloads
@@ -98,7 +99,7 @@ def open_renderer(cluster_file: Path, rules_file: Path | None, *, account: str |
     """
     cluster = read_cluster(cluster_file)
     source, rules = read_rules(rules_file)
-    backend = cluster.cluster.backend
+    backend = cluster.cluster.section(Backend)
     templates = backend.submits_to if backend is not None else ()
     mistakes = [*rule_mistakes(rules, job_keys=_JOB_KEYS, templates=templates)]
     if backend is None:

@@ -13,12 +13,12 @@ import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from starlette.types import ASGIApp
 
-from ultrascale import config
 from ultrascale.cluster_api.identity import same_cluster
 from ultrascale.cluster_api.server import Cluster, missing_rights
 from ultrascale.errors import ClusterError, ConfigError
 from ultrascale.jobs.workloads import WORKLOADS
-from ultrascale.plan.model import IdentityPlan
+from ultrascale.parts import backend as part
+from ultrascale.parts.backend.model import IdentityPlan
 from ultrascale_backend import store
 from ultrascale_backend.authentication import Authenticator, Judge
 from ultrascale_backend.callers import Rights
@@ -73,7 +73,7 @@ def serve(settings: Settings, *, anonymous: bool = False) -> None:
 
 
 def _identity(renderer: Renderer) -> IdentityPlan:
-    backend = renderer.cluster.plan.backend
+    backend = renderer.cluster.plan.part(part.Plan)
     assert backend is not None, "without the backend there is no renderer"
     return backend.identity
 
@@ -114,8 +114,8 @@ def _authenticator(
     return Authenticator(judges, tokens_per_second=settings.tokens_per_second)
 
 
-def _section(renderer: Renderer) -> config.Backend:
-    backend = renderer.cluster.cluster.backend
+def _section(renderer: Renderer) -> part.Backend:
+    backend = renderer.cluster.cluster.section(part.Backend)
     assert backend is not None, "without the backend there is no renderer"
     return backend
 

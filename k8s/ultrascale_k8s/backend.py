@@ -1,10 +1,10 @@
 """The backend: its service account, its rights, and its Deployment if it has one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ultrascale.documents import Json, JsonObject
-from ultrascale.plan.model import ApplicationPlan, BackendPlan
-from ultrascale.plan.names import BACKEND_ACCOUNT
+from ultrascale.parts.backend.model import ACCOUNT, ApplicationPlan, Plan
+from ultrascale_k8s._platform_chart import PlatformChart
 from ultrascale_k8s._pods import (
     budget,
     deployment,
@@ -31,67 +31,80 @@ _SERVICE_PORT = 80
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
-def backend_objects(plan: BackendPlan, job_ranges: Sequence[str] = ()) -> Iterator[JsonObject]:
+def charts(plan: Plan) -> Mapping[str, Sequence[PlatformChart]]:
+    """Return the charts of the backend, by the layer that applies them."""
+    return {
+        "platform": [
+            PlatformChart(name="backend", published=[*backend_objects(plan)]),
+            *_rights(plan, plan.job_namespaces),
+        ],
+        "teams": [*_rights(plan, plan.team_namespaces, prefix="team-")],
+    }
+
+
+def _rights(plan: Plan, namespaces: Sequence[str], *, prefix: str = "") -> Iterator[PlatformChart]:
+    if namespaces:
+        objects = [*backend_rights_objects(plan, namespaces)]
+        yield PlatformChart(name=f"{prefix}backend-rights", published=objects)
+
+
+def backend_objects(plan: Plan) -> Iterator[JsonObject]:
     """Yield the backend's account, what it may read of the cluster, and who may reach it.
 
     With an application it yields the Deployment as well.
-
-    Args:
-        plan: The backend.
-        job_ranges: Ranges that stand for the pods of other namespaces; empty: their pods.
     """
-    yield manifest("ServiceAccount", BACKEND_ACCOUNT, namespace=plan.namespace)
-    yield role(_RIGHTS, rules(plan.cluster_rights), component=BACKEND_ACCOUNT)
-    yield account_binding(_RIGHTS, BACKEND_ACCOUNT, account_namespace=plan.namespace)
-    yield _callers_policy(plan, job_ranges)
+    yield manifest("ServiceAccount", ACCOUNT, namespace=plan.namespace)
+    yield role(_RIGHTS, rules(plan.cluster_rights), component=ACCOUNT)
+    yield account_binding(_RIGHTS, ACCOUNT, account_namespace=plan.namespace)
+    yield _callers_policy(plan)
     if plan.application is not None:
         yield from _application(plan, plan.application)
 
 
-def backend_rights_objects(plan: BackendPlan, namespaces: Iterable[str]) -> Iterator[JsonObject]:
+def backend_rights_objects(plan: Plan, namespaces: Iterable[str]) -> Iterator[JsonObject]:
     """Yield what the backend may do in namespaces of jobs, which must be there."""
     for namespace in namespaces:
         own = rules(plan.rights)
-        yield role(_RIGHTS, own, namespace=namespace, component=BACKEND_ACCOUNT)
+        yield role(_RIGHTS, own, namespace=namespace, component=ACCOUNT)
         yield account_binding(
             _RIGHTS,
-            BACKEND_ACCOUNT,
+            ACCOUNT,
             role_kind="Role",
             namespace=namespace,
             account_namespace=plan.namespace,
         )
 
 
-def _callers_policy(plan: BackendPlan, job_ranges: Sequence[str]) -> JsonObject:
+def _callers_policy(plan: Plan) -> JsonObject:
     """Let pods of the backend's namespace, and of those that the file names, reach its pods."""
     own: Json = {"podSelector": {}}
     others: list[Json] = [
         {"namespaceSelector": {"matchLabels": {_NAMESPACE_LABEL: name}}} for name in plan.allow_from
     ]
-    if others and job_ranges:
-        others = address_peers(job_ranges)
+    if others and plan.job_ranges:
+        others = address_peers(plan.job_ranges)
     return ingress_policy(
         "allow-callers",
         plan.namespace,
         [ingress_rule([], [own, *others])],
         pods={},
-        component=BACKEND_ACCOUNT,
+        component=ACCOUNT,
     )
 
 
-def _application(plan: BackendPlan, application: ApplicationPlan) -> Iterator[JsonObject]:
+def _application(plan: Plan, application: ApplicationPlan) -> Iterator[JsonObject]:
     files = config_map(
-        BACKEND_ACCOUNT,
+        ACCOUNT,
         namespace=plan.namespace,
-        component=BACKEND_ACCOUNT,
+        component=ACCOUNT,
         data=application.files,
     )
     pod: JsonObject = {
-        "serviceAccountName": BACKEND_ACCOUNT,
+        "serviceAccountName": ACCOUNT,
         "securityContext": restricted_pod(_USER),
         "affinity": system_affinity(),
         "tolerations": tolerations(),
-        "topologySpreadConstraints": keep_apart(BACKEND_ACCOUNT),
+        "topologySpreadConstraints": keep_apart(ACCOUNT),
         "terminationGracePeriodSeconds": application.grace_period_seconds,
         "containers": [_container(application)],
         "volumes": [
@@ -101,21 +114,21 @@ def _application(plan: BackendPlan, application: ApplicationPlan) -> Iterator[Js
     }
     yield files
     yield deployment(
-        BACKEND_ACCOUNT,
+        ACCOUNT,
         pod,
         namespace=plan.namespace,
         replicas=application.replicas,
         # A new version that does not become ready takes no request from the old one.
         strategy={"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
     )
-    yield budget(BACKEND_ACCOUNT, plan.namespace)
+    yield budget(ACCOUNT, plan.namespace)
     port = {"name": _PORT_NAME, "port": _SERVICE_PORT, "targetPort": _PORT_NAME}
-    yield service(BACKEND_ACCOUNT, BACKEND_ACCOUNT, port, namespace=plan.namespace)
+    yield service(ACCOUNT, ACCOUNT, port, namespace=plan.namespace)
 
 
 def _container(application: ApplicationPlan) -> Json:
     return {
-        "name": BACKEND_ACCOUNT,
+        "name": ACCOUNT,
         "image": application.image,
         "env": environment(application.environment),
         "ports": [{"name": _PORT_NAME, "containerPort": application.port}],

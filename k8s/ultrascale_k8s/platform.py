@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ultrascale import yaml_writer
 from ultrascale.documents import JsonObject
 from ultrascale.plan.model import (
-    BackendPlan,
     ClusterPlan,
     DevicesPlan,
     NamespacePlan,
@@ -26,7 +25,6 @@ from ultrascale.plan.model import (
 )
 from ultrascale_k8s._platform_chart import Charts, PlatformChart
 from ultrascale_k8s.access import access_objects, node_reader_objects
-from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 from ultrascale_k8s.cluster_autoscaler import cluster_autoscaler_objects
 from ultrascale_k8s.dcgm import dcgm_exporter_objects
 from ultrascale_k8s.efa import efa_device_plugin_objects
@@ -63,6 +61,8 @@ from ultrascale_k8s.serving import serving_controller_objects
 from ultrascale_k8s.volumes import volume_objects
 
 _PlanT = TypeVar("_PlanT")
+# Layers of the core, whose charts those of parts stand behind.
+_AMONG_OTHERS = ("platform", "teams")
 
 
 def define_charts(plan: ClusterPlan) -> Charts:
@@ -77,10 +77,12 @@ def define_charts(plan: ClusterPlan) -> Charts:
         system_node_pools=copied(_node_pools(plan, plan.system_pools)),
         platform=copied(_platform(plan, of_parts.get("platform", ()))),
         scheduling=copied(_queues(plan)),
-        teams=copied(_teams(plan)),
+        teams=copied((*_teams(plan), *of_parts.get("teams", ()))),
         node_pools=copied(_node_pools(plan, plan.pools)),
         of_layers={
-            layer: copied(charts) for layer, charts in of_parts.items() if layer != "platform"
+            layer: copied(charts)
+            for layer, charts in of_parts.items()
+            if layer not in _AMONG_OTHERS
         },
     )
 
@@ -195,9 +197,6 @@ def _platform(plan: ClusterPlan, of_parts: Iterable[PlatformChart]) -> Iterator[
     yield from _volcano(plan)
     yield from _controllers(plan)
     yield from of_parts
-    if plan.backend is not None:
-        yield _chart("backend", backend_objects(plan.backend, policies.ranges))
-        yield from _backend_rights(plan.backend, plan.backend.job_namespaces)
 
 
 def _controllers(plan: ClusterPlan) -> Iterator[PlatformChart]:
@@ -234,8 +233,6 @@ def _teams(plan: ClusterPlan) -> Iterator[PlatformChart]:
     names = {namespace.name for namespace in plan.team_namespaces}
     yield from _service_metrics(plan, names, prefix="team-")
     yield from _storage(plan, names, prefix="team-")
-    if plan.backend is not None:
-        yield from _backend_rights(plan.backend, plan.backend.team_namespaces, prefix="team-")
 
 
 def _service_metrics(
@@ -246,13 +243,6 @@ def _service_metrics(
     function = plan.observability.fleet_metrics
     if own := [each for each in function.service_namespaces if each in namespaces]:
         yield _chart(f"{prefix}service-metrics", service_metrics_objects(function, own))
-
-
-def _backend_rights(
-    plan: BackendPlan, namespaces: Sequence[str], *, prefix: str = ""
-) -> Iterator[PlatformChart]:
-    if namespaces:
-        yield _chart(f"{prefix}backend-rights", backend_rights_objects(plan, namespaces))
 
 
 def _storage(

@@ -5,12 +5,21 @@ from collections.abc import Mapping
 from aws_cdk import Stack
 from constructs import Construct
 
+from ultrascale.parts.backend.model import (
+    ACCOUNT,
+    DATABASE_HOST,
+    DATABASE_SECRET_ARN,
+    LAYER,
+    Plan,
+)
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan
+from ultrascale.plan.stacks import LayerId, StackName
+from ultrascale_constructs.backend import Database
 from ultrascale_constructs.cluster_context import ClusterContext
-from ultrascale_constructs.database import Database
 from ultrascale_constructs.key import key_of
 from ultrascale_constructs.pod_identity import PodIdentityRole
+from ultrascale_stacks.builders import Builder, ClusterStacks
 from ultrascale_stacks.deployment import stack_properties
 from ultrascale_stacks.placeholders import export
 
@@ -31,7 +40,7 @@ class BackendStack(Stack):
         cluster: ClusterContext,
     ) -> None:
         super().__init__(scope, id, **stack_properties(plan))
-        backend = plan.backend
+        backend = plan.part(Plan)
         assert backend is not None, "a cluster without the backend has no such stack"
         assert backend.database is not None, "its database is somebody else's"
         database = Database(
@@ -48,11 +57,18 @@ class BackendStack(Stack):
             "Backend",
             cluster_name=plan.name,
             namespace=backend.namespace,
-            service_account=names.BACKEND_ACCOUNT,
+            service_account=ACCOUNT,
             permissions=database.permissions,
         )
-        values = {names.DATABASE_HOST: database.host}
+        values = {DATABASE_HOST: database.host}
         if database.secret_arn is not None:
-            values[names.DATABASE_SECRET_ARN] = database.secret_arn
+            values[DATABASE_SECRET_ARN] = database.secret_arn
         export(self, values)
         self.placeholders: Mapping[str, str] = {**values, names.ACCOUNT_ID: self.account}
+
+
+def _backend(cluster: ClusterStacks, name: StackName) -> Stack:
+    return BackendStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
+
+
+STACKS: Mapping[LayerId, Builder] = {LAYER: _backend}

@@ -10,7 +10,7 @@ from aws_cdk import App, Stack
 from ultrascale.core.table import all_parts
 from ultrascale.plan import names
 from ultrascale.plan.model import ClusterPlan, NodeGroupPlan
-from ultrascale.plan.stacks import LayerId, StackName, layers_before, planned_layers
+from ultrascale.plan.stacks import LayerId, StackName, all_layers, layers_before, planned_layers
 from ultrascale_constructs.alerts import send_alarms
 from ultrascale_constructs.cluster_context import ClusterContext
 from ultrascale_constructs.log_group import encrypt_logs
@@ -194,18 +194,12 @@ def _platform(cluster: ClusterStacks, name: StackName) -> Stack:
         plan=cluster.plan,
         cluster=cluster.context,
         charts=cluster.charts.platform,
-        placeholders=cluster.placeholders("scaling", "storage", "backend", "image-cache"),
+        placeholders=cluster.placeholders(*all_layers()["platform"].after),
     )
 
 
 # Stacks that most clusters lack are imported where they are defined: the CDK's module of a
 # service takes up to 30 ms to load.
-
-
-def _backend(cluster: ClusterStacks, name: StackName) -> Stack:
-    from ultrascale_stacks.backend import BackendStack
-
-    return BackendStack(cluster.app, name, plan=cluster.plan, cluster=cluster.context)
 
 
 def _serving(cluster: ClusterStacks, name: StackName) -> Stack:
@@ -252,7 +246,6 @@ _BUILDERS: Mapping[LayerId, Builder] = {
     "registry": lambda cluster, name: RegistryStack(cluster.app, name, plan=cluster.plan),
     "images": _images,
     "image-cache": _image_cache,
-    "backend": _backend,
     "platform": _platform,
     "serving-controllers": _serving,
     "scheduling": _scheduling,

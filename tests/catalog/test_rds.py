@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ultrascale.catalog import rds
+from ultrascale.parts.backend import rds
 
 # A folder of data in the package, which holds what RDS listed when it was released.
 _LISTED = resources.files("cfnlint") / "data" / "schemas" / "extensions"

@@ -10,8 +10,8 @@ from aws_cdk.assertions import Template
 from msgspec.structs import replace
 
 from tests.support.construct_stacks import make_context, make_stack, resources, the
-from ultrascale.plan.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
-from ultrascale_constructs.database import Database
+from ultrascale.parts.backend.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
+from ultrascale_constructs.backend import Database
 from ultrascale_constructs.pod_identity import PodIdentityRole
 
 AURORA = DatabasePlan(

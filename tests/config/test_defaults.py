@@ -24,6 +24,7 @@ from tests.support.pools import (
 )
 from ultrascale import config
 from ultrascale.errors import ConfigError
+from ultrascale.parts.backend import Backend
 
 TOLD: dict[str, object] = {"alarms": {"email": "ops@example.com"}}
 
@@ -47,7 +48,8 @@ def test_a_file_of_the_required_keys_alone_gets_every_default() -> None:
     assert cluster.images.model_dump(exclude_defaults=True) == {}
     assert cluster.jobs == {}
     assert cluster.hyperpod == config.HyperPod(node_recovery="automatic", task_governance=None)
-    assert (cluster.agreed_limits, cluster.backend, cluster.pipeline) == (None, None, None)
+    assert (cluster.agreed_limits, cluster.pipeline) == (None, None)
+    assert cluster.section(Backend) is None
     assert cluster.observability is None
 
 

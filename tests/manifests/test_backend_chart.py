@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from tests.support.applied import applied
 from tests.support.kubernetes_schemas import findings
-from ultrascale.plan.model import ApplicationPlan, BackendPlan, IdentityPlan, RightPlan
+from ultrascale.parts.backend.model import ApplicationPlan, IdentityPlan, Plan
+from ultrascale.plan.model import RightPlan
 from ultrascale.plan.names import ROLE_LABEL, SYSTEM_ROLE
 from ultrascale_k8s.backend import backend_objects, backend_rights_objects
 from ultrascale_stacks.placeholders import fill
@@ -37,7 +38,7 @@ IDENTITY = IdentityPlan(
     rights=(),
     priorities={},
 )
-PLAN = BackendPlan(
+PLAN = Plan(
     namespace="apps",
     database=None,
     job_namespaces=("training",),
@@ -50,7 +51,7 @@ PLAN = BackendPlan(
 )
 
 
-def render(plan: BackendPlan) -> Documents:
+def render(plan: Plan) -> Documents:
     objects = applied(backend_objects(plan))
     return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 

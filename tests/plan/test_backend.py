@@ -9,23 +9,25 @@ import yaml
 from tests.support.folders import ROOT
 from tests.support.pools import as_text, make_cluster, make_document
 from ultrascale import config, plan
-from ultrascale.plan.model import (
+from ultrascale.parts.backend.database import Database
+from ultrascale.parts.backend.model import (
     ApplicationPlan,
-    BackendPlan,
     DatabasePlan,
     InstanceCapacity,
+    Plan,
     ServerlessCapacity,
 )
+from ultrascale.parts.backend.section import Backend, CallerIdentity, CallerRight
 from ultrascale_backend.settings import read_settings
 
 JOBS = {"tune": {"node_selector": {"node-type": "train"}}}
 REFERENCE = "docker.io/acme/backend:1"
 
 
-def backend(*, document: dict[str, Any] | None = None, **changes: Any) -> BackendPlan:
+def backend(*, document: dict[str, Any] | None = None, **changes: Any) -> Plan:
     section = {"submits_to": ["tune"], "database": {"version": "17"}} | changes
     cluster = make_cluster(**{"jobs": JOBS, "backend": section} | (document or {}))
-    found = plan.plan_cluster(cluster).backend
+    found = plan.plan_cluster(cluster).part(Plan)
     assert found is not None
     return found
 
@@ -167,7 +169,7 @@ class TestApplication:
     def test_the_file_that_it_reads_is_the_clusters(self) -> None:
         read = config.loads(application().files["cluster.yaml"])
 
-        assert read.backend is not None
+        assert read.section(Backend) is not None
         assert read.jobs.keys() == JOBS.keys()
 
     def test_images_of_the_users_own_have_the_same_tags_where_their_folders_are_not(
@@ -183,11 +185,12 @@ class TestApplication:
             as_text(make_document(jobs=JOBS, backend=section | {"rules": rules}, images=images))
         )
         here = plan.load(file)
-        assert here.backend is not None
-        assert here.backend.application is not None
+        own = here.part(Plan)
+        assert own is not None
+        assert own.application is not None
         pod = tmp_path / "pod"
         pod.mkdir()
-        for name, text in here.backend.application.files.items():
+        for name, text in own.application.files.items():
             (pod / name).write_text(text)
 
         there = plan.load(pod / "cluster.yaml")
@@ -282,7 +285,7 @@ def test_a_key_of_the_callers_has_an_effect(key: str) -> None:
 def test_a_key_of_a_right_has_an_effect(key: str) -> None:
     document: dict[str, Any] = {"jobs": JOBS | {"batch": {"kind": "batch"}}}
 
-    def with_right(**right: object) -> BackendPlan:
+    def with_right(**right: object) -> Plan:
         rights = {"system:serviceaccounts:backend": right}
         changes = {"submits_to": ["tune", "batch"], "identity": {"rights": rights}}
         return backend(document=document, **changes)
@@ -305,12 +308,12 @@ def test_a_right_without_a_priority_is_to_jobs_that_displace_nobody() -> None:
 
 
 def test_no_key_of_the_callers_goes_untried() -> None:
-    assert config.CallerIdentity.model_fields.keys() == OF_AN_IDENTITY.keys()
-    assert config.CallerRight.model_fields.keys() == OF_A_RIGHT.keys()
+    assert CallerIdentity.model_fields.keys() == OF_AN_IDENTITY.keys()
+    assert CallerRight.model_fields.keys() == OF_A_RIGHT.keys()
 
 
 def test_no_key_of_the_backend_goes_untried() -> None:
-    keys = config.Backend.model_fields.keys() | config.Database.model_fields.keys()
+    keys = Backend.model_fields.keys() | Database.model_fields.keys()
 
     assert keys == {*OTHER_VALUES, *OF_AN_INSTANCE, _ENGINE}
 
@@ -327,16 +330,17 @@ def test_an_image_that_is_built_from_this_project_is_pulled_by_the_tag_of_its_so
     found = plan.plan_cluster(cluster)
 
     (build,) = found.images.builds
-    assert found.backend is not None
-    assert found.backend.application is not None
-    assert found.backend.application.image.endswith(f"/research/backend:{build.tag}")
+    own = found.part(Plan)
+    assert own is not None
+    assert own.application is not None
+    assert own.application.image.endswith(f"/research/backend:{build.tag}")
 
 
 class TestNamespaces:
     """Namespaces that it launches each caller's jobs in."""
 
     def test_the_hybrid_backend_launches_jobs_of_its_own_and_of_a_team(self) -> None:
-        found = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml").backend
+        found = plan.load(ROOT / "clusters" / "hybrid-hyperpod.yaml").part(Plan)
 
         assert found is not None
         assert found.job_namespaces == ("training",)

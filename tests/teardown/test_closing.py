@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.support.teardown_cluster import ALL, estate, ids, research, volume
 from tests.support.teardown_doubles import FakeClock
 from tests.support.teardown_estate import Estate
-from ultrascale.plan.model import BackendPlan, IdentityPlan
+from ultrascale.parts.backend.model import IdentityPlan, Plan
 from ultrascale.teardown.model import StoppedError
 
 BACKEND = "/apis/apps/v1/namespaces/training/deployments/backend"
@@ -29,7 +29,7 @@ IDENTITY = IdentityPlan(
 def with_backend() -> Estate:
     """Return the account of a cluster whose backend runs, beside a Deployment of somebody else."""
     cluster = estate()
-    backend = BackendPlan(
+    backend = Plan(
         namespace="training",
         database=None,
         job_namespaces=("training",),
@@ -40,7 +40,7 @@ def with_backend() -> Estate:
         identity=IDENTITY,
         application=None,
     )
-    cluster.plan = replace(research(), backend=backend)
+    cluster.plan = replace(research(), parts=(backend,))
     for name, account in (("backend", "backend"), ("web", "default")):
         spec = {"replicas": 2, "template": {"spec": {"serviceAccountName": account}}}
         path = BACKEND.replace("backend", name)

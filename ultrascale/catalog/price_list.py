@@ -17,7 +17,6 @@ from functools import cache
 from types import MappingProxyType
 
 from ultrascale.catalog._sources import FOLDER, sources
-from ultrascale.catalog.rds import INSTANCE_CLASSES
 from ultrascale.frozen import Frozen
 
 COLUMNS = ("region", "service", "item", "unit", "price", "currency", "valid_on", "source")
@@ -68,6 +67,28 @@ ITEMS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Unit of each item, by service, but for services whose items are instance types."""
 
+_SIZES = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
+# Sizes by family. `m6g` and `r6g` are in every Region, later ones are not.
+# Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Concepts.DBInstanceClass.Types.html
+DATABASE_SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "t4g": ("micro", "small", "medium", "large", "xlarge", "2xlarge"),
+        "m6g": _SIZES,
+        "m7g": _SIZES,
+        "m8g": (*_SIZES, "24xlarge", "48xlarge"),
+        "m6i": (*_SIZES, "24xlarge", "32xlarge"),
+        "m7i": (*_SIZES, "24xlarge", "48xlarge"),
+        "r6g": _SIZES,
+        "r7g": _SIZES,
+        "r8g": (*_SIZES, "24xlarge", "48xlarge"),
+        "r6i": (*_SIZES, "24xlarge", "32xlarge"),
+        "r7i": (*_SIZES, "24xlarge", "48xlarge"),
+    }
+)
+DATABASE_CLASSES = frozenset(
+    f"db.{family}.{size}" for family, sizes in DATABASE_SIZES.items() for size in sizes
+)
+
 
 class Price(Frozen):
     """The price of one unit of an item."""
@@ -112,7 +133,7 @@ def unit_of(service: str, item: str) -> str | None:
     """Return the unit of an item; None where there is no such item."""
     if service in OF_INSTANCES or (service == "eks" and item.startswith(AUTO_MODE)):
         return HOUR
-    if service == "rds" and item in INSTANCE_CLASSES:
+    if service == "rds" and item in DATABASE_CLASSES:
         return HOUR
     return ITEMS.get(service, {}).get(item)
 

@@ -13,12 +13,12 @@ from ultrascale.cli.output import print_lines, say
 from ultrascale.cli.price_options import PriceFileOption, price_list
 from ultrascale.cli.statuses import BEYOND
 from ultrascale.cli.table_names import PARTS, TABLES
-from ultrascale.documents import JsonObject
+from ultrascale.documents import Json, JsonObject
 from ultrascale.errors import UsageError
 from ultrascale.frozen import to_document
 
 if TYPE_CHECKING:
-    from ultrascale.plan.model import ClusterNeeds, WindowNeeds
+    from ultrascale.plan.model import ClusterNeeds, PartNeeds, WindowNeeds
 
 
 _Tables = Annotated[
@@ -113,9 +113,15 @@ def _document(needs: "ClusterNeeds") -> JsonObject:
         if key != "parts":
             document[key] = value
             continue
-        for part in needs.parts:
-            document[part.name] = [to_document(each) for each in part.needs]
+        for part in sorted(needs.parts, key=lambda part: part.name):
+            document[part.name] = _needs_of(part)
     return document
+
+
+def _needs_of(part: "PartNeeds") -> Json:
+    if isinstance(part.needs, tuple):
+        return [to_document(each) for each in part.needs]
+    return None if part.needs is None else to_document(part.needs)
 
 
 def _time(value: object) -> str:

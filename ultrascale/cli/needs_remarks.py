@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ultrascale.plan.amounts import cell, listed, number
-from ultrascale.plan.model import ClusterNeeds, Figures, IdentityPlan
+from ultrascale.plan.model import ClusterNeeds, Figures
 from ultrascale.plan.needs.report import MONEY, all_figures
 
 # Longer lists of names end in a count.
@@ -32,7 +32,6 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
             "Services: dollars are of whole nodes, idle or not; a million tokens cost that much "
             "while all replicas are fully used, and twice as much while they are half used."
         )
-    yield from _remarks_on_callers(needs.callers)
     yield from (line for part in needs.parts for line in part.remarks)
     yield from _remarks_on_money(needs)
     if needs.control_plane.advice is not None:
@@ -44,20 +43,6 @@ def remarks(needs: ClusterNeeds) -> Iterator[str]:
         f"{row.name}: {row.advice}." for row in needs.load if row.state == "ask" and row.advice
     )
     yield from _remarks_on_launch(needs.launch)
-
-
-def _remarks_on_callers(callers: IdentityPlan | None) -> Iterator[str]:
-    if callers is None:
-        return
-    issuer = f", and users of {callers.issuer}" if callers.issuer is not None else ""
-    known = f"service accounts of the cluster by tokens for {callers.accounts_audience}{issuer}"
-    if callers.admins or callers.rights:
-        yield f"Backend: it knows {known}. Callers whom no row names are refused."
-    else:
-        yield (
-            f"Backend: it knows {known}, and refuses all of them, as backend.identity names "
-            "neither rights nor admins."
-        )
 
 
 def unpriced(needs: ClusterNeeds) -> Iterator[str]:

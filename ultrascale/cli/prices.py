@@ -73,9 +73,8 @@ def _prices_in_use(
     prices: Iterable["Price"], types: AbstractSet[str], plans: Iterable[ClusterPlan]
 ) -> Sequence["Price"]:
     """Return the prices of ``types`` and of what else clusters use; all where there is no type."""
-    backends = [cluster.backend for cluster in plans if cluster.backend is not None]
-    databases = [backend.database for backend in backends if backend.database is not None]
-    named = types | {database.capacity.instance_class for database in databases}
+    parts = (part for cluster in plans for part in cluster.parts)
+    named = types | {item.item for part in parts for item in part.standing}
     return [
         price
         for price in prices

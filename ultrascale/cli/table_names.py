@@ -6,7 +6,10 @@ _PARTS = Path(__file__).parent.parent / "parts"
 
 # By their files: a completion of names loads no part.
 PARTS = tuple(sorted(file.parent.name for file in _PARTS.glob("*/needs.py")))
-"""Names of the tables of parts: those of the folders with a module `needs`."""
+"""Names of the tables of parts that are printed as JSON alone: those of the folders with a module
+`needs`.
+"""
+_OTHERS = tuple(sorted(file.stem.removesuffix("_needs") for file in _PARTS.glob("*/*_needs.py")))
 
 TABLES = (
     "pools",
@@ -22,7 +25,7 @@ TABLES = (
     "windows",
     "repairs",
     "access",
-    "callers",
+    *_OTHERS,
     *PARTS,
     "storage",
     "money",

@@ -49,9 +49,7 @@ from ultrascale.config._rules import Rules, rule
 from ultrascale.config._stated import Stated, StatedReading, read_stated, spelled
 from ultrascale.config._values import WrongValueError
 from ultrascale.config.access import Access, AccessLevel
-from ultrascale.config.backend import Backend, CallerIdentity, CallerRight
 from ultrascale.config.cluster import Cluster, cluster_type
-from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import HyperPod, TaskGovernance, Team
 from ultrascale.config.identity import Identity, is_account_id
@@ -196,18 +194,14 @@ __all__ = [
     "Alarms",
     "AnyJob",
     "Autoscale",
-    "Backend",
     "BatchJob",
     "CachedRegistry",
-    "CallerIdentity",
-    "CallerRight",
     "CapacityBlock",
     "Claim",
     "Cluster",
     "CompileCache",
     "ConnectionId",
     "ContainerResources",
-    "Database",
     "DefaultClaim",
     "DevJob",
     "Document",

@@ -219,6 +219,16 @@ def read_as(kind: type[M], value: Mapping[str, object], seen: Seen | None = None
 class Section(Model):
     """A part that a cluster file has at most once. A rule takes it by its type."""
 
+    @property
+    def has_controllers(self) -> bool:
+        """Whether something of it runs on the nodes of pools with `role: system`."""
+        return False
+
+    @property
+    def subnet_addresses(self) -> Mapping[str, int]:
+        """Single addresses that it takes of each subnet of nodes that exists, by purpose."""
+        return {}
+
 
 class _ToldApart(Frozen, kw_only=False):
     """The choice of one of several types, each marked by a `Tag`, by the value of a key."""

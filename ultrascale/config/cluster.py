@@ -1,6 +1,6 @@
 """The whole cluster file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -10,7 +10,6 @@ from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes
 from ultrascale.config._parts import Placed, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.backend import Backend
 from ultrascale.config.hyperpod import HyperPod, Team
 from ultrascale.config.identity import Identity
 from ultrascale.config.images import Images
@@ -73,9 +72,6 @@ class Cluster(Identity):
     Default: the published limits.
     """
 
-    backend: Backend | None = None
-    """The application that submits jobs. Default: not installed."""
-
     observability: Observability | None = None
     """Metrics, dashboards, logs and alarms. Default: not installed."""
 
@@ -95,8 +91,13 @@ class Cluster(Identity):
 
     def section(self, kind: type[SectionT]) -> SectionT | None:
         """Return the section of a type, of the core or of a part; None where the file has none."""
-        sections = (getattr(self, name) for name in type(self).model_fields)
-        return next((each for each in sections if isinstance(each, kind)), None)
+        return next((each for each in self.sections if isinstance(each, kind)), None)
+
+    @property
+    def sections(self) -> Iterator[Section]:
+        """The sections of the file, of the core and of parts."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return (each for each in values if isinstance(each, Section))
 
 
 @cache

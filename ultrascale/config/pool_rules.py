@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from ultrascale import catalog
 from ultrascale.catalog import hyperpod, kubernetes, matrix, regions
+from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistake, Mistakes, near, refuse
 from ultrascale.config._parts import Every, Readable
 from ultrascale.config._rules import rule
-from ultrascale.config.backend import Backend
 from ultrascale.config.identity import Identity
 from ultrascale.config.karpenter import Karpenter
 from ultrascale.config.network import Network
@@ -345,20 +345,22 @@ def hyperpod_groups_fit(pools: Readable[Pool]) -> Mistakes:
 
 @rule
 def controllers_have_nodes(
-    pools: Every[Pool], scheduling: Scheduling, storage: Storage, backend: Backend | None
+    pools: Every[Pool], scheduling: Scheduling, storage: Storage, sections: Readable[Section]
 ) -> Mistakes:
     if not len(pools):
         yield refuse("pools", "no pool at all", "add one named system", got="")
     elif any(pool.role == "system" for pool in pools):
         return
-    elif _has_controllers(scheduling, storage, backend) or any(
-        not pool.is_auto_mode for pool in pools
+    elif (
+        _has_controllers(scheduling, storage)
+        or any(section.has_controllers for section in sections)
+        or any(not pool.is_auto_mode for pool in pools)
     ):
         wrong = "no pool has role: system, so controllers and add-ons have no nodes"
         yield refuse("pools", wrong, "add a pool named system", got="")
 
 
-def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend | None) -> bool:
+def _has_controllers(scheduling: Scheduling, storage: Storage) -> bool:
     """Return whether something runs on the system nodes of a cluster of Auto Mode alone."""
     return (
         scheduling.engine != "none"
@@ -368,7 +370,6 @@ def _has_controllers(scheduling: Scheduling, storage: Storage, backend: Backend 
         # Mountpoint for S3 has a controller.
         or bool(storage.default_claims)
         or bool(storage.bucket_claims)
-        or (backend is not None and backend.image is not None)
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from ultrascale.catalog import eks, regions, vpc
 from ultrascale.config._errors import Mistakes, refuse
 from ultrascale.config._rules import rule
-from ultrascale.config.backend import Backend
 from ultrascale.config.identity import Identity
 from ultrascale.config.network import Network, unusable, wrong_size
 from ultrascale.config.vpc import Subnet, SubnetUse, Vpc
@@ -143,15 +142,6 @@ def recorded_routes_are_a_way_out(network: Network) -> Mistakes:
             wrong = f"no way out for nodes, and network.egress is {network.egress}"
             todo = "use a subnet with a route, or write egress: none"
             yield refuse(f"{_SUBNETS}.{number}.route", wrong, todo)
-
-
-@rule
-def database_has_two_zones(network: Network, backend: Backend) -> Mistakes:
-    zones = network.zones_for(accelerated=False)
-    if network.vpc is not None and backend.database is not None and len(zones) == 1:
-        wrong = f"its database needs subnets in two zones, and nodes has those of {zones[0]} alone"
-        todo = "add nodes to the use of a subnet in another zone"
-        yield refuse(_SUBNETS, wrong, todo, got="")
 
 
 def _zones_of(subnets: Sequence[Subnet], use: SubnetUse) -> set[str]:

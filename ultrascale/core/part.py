@@ -41,7 +41,9 @@ class Part(Generic[SectionT_co, PlanT_co]):
     """A part, by its keys of the cluster file and the type of its plan."""
 
     name: str
-    """Its folder's name, which is that of its table of `ultrascale plan` too."""
+    """Its folder's name. Its table of `ultrascale plan` is called so where it stands in the module
+    `needs`, and TABLE where in `TABLE_needs`.
+    """
 
     section: type[SectionT_co]
     """Its keys of the cluster file. Its rules, of the file, of the plan and of jobs, stand beside
@@ -73,6 +75,11 @@ class Part(Generic[SectionT_co, PlanT_co]):
     has_reports: bool = False
     """Whether its module `report` says of a job how it is with what the part has for it."""
 
+    judges_changes: bool = False
+    """Whether its module `guard` judges changed objects: `harmful_changes` yields those that lose
+    something, `openings` those that let people do more.
+    """
+
     def read_record(self, folder: Path) -> Frozen | None:
         """Return what is recorded for it in the folder of the cluster file; None: it keeps nothing.
 
@@ -99,7 +106,7 @@ class Part(Generic[SectionT_co, PlanT_co]):
         """
         return None
 
-    def namespaces(self, cluster: "config.Cluster") -> "Sequence[NamespacePlan]":
+    def namespaces(self, cluster: "config.Cluster") -> "Iterable[NamespacePlan]":
         """Return the namespaces of the platform that it needs, by its keys of the file."""
         return ()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from ultrascale.catalog.immutable_fields import Immutable, lookup_immutable_fields
+from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, JsonObject, Resource, mapping, objects, sequence, text
 from ultrascale.frozen import Frozen
 from ultrascale.guard.access import (
@@ -16,7 +17,6 @@ from ultrascale.guard.access import (
     people_lose,
     people_of,
 )
-from ultrascale.guard.callers import narrowed_callers
 from ultrascale.guard.drift import ended_pool
 from ultrascale.guard.exposed_objects import exposed_objects
 from ultrascale.guard.exposure import as_decisions, with_exposure
@@ -336,7 +336,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         *missing_exports(worlds),
         *refused_objects(objects),
         *narrowed_bindings(objects, worlds),
-        *narrowed_callers(objects),
+        *_harmful_to_parts(objects),
         *newly_gated(objects),
         *exposed_objects(objects, worlds),
         *left_in_need(objects, worlds),
@@ -355,6 +355,12 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
         left_stacks=tuple(stack for stack in old if stack not in new),
         unread=tuple(dict.fromkeys(holder for side in objects for holder in side.unread)),
     )
+
+
+def _harmful_to_parts(objects: tuple[Objects, Objects]) -> Iterator[Change]:
+    for part in all_parts():
+        if part.judges_changes:
+            yield from part.module("guard").harmful_changes(objects)
 
 
 def _merged(changes: Iterable[Change]) -> Iterator[Change]:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ultrascale.core.table import all_parts
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.access import BINDINGS, is_in_use, people_of
-from ultrascale.guard.callers import widened_callers
 from ultrascale.guard.judging import outside
 from ultrascale.guard.model import Change
 from ultrascale.guard.network_policies import KIND as NETWORK_POLICY
@@ -195,12 +195,19 @@ def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterato
         *_roles(old, new, worlds),
         *_network_policies(old, new, gone),
         *_admission(old, new, gone),
-        *((each.id, setting) for each, setting in widened_callers(applied)),
+        *_openings_of_parts(applied),
     ):
         opened.setdefault(id, []).append(setting)
     for id, settings in opened.items():
         if settings:
             yield _change(new.by_id.get(id) or old.by_id[id], settings, id in old.by_id, id in gone)
+
+
+def _openings_of_parts(applied: tuple[Objects, Objects]) -> "_Opened":
+    for part in all_parts():
+        if part.judges_changes:
+            for each, setting in part.module("guard").openings(applied):
+                yield each.id, setting
 
 
 def _change(

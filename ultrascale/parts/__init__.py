@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ultrascale import config
 from ultrascale.core.part import Part
+from ultrascale.parts.backend import PART as BACKEND
 from ultrascale.parts.front import PART as FRONT
 from ultrascale.parts.hyperpod import PART as HYPERPOD
 from ultrascale.parts.keys import PART as KEYS
@@ -14,6 +15,7 @@ PARTS: Sequence[Part[config.Section, PlannedPart]] = (
     KEYS,
     MIRROR,
     FRONT,
+    BACKEND,
     HYPERPOD,
 )
 """Every part, in the order of the file's keys, of the tables and of the checks."""

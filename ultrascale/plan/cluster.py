@@ -13,7 +13,6 @@ from ultrascale.own_images import NO_IMAGES, OwnImages
 from ultrascale.plan import names
 from ultrascale.plan.access import plan_access
 from ultrascale.plan.addons import node_addons, workload_addons
-from ultrascale.plan.backend import plan_backend
 from ultrascale.plan.checkpoints import plan_saves
 from ultrascale.plan.control_plane import plan_control_plane
 from ultrascale.plan.delivery.copies import with_copies
@@ -202,7 +201,6 @@ def assemble(
         services=services,
         etcd=plan_etcd(cluster, volume_key),
         observability=_observability(cluster, pools, storage.lustre, scale, services),
-        backend=plan_backend(cluster, pools, images.builds, parts),
         agreed_limits=_agreed_limits(cluster.agreed_limits),
     )
     planned = _with_parts(cluster, planned)

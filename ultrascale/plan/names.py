@@ -92,11 +92,6 @@ WRITE_CANARY_LEASE = "write-canary"
 KARPENTER_ACCOUNT = "karpenter"
 CLUSTER_AUTOSCALER_ACCOUNT = "cluster-autoscaler"
 TERMINATION_HANDLER_ACCOUNT = "aws-node-termination-handler"
-BACKEND_ACCOUNT = "backend"
-# Audience of the tokens of service accounts that it takes.
-BACKEND_AUDIENCE = "ultrascale-backend"
-# Of the backend's PostgreSQL database, and of the user that owns it.
-BACKEND_DATABASE = "backend"
 
 FRONT_GATEWAY = "front"
 """Gateway, proxies and Service of the front of all models."""
@@ -407,9 +402,7 @@ def _of_access(group: str) -> tuple[str, list[str]]:
     return role, bounds
 
 
-# Stand for what CloudFormation alone knows of the backend's database, and of the account.
-DATABASE_HOST = "${DATABASE_HOST}"
-DATABASE_SECRET_ARN = "${DATABASE_SECRET_ARN}"
+# Stands for the account, which CloudFormation alone knows.
 ACCOUNT_ID = "${AWS_ACCOUNT_ID}"
 
 # Stands for the URL of the termination queue, which has the account's number in it.

@@ -21,7 +21,7 @@ _AGENTS = IngressPlan(namespace=training_operator.NAMESPACE, port=training_opera
 
 
 def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
-    """Return the namespaces that are ours: of jobs, of controllers, of the backend.
+    """Return the namespaces that are ours: of jobs, of controllers, of parts.
 
     Those of teams are not: `plan_team_namespaces` returns them.
     """
@@ -40,8 +40,6 @@ def plan_namespaces(cluster: config.Cluster) -> tuple[NamespacePlan, ...]:
         plans += part.namespaces(cluster)
     if cluster.observability is not None and cluster.observability.write_latency_slo is not None:
         plans.append(WRITE_CANARY)
-    if cluster.backend is not None:
-        plans.append(NamespacePlan(name=cluster.backend.namespace, pod_security="restricted"))
     return tuple(plans)
 
 

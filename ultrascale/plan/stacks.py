@@ -151,10 +151,6 @@ _CORE: Mapping[LayerId, Layer] = {
         outlives=("platform",),
     ),
     "image-cache": Layer(exists=lambda plan: plan.images.cache is not None),
-    "backend": Layer(
-        exists=lambda plan: plan.backend is not None and plan.backend.database is not None,
-        after=("network", "cluster"),
-    ),
     "platform": Layer(
         after=(
             "network",
@@ -165,7 +161,6 @@ _CORE: Mapping[LayerId, Layer] = {
             "storage",
             "addons",
             "image-cache",
-            "backend",
         ),
     ),
     # Like Kueue, these run on system nodes, in namespaces and behind policies of the platform.

@@ -76,7 +76,6 @@ _ROLES = (
     _Role(
         name="AWSServiceRoleForRDS",
         service="rds.amazonaws.com",
-        needed=lambda plan: plan.backend is not None and plan.backend.database is not None,
         source="https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.ServiceLinkedRoles.html",
     ),
     _Role(

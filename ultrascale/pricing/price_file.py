@@ -15,6 +15,7 @@ from ultrascale.catalog._near import did_you_mean
 from ultrascale.catalog.price_list import (
     AUTO_MODE,
     COLUMNS,
+    DATABASE_CLASSES,
     DOLLARS,
     ITEMS,
     OF_INSTANCES,
@@ -22,7 +23,6 @@ from ultrascale.catalog.price_list import (
     PriceList,
     unit_of,
 )
-from ultrascale.catalog.rds import INSTANCE_CLASSES
 from ultrascale.catalog.regions import REGIONS
 from ultrascale.errors import ConfigError, Diagnostic, Span, UsageError
 from ultrascale.frozen import Frozen
@@ -205,7 +205,7 @@ def _wrong_item(service: str, item: str, unit: str) -> Iterator[tuple[str, str, 
         name = item.removeprefix(AUTO_MODE)
     elif service not in OF_INSTANCES:
         if unit_of(service, item) is None:
-            known = (*ITEMS[service], *(INSTANCE_CLASSES if item.startswith("db.") else ()))
+            known = (*ITEMS[service], *(DATABASE_CLASSES if item.startswith("db.") else ()))
             near = did_you_mean(item, known) or f"write one of {', '.join(known)}"
             yield f"item: {service} has no such item", item, near
             return

@@ -14,8 +14,7 @@ from datetime import date
 from typing import NamedTuple
 
 from ultrascale.catalog import INSTANCE_TYPES
-from ultrascale.catalog.price_list import AUTO_MODE, OF_INSTANCES, Price, unit_of
-from ultrascale.catalog.rds import INSTANCE_CLASSES
+from ultrascale.catalog.price_list import AUTO_MODE, DATABASE_CLASSES, OF_INSTANCES, Price, unit_of
 from ultrascale.documents import JsonObject, mapping, objects, sequence, text
 
 SOURCE = "https://aws.amazon.com/pricing/ (Price List API)"
@@ -197,7 +196,7 @@ def _item(attributes: JsonObject, code: str) -> _Item | None:
         return _hyperpod(attributes, usage)
     if code == "AmazonEKS":
         return _eks(usage)
-    if code == "AmazonRDS" and name in INSTANCE_CLASSES:
+    if code == "AmazonRDS" and name in DATABASE_CLASSES:
         return _database(attributes, usage)
     for ending, (service, item) in _USAGES.get(code, {}).items():
         if usage == ending or usage.endswith(f"-{ending}"):
@@ -221,7 +220,7 @@ def _database(attributes: JsonObject, usage: str) -> _Item | None:
     name = usage.rpartition(":")[2]
     is_ours = text(attributes, "databaseEngine") == "PostgreSQL"
     kind = usage.partition(":")[0]
-    if not is_ours or name not in INSTANCE_CLASSES or not kind.endswith("InstanceUsage"):
+    if not is_ours or name not in DATABASE_CLASSES or not kind.endswith("InstanceUsage"):
         return None
     return _Item("rds", name)
 

@@ -22,7 +22,7 @@ from ultrascale.cluster_api.server import Cluster
 from ultrascale.documents import look_up, mapping, objects, text
 from ultrascale.jobs.workloads import WORKLOADS
 from ultrascale.plan import ClusterPlan
-from ultrascale.plan.names import BACKEND_ACCOUNT, JOB_LABEL
+from ultrascale.plan.names import JOB_LABEL
 from ultrascale.teardown import ec2, prices
 from ultrascale.teardown.model import Found, Thing
 from ultrascale.teardown.objects import (
@@ -56,18 +56,17 @@ _BUILT_IN = frozenset({"general-purpose", "system"})
 
 
 def submitters(cluster: Cluster, plan: ClusterPlan) -> Iterator[ScaledTarget]:
-    """Yield the Deployments that submit jobs by themselves: they run as the backend's account.
+    """Yield the Deployments that submit jobs by themselves, by their service account.
 
     Args:
         cluster: The API server.
         plan: The cluster.
     """
-    if plan.backend is None:
-        return
-    for deployment in cluster.collection(DEPLOYMENT, plan.backend.namespace, {}):
-        account = text(deployment, "spec", "template", "spec", "serviceAccountName")
-        if account == BACKEND_ACCOUNT and look_up(deployment, "spec", "replicas") != 0:
-            yield ScaledTarget(cluster=cluster, found=deployment)
+    for namespace, account in filter(None, (part.submitter for part in plan.parts)):
+        for deployment in cluster.collection(DEPLOYMENT, namespace, {}):
+            runs_as = text(deployment, "spec", "template", "spec", "serviceAccountName")
+            if runs_as == account and look_up(deployment, "spec", "replicas") != 0:
+                yield ScaledTarget(cluster=cluster, found=deployment)
 
 
 def jobs(

@@ -10,6 +10,7 @@ from tests.support.pools import as_text, make_cluster, make_document
 from ultrascale import plan
 from ultrascale.errors import ConfigError
 from ultrascale.jobs.preparation import prepare
+from ultrascale.parts import backend as backend_part
 from ultrascale.parts.mirror.lock import FILE, MirrorLock
 from ultrascale.parts.mirror.plan import Plan
 from ultrascale.plan.cluster import assemble
@@ -133,7 +134,7 @@ def test_the_backend_names_the_images_of_its_jobs_by_the_same_digests() -> None:
         },
         jobs={"train": {"pool": "train", "durable": False}},
     )
-    backend = assemble(cluster, records=(lock,)).backend
+    backend = assemble(cluster, records=(lock,)).part(backend_part.Plan)
 
     assert backend is not None
     assert backend.application is not None

@@ -19,9 +19,9 @@ from tests.support.pools import (
 )
 from ultrascale.catalog.price_list import PriceList, catalog_prices
 from ultrascale.catalog.upgrades import STANDARD_SUPPORT_ENDS
+from ultrascale.parts.backend.model import InstanceCapacity, Plan
 from ultrascale.plan import ClusterPlan, load
 from ultrascale.plan.model import MoneyItem, MoneyNeeds, PoolMoney
-from ultrascale.plan.model.backend import InstanceCapacity
 from ultrascale.plan.needs.report import plan_needs
 
 ZONE = "us-east-1a"
@@ -380,13 +380,15 @@ def test_what_a_comparison_rests_on_is_said() -> None:
 def test_an_instance_of_a_database_is_priced_with_its_storage() -> None:
     """Its class can be priced, and a storage without a price is told beside the sum."""
     plan = load(ROOT / "clusters" / "hybrid-hyperpod.yaml")
-    assert plan.backend is not None
-    assert plan.backend.database is not None
+    backend = plan.part(Plan)
+    assert backend is not None
+    assert backend.database is not None
     capacity = InstanceCapacity(
         instance_class="db.m6g.large", multi_az=True, storage_gib=100, max_storage_gib=1_000
     )
-    database = replace(plan.backend.database, capacity=capacity)
-    own = replace(plan, backend=replace(plan.backend, database=database))
+    database = replace(backend.database, capacity=capacity)
+    others = (part for part in plan.parts if part is not backend)
+    own = replace(plan, parts=(*others, replace(backend, database=database)))
     known = PriceList([price(plan.region, "rds", "db.m6g.large", 0.159)])
 
     found = plan_needs(own, None, known)

@@ -12,6 +12,8 @@ from tests.support.existing_vpc import existing_document, subnet
 from tests.support.pools import HYPERPOD_POOL, POOL, SYSTEM_POOL, as_json, loads_own
 from ultrascale import config
 from ultrascale.errors import ConfigError
+from ultrascale.parts.backend.database import Database
+from ultrascale.parts.backend.section import Backend
 from ultrascale.plan.cluster import plan_cluster
 from ultrascale.plan.model import ClusterPlan
 from ultrascale.plan.network.assignment import Nodes
@@ -220,9 +222,10 @@ class TestSubnets:
         lustre = {"name": "data", "zone": A, "capacity_gib": 4800, "throughput_mbps_per_tib": 250}
         made["storage"] = {"lustre": [lustre]}
         cluster = loads_own(as_json(made))
+        backend = Backend(database=Database(version="17"))
 
         standing = standing_addresses(
-            cluster.network, cluster.pools, cluster.storage, database=True
+            cluster.network, cluster.pools, cluster.storage, [*cluster.sections, backend]
         )
 
         # Four file servers and a metadata server.
@@ -328,9 +331,7 @@ _SURGE = {("managed-node-group", "m7i.48xlarge"): 2, ("managed-node-group", "m7g
 
 
 def _addresses(cluster: config.Cluster) -> AddressesOfSubnets:
-    return AddressesOfSubnets(
-        cluster.network, cluster.pools, storage=cluster.storage, database=False
-    )
+    return AddressesOfSubnets(cluster.network, cluster.pools, storage=cluster.storage, sections=())
 
 
 def _there(ids: tuple[str, ...], rooms: Any) -> tuple[str, ...]:

@@ -130,6 +130,7 @@ def _of_part(target: PolicyTarget, user: KeyPrincipal) -> KeyAccess:
         kind="role",
         principals=target.roles(user.layer),
         actions=needed.actions,
+        via=None if user.via is None else target.host(user.via),
         source=needed.source,
     )
 
@@ -186,8 +187,7 @@ def _of_storage(target: PolicyTarget) -> Iterator[KeyAccess]:
         yield _of_links(target)
     if _output_bucket(plan) in made or any(each.access != "none" for each in plan.storage.buckets):
         yield _of_objects(target, written=True)
-    if plan.backend is not None and plan.backend.database is not None:
-        yield from _of_database(target, by_secret=plan.backend.database.login == "secret")
+    yield from _of_parts(target, "storage")
 
 
 def _of_buckets(
@@ -251,26 +251,6 @@ def _of_objects(target: PolicyTarget, *, written: bool) -> KeyAccess:
         principals=target.roles("storage"),
         actions=needed.actions,
         via=target.host("s3"),
-        source=needed.source,
-    )
-
-
-def _of_database(target: PolicyTarget, *, by_secret: bool) -> Iterator[KeyAccess]:
-    refused = "RDS refuses to make the backend's database"
-    yield _deployment(target, "Database", refused, kms.key_actions("rds"), via="rds")
-    if not by_secret:
-        return
-    asked_by = "secretsmanager"
-    yield _deployment(target, "Password", refused, kms.key_actions("rds-secret"), via=asked_by)
-    needed = kms.key_actions("secrets-manager")
-    yield KeyAccess(
-        sid="PasswordOfBackend",
-        who="the backend's pods",
-        does="they do not reach their database",
-        kind="role",
-        principals=target.roles("backend"),
-        actions=needed.actions,
-        via=target.host(asked_by),
         source=needed.source,
     )
 

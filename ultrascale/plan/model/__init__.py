@@ -10,15 +10,6 @@ from ultrascale.plan.model.access import (
     RightPlan,
 )
 from ultrascale.plan.model.addons import AddonPlan
-from ultrascale.plan.model.backend import (
-    ApplicationPlan,
-    BackendPlan,
-    CallerRightPlan,
-    DatabasePlan,
-    IdentityPlan,
-    InstanceCapacity,
-    ServerlessCapacity,
-)
 from ultrascale.plan.model.cluster import ClusterPlan, ControlPlanePlan, NodesPlan, ScoringPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.images import (
@@ -216,15 +207,12 @@ __all__ = [
     "AgreedLimit",
     "AlarmPlan",
     "AlertsPlan",
-    "ApplicationPlan",
     "ArrayPlan",
     "AutoscalePlan",
-    "BackendPlan",
     "BucketNamePlan",
     "BucketPlan",
     "Budget",
     "BuildLoginPlan",
-    "CallerRightPlan",
     "CapacityType",
     "ChartCopyPlan",
     "CheckpointNeeds",
@@ -242,7 +230,6 @@ __all__ = [
     "ControllerVersion",
     "CopiesPlan",
     "DataRepositoryPlan",
-    "DatabasePlan",
     "Decision",
     "DevicePluginPlan",
     "DevicesPlan",
@@ -267,14 +254,12 @@ __all__ = [
     "GitChartPlan",
     "GraphPlan",
     "GroupBindingPlan",
-    "IdentityPlan",
     "ImageBuildPlan",
     "ImageBuilderPlan",
     "ImageCachePlan",
     "ImageCacheRule",
     "ImagesPlan",
     "IngressPlan",
-    "InstanceCapacity",
     "InterfaceCleanerPlan",
     "IsolationPlan",
     "JobPlan",
@@ -360,7 +345,6 @@ __all__ = [
     "ScratchPlan",
     "SectionPlan",
     "SecurityPlan",
-    "ServerlessCapacity",
     "ServiceDemandPlan",
     "ServiceNeeds",
     "ServingControllersPlan",

@@ -7,7 +7,6 @@ from typing import Literal, TypeVar
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessPlan
 from ultrascale.plan.model.addons import AddonPlan
-from ultrascale.plan.model.backend import BackendPlan
 from ultrascale.plan.model.images import CopiesPlan, GitChartPlan, ImagesPlan
 from ultrascale.plan.model.jobs import SavesPlan, TeamPlan
 from ultrascale.plan.model.needs import AgreedLimit
@@ -124,7 +123,6 @@ class ClusterPlan(Frozen):
     etcd: EtcdPlan | None  # Rendezvous server, if asked for
     # What is measured, shown and told; None where the file does not ask for it.
     observability: ObservabilityPlan | None
-    backend: BackendPlan | None  # The application that submits jobs, if there is one
     agreed_limits: tuple[AgreedLimit, ...]  # Quotas that AWS has raised above what it publishes
 
     @property

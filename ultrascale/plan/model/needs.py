@@ -6,7 +6,6 @@ from typing import Literal
 
 from ultrascale.frozen import Frozen
 from ultrascale.plan.model.access import AccessEntryPlan
-from ultrascale.plan.model.backend import IdentityPlan
 from ultrascale.plan.model.decisions import Decision
 from ultrascale.plan.model.network import SubnetKind
 from ultrascale.plan.model.parts import PartNeeds
@@ -311,8 +310,6 @@ class ClusterNeeds(Frozen):
     repairs: tuple[RepairPlan, ...]  # What a broken node of each pool meets, in file order
     # Roles that the file lets into the cluster, and what EKS allows each.
     access: tuple[AccessEntryPlan, ...]
-    # Callers of the backend, and what each may submit; None without the backend.
-    callers: IdentityPlan | None
     parts: tuple[PartNeeds, ...]  # Needs of parts, in the order of their table
     storage: tuple[StorageNeed, ...]  # Tasks of the owners of file systems and buckets that exist
     money: MoneyNeeds  # What it costs

@@ -35,13 +35,16 @@ class QuotaUse(Frozen):
 
 
 class StandingItem(Frozen):
-    """A thing that is paid for as long as it stands, by its row of the price list."""
+    """A thing that is paid for, by its row of the price list."""
 
     name: str  # Its name in the table
     service: str  # Service of the price list
     item: str  # Item of the service
-    quantity: float  # Amount, in the unit of the price
-    words: str  # Words of what is counted
+    # Amount, in the unit of the price, for as long as it stands; None: it is paid by use.
+    quantity: float | None
+    words: str  # Words of what is counted; of what is paid by use, its unit
+    # Rows of the core that it stands behind.
+    follows: Literal["network", "storage"] = "network"
 
 
 class WayIn(Frozen):
@@ -93,6 +96,26 @@ class PlannedPart(Frozen):
     def features(self) -> Sequence[Feature]:
         """Its programs that call AWS from within the VPC."""
         return ()
+
+    @property
+    def hosts(self) -> Mapping[str, str]:
+        """Hosts of others that it calls from within the VPC, with what for."""
+        return {}
+
+    @property
+    def identities(self) -> Sequence[str]:
+        """Names of its pods that have identities in AWS, for the user."""
+        return ()
+
+    @property
+    def submitter(self) -> tuple[str, str] | None:
+        """Namespace and service account of its pods that submit jobs; None where none do."""
+        return None
+
+    @property
+    def database_version(self) -> str | None:
+        """Engine and version of its database; None without one."""
+        return None
 
     @property
     def pods(self) -> Mapping[str, int]:
@@ -191,5 +214,5 @@ class PartNeeds(Frozen):
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]  # Empty: the table is left out
     remarks: tuple[str, ...]  # Sentences below the tables
-    needs: tuple[Frozen, ...]  # What `plan --json` has
+    needs: tuple[Frozen, ...] | Frozen | None  # What `plan --json` has
     answers: tuple[Mapping[str, object], ...]  # What `plan NAME --json` has

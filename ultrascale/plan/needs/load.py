@@ -465,8 +465,6 @@ def _system_pods(plan: ClusterPlan) -> Mapping[str, int]:
         found["cluster-autoscaler"] = 1
     if plan.nodes.termination_handler is not None:
         found["aws-node-termination-handler"] = 2
-    if plan.backend is not None and plan.backend.application is not None:
-        found["backend"] = plan.backend.application.replicas
     return found
 
 

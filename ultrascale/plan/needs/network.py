@@ -1,7 +1,6 @@
 """Needs of a cluster in a VPC that a network team keeps: the page that the team gets."""
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from ultrascale.catalog import eks, endpoints, quotas, registries, vpc
 from ultrascale.plan.model import (
@@ -226,9 +225,8 @@ def _hosts(plan: ClusterPlan) -> Iterator[NetworkNeed]:
             bucket = endpoints.LAYER_BUCKET.replace("REGION", region)
             layers = f"{bucket}.s3.{region}.{registries.domain(region)}"
             hosts[layers] = "layers of its images come from Amazon S3 of its Region"
-    issuer = plan.backend.identity.issuer if plan.backend is not None else None
-    if issuer is not None:
-        hosts[urlsplit(issuer).netloc] = "the backend reads the keys of its issuer of tokens"
+    for part in plan.parts:
+        hosts |= part.hosts
     for host, why in hosts.items():
         if endpoints.service_of_host(host, plan.region) is None:
             yield NetworkNeed(

@@ -181,10 +181,10 @@ def _pod_identities(plan: ClusterPlan) -> tuple[int, str]:
         (plan.nodes.karpenter, "Karpenter"),
         (plan.nodes.autoscaler, "Cluster Autoscaler"),
         (plan.nodes.termination_handler, "Node Termination Handler"),
-        (plan.backend, "backend"),
     ):
         if part is not None:
             named.append(name)
+    named += [name for part in plan.parts for name in part.identities]
     return len(named), ", ".join(named) or "none"
 
 

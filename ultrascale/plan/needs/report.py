@@ -19,7 +19,7 @@ from ultrascale.plan.needs.money import money_rows, plan_money
 from ultrascale.plan.needs.pools import plan_pool_needs, plan_totals, pool_rows
 from ultrascale.plan.needs.queues import plan_queue_needs, queue_rows
 from ultrascale.plan.needs.quotas import plan_quotas, quota_rows
-from ultrascale.plan.needs.rights import access_rows, caller_rows
+from ultrascale.plan.needs.rights import access_rows
 from ultrascale.plan.needs.services import plan_service_needs, service_rows
 from ultrascale.plan.needs.spend import part_rows, plan_spend, step_rows
 from ultrascale.plan.needs.standing import item_rows
@@ -50,7 +50,6 @@ _ROWS: Mapping[str, Callable[[ClusterNeeds], Iterator[Row]]] = {
     "windows": window_rows,
     "repairs": lambda needs: _rows("repairs", needs.repairs),
     "access": access_rows,
-    "callers": caller_rows,
     "storage": lambda needs: _rows("storage", needs.storage),
     "money": money_rows,
     "items": item_rows,
@@ -114,7 +113,6 @@ def plan_needs(
         calendar=calendar,
         repairs=plan.nodes.repairs,
         access=plan.access.entries,
-        callers=plan.backend.identity if plan.backend is not None else None,
         parts=tuple(needs for part in all_parts() if (needs := part.needs(plan)) is not None),
         storage=plan_storage_needs(plan),
         money=money,

@@ -9,7 +9,6 @@ from ultrascale.catalog import upgrades
 from ultrascale.catalog.logs import AUDIT_LINE_BYTES, FLOW_RECORD_BYTES, PRICED_AS
 from ultrascale.catalog.price_list import AUTO_MODE, DOLLARS, PriceList, unit_of
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan, Figure, LoadNeed, MoneyItem, PoolPlan
-from ultrascale.plan.model.backend import ServerlessCapacity
 from ultrascale.plan.needs.pools import (
     HOURS_OF_A_MONTH,
     endpoint_interfaces,
@@ -100,15 +99,14 @@ def _baseline(plan: ClusterPlan, price_list: PriceList, at: datetime | None) -> 
         services = len(plan.network.interface_endpoints)
         words = f"{services} endpoints x {endpoints // services} zones"
         yield "interface endpoints", "vpc", "interface-endpoint", endpoints, words
-    for item in (item for part in plan.parts for item in part.standing):
-        yield item.name, item.service, item.item, item.quantity, item.words
+    yield from _of_parts(plan, "network")
     yield from _volumes([pool for pool in plan.all_pools if pool.window is None])
     for each in plan.storage.lustre:
         item = f"lustre-persistent-2-{each.throughput_mbps_per_tib}"
         words = f"{each.capacity_gib:,} GiB of {each.name}"
         yield f"FSx for Lustre {each.name}", "fsx", item, each.capacity_gib, words
     yield from _observability(plan)
-    yield from _database(plan)
+    yield from _of_parts(plan, "storage")
 
 
 def _auto_mode(shards: Sequence[PoolPlan], region: str, price_list: PriceList) -> _Row:
@@ -165,22 +163,11 @@ def _observability(plan: ClusterPlan) -> Iterator[_Row]:
         yield "CloudWatch alarms", "cloudwatch", "alarm", count, words
 
 
-def _database(plan: ClusterPlan) -> Iterator[_Row]:
-    database = plan.backend.database if plan.backend is not None else None
-    if database is None:
-        return
-    capacity = database.capacity
-    if isinstance(capacity, ServerlessCapacity):
-        least = capacity.instances * capacity.min_acu
-        words = f"{capacity.instances} instances x {capacity.min_acu:g} capacity units at least"
-        yield "backend database", "rds", "aurora-acu", least, words
-    else:
-        count = 2 if capacity.multi_az else 1
-        words = f"{count} x {capacity.instance_class}"
-        yield "backend database", "rds", capacity.instance_class, count, words
-        words = f"{count} x {capacity.storage_gib:,} GiB"
-        gib = count * capacity.storage_gib
-        yield "storage of backend database", "rds", "gp3-storage", gib, words
+def _of_parts(plan: ClusterPlan, behind: Literal["network", "storage"] | None) -> Iterator[_Row]:
+    """Yield what stands behind rows of the core; None: what is paid by use."""
+    for item in (item for part in plan.parts for item in part.standing):
+        if behind == (None if item.quantity is None else item.follows):
+            yield item.name, item.service, item.item, item.quantity, item.words
 
 
 def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
@@ -202,9 +189,7 @@ def _usage(plan: ClusterPlan, load: Sequence[LoadNeed]) -> Iterator[_Row]:
         yield "VPC flow logs", "logs", PRICED_AS[flows], gb, words
     if plan.observability is not None:
         yield "logs of pods and nodes", "logs", "ingestion", None, "GB"
-    database = plan.backend.database if plan.backend is not None else None
-    if database is not None and isinstance(database.capacity, ServerlessCapacity):
-        yield "storage of backend database", "rds", "aurora-storage", None, "GB-months"
+    yield from _of_parts(plan, None)
     if plan.storage.buckets:
         yield "objects in S3", "s3", "standard", None, "GB-months"
     if plan.images.repositories:

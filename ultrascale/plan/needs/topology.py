@@ -18,7 +18,6 @@ from ultrascale.plan.network.vpc import node_subnet_kind
 def plan_topology(plan: ClusterPlan) -> Topology:
     """Return the parts of ``plan`` that a picture shows."""
     network, control_plane = plan.network, plan.control_plane
-    database = plan.backend.database if plan.backend is not None else None
     return Topology(
         existing=network.existing,
         egress=network.egress,
@@ -44,7 +43,9 @@ def plan_topology(plan: ClusterPlan) -> Topology:
             bucket.name for bucket in (*plan.storage.buckets, *plan.storage.existing_buckets)
         ),
         repositories=plan.images.repositories,
-        database=f"{database.engine} {database.version}" if database is not None else None,
+        database=next(
+            (part.database_version for part in plan.parts if part.database_version), None
+        ),
     )
 
 

@@ -22,7 +22,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         addon.name
         for addon in (*plan.control_plane.node_addons, *plan.control_plane.workload_addons)
     }
-    database = plan.backend.database if plan.backend is not None else None
     observability = plan.observability
     deployed: Mapping[Feature, bool] = {
         "nodes": True,
@@ -42,7 +41,6 @@ def features_of(plan: ClusterPlan) -> tuple[Feature, ...]:
         "s3-output": plan.storage.output_access is not None,
         "cloudwatch": observability is not None,
         "node-pool-calendars": any(pool.follows_reservation for pool in plan.nodes.node_pools),
-        "backend": database is not None and database.login == "secret",
     }
     of_parts = {feature for part in plan.parts for feature in part.features}
     return tuple(each for each in catalog.FEATURES if each in of_parts or deployed.get(each))

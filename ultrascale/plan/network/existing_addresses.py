@@ -22,8 +22,6 @@ from ultrascale.plan.rules import rule
 # the cluster.
 # Source: https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 LAMBDA_ADDRESSES = 1
-# Writer and reader of the backend's database, either of which may lie in any of its subnets.
-DATABASE_ADDRESSES = 2
 # A build of HyperPod's chart.
 BUILD_ADDRESSES = 1
 # An interface for each metadata server and each file server. AWS does not say how much storage a
@@ -175,7 +173,7 @@ class AddressesOfSubnets:
         network: Their section of the file, with a VPC that exists.
         pools: The pools, in file order.
         storage: File systems.
-        database: Whether the backend has a database.
+        sections: Sections of the file, some of which take addresses of each subnet of nodes.
     """
 
     def __init__(
@@ -184,13 +182,13 @@ class AddressesOfSubnets:
         pools: Iterable[config.Pool],
         *,
         storage: config.Storage,
-        database: bool,
+        sections: Iterable[config.Section],
     ) -> None:
         self._network = network
         self._pools = [
             pool.model_copy(update={"zones": config.zones_of(pool, network)}) for pool in pools
         ]
-        self._standing = standing_addresses(network, self._pools, storage, database=database)
+        self._standing = standing_addresses(network, self._pools, storage, sections)
         self._rooms = {subnet.id: room_of(subnet) for subnet in network.subnets}
 
     @property
@@ -353,8 +351,7 @@ def standing_addresses(
     network: config.Network,
     pools: Sequence[config.Pool],
     storage: config.Storage,
-    *,
-    database: bool,
+    sections: Iterable[config.Section],
 ) -> Standing:
     """Return what takes single addresses of subnets that exist, beside nodes and load balancers.
 
@@ -362,9 +359,10 @@ def standing_addresses(
         network: Their section of the file.
         pools: The pools.
         storage: File systems.
-        database: Whether the backend has a database.
+        sections: Sections of the file.
     """
     builds = any(pool.is_hyperpod for pool in pools)
+    of_sections = [section.subnet_addresses for section in sections]
     begun: set[str] = set()
     standing: dict[str, dict[str, int]] = {}
     for subnet in network.subnets:
@@ -374,7 +372,8 @@ def standing_addresses(
         if "nodes" in subnet.use:
             parts["functions"] = LAMBDA_ADDRESSES
             parts["builds"] = BUILD_ADDRESSES if builds else 0
-            parts["the database"] = DATABASE_ADDRESSES if database else 0
+            for addresses in of_sections:
+                parts.update(addresses)
             if subnet.zone not in begun:
                 begun.add(subnet.zone)
                 parts["endpoints"] = _endpoints(network)
@@ -407,11 +406,10 @@ def subnets_hold_the_nodes(
     network: config.Network,
     pools: config.Readable[config.Pool],
     storage: config.Storage,
-    backend: config.Backend | None,
+    sections: config.Readable[config.Section],
 ) -> Iterator[config.Mistake]:
     """Yield subnets that exist and are too small for the pools that can be read."""
     if network.vpc is None or not config.subnets_are_sound(network):
         return  # a mistake of its own
     counted = [pool for pool in pools if config.count_is_sound(pool, pools)]
-    database = backend is not None and backend.database is not None
-    yield from AddressesOfSubnets(network, counted, storage=storage, database=database).mistakes()
+    yield from AddressesOfSubnets(network, counted, storage=storage, sections=sections).mistakes()

@@ -82,7 +82,7 @@ def _existing_addresses(cluster: config.Cluster) -> ExistingAddresses:
             cluster.network,
             cluster.pools,
             storage=cluster.storage,
-            database=cluster.backend is not None and cluster.backend.database is not None,
+            sections=cluster.sections,
         ).plan()
     return found or ExistingAddresses(mode=MODES[0], assigned={}, standing={})
 

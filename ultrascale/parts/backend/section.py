@@ -1,4 +1,4 @@
-"""`backend`: the application that submits jobs."""
+"""`backend`: the application that submits jobs, and who may call it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,15 +21,16 @@ from ultrascale.config._values import (
     in_schema,
     matching,
 )
-from ultrascale.config.database import Database
 from ultrascale.config.dev import DevJob
 from ultrascale.config.hyperpod import TaskGovernance
 from ultrascale.config.images import Images, is_own_folder
 from ultrascale.config.job_kinds import AnyJob
 from ultrascale.config.jobs import ImageName, Job
+from ultrascale.config.network import Network
 from ultrascale.config.scheduling import Scheduling
 from ultrascale.config.services import ServiceJob
 from ultrascale.config.storage import Claim
+from ultrascale.parts.backend.database import DATABASE_ADDRESSES, Database
 
 # Namespaces of Kubernetes, of AWS's add-ons, and of what this product installs.
 _TAKEN = frozenset(
@@ -181,6 +182,23 @@ class Backend(Section):
 
     identity: CallerIdentity = Field(default_factory=CallerIdentity)
     """Callers of the application. It takes tokens of the cluster's service accounts always."""
+
+    @property
+    def has_controllers(self) -> bool:
+        """Whether its own Deployment runs, on the system nodes."""
+        return self.image is not None
+
+    @property
+    def subnet_addresses(self) -> Mapping[str, int]:
+        """Addresses of its database, if it has one."""
+        return {} if self.database is None else {"the database": DATABASE_ADDRESSES}
+
+
+class FileKeys(Section):
+    """The keys of the file that belong to this part."""
+
+    backend: Backend | None = None
+    """The application that submits jobs. Default: not installed."""
 
 
 @rule
@@ -423,3 +441,12 @@ def jobs_submit_jobs(
         if accounts_in(name) in (None, *namespaces) and name.startswith("system:"):
             text = f"{name}: pods of jobs have this right too, and each may submit more jobs"
             yield note("identity.rights", text)
+
+
+@rule
+def database_has_two_zones(network: Network, backend: Backend) -> Mistakes:
+    zones = network.zones_for(accelerated=False)
+    if network.vpc is not None and backend.database is not None and len(zones) == 1:
+        wrong = f"its database needs subnets in two zones, and nodes has those of {zones[0]} alone"
+        todo = "add nodes to the use of a subnet in another zone"
+        yield refuse("subnets", wrong, todo, got="")

@@ -1,11 +1,11 @@
-"""Amazon RDS and Aurora: PostgreSQL versions, capacities and instance classes.
+"""Amazon RDS and Aurora: PostgreSQL versions and capacities.
 
 Sources:
     https://docs.aws.amazon.com/AmazonRDS/latest/AuroraPostgreSQLReleaseNotes/AuroraPostgreSQL.Updates.html
     https://docs.aws.amazon.com/AmazonRDS/latest/PostgreSQLReleaseNotes/postgresql-versions.html
     https://github.com/aws-cloudformation/cfn-lint/tree/v1.58.0/src/cfnlint/data/schemas/extensions
     (what RDS lists by `DescribeDBEngineVersions` and `DescribeOrderableDBInstanceOptions`, of
-    2026-10-20; a test holds `VERSIONS` and `INSTANCE_SIZES` against it)
+    2026-10-20; a test holds `VERSIONS`, and `DATABASE_SIZES` of the price list, against it)
 """
 
 from collections.abc import Mapping
@@ -53,27 +53,6 @@ PAUSE_SECONDS = 3_600
 INSIGHTS_MIN_ACU = 2.0
 SERVERLESS_CLASS = "db.serverless"
 
-_SMALL = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
-# Sizes by family. `m6g` and `r6g` are in every Region, later ones are not.
-# Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Concepts.DBInstanceClass.Types.html
-INSTANCE_SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "t4g": ("micro", "small", "medium", "large", "xlarge", "2xlarge"),
-        "m6g": _SMALL,
-        "m7g": _SMALL,
-        "m8g": (*_SMALL, "24xlarge", "48xlarge"),
-        "m6i": (*_SMALL, "24xlarge", "32xlarge"),
-        "m7i": (*_SMALL, "24xlarge", "48xlarge"),
-        "r6g": _SMALL,
-        "r7g": _SMALL,
-        "r8g": (*_SMALL, "24xlarge", "48xlarge"),
-        "r6i": (*_SMALL, "24xlarge", "32xlarge"),
-        "r7i": (*_SMALL, "24xlarge", "48xlarge"),
-    }
-)
-INSTANCE_CLASSES = frozenset(
-    f"db.{family}.{size}" for family, sizes in INSTANCE_SIZES.items() for size in sizes
-)
 # GiB of gp3 storage. It cannot shrink.
 # Source: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html
 STORAGE_GIB = (20, 65_536)

@@ -9,8 +9,9 @@ from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
 from ultrascale.guard.openings import told_change
-from ultrascale.plan.backend import CLUSTER_FILE, plan_identity
-from ultrascale.plan.model import CallerRightPlan, IdentityPlan
+from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
+from ultrascale.parts.backend.plan import CLUSTER_FILE, plan_identity
+from ultrascale.parts.backend.section import Backend
 
 _CONFIG_MAP = "ConfigMap"
 _PODS = "pods of "
@@ -21,7 +22,7 @@ class _Callers(Frozen, kw_only=False):
     namespaces: frozenset[str]
 
 
-def narrowed_callers(applied: tuple[Objects, Objects]) -> Iterator[Change]:
+def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
     """Yield the file of the backend where callers may do less by the new one.
 
     Args:
@@ -50,7 +51,7 @@ def narrowed_callers(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             )
 
 
-def widened_callers(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
+def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
     """Yield the file of the backend where callers may do more by the new one, and who may.
 
     Network policies say which pods reach it.
@@ -83,7 +84,7 @@ def _callers(applied: KubernetesObject) -> _Callers | None:
         cluster = config.loads(text(applied.body, "data", CLUSTER_FILE))
     except ConfigError:
         return None
-    backend = cluster.backend
+    backend = cluster.section(Backend)
     if backend is None:
         return None
     identity = plan_identity(backend, cluster.scheduling.priority_classes)

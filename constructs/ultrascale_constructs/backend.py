@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_rds as rds
 from constructs import Construct
 
-from ultrascale.plan.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
+from ultrascale.parts.backend.model import DatabasePlan, InstanceCapacity, ServerlessCapacity
 from ultrascale_constructs.acknowledgment import (
     acknowledge,
     acknowledge_managed_policies,

@@ -4,23 +4,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, cast
 
 from ultrascale import config, own_images, yaml_writer
-from ultrascale.catalog import rds
+from ultrascale.parts.backend import rds
+from ultrascale.parts.backend.database import Database
+from ultrascale.parts.backend.model import (
+    AUDIENCE,
+    DATABASE,
+    DATABASE_HOST,
+    DATABASE_SECRET_ARN,
+    ApplicationPlan,
+    CallerRightPlan,
+    DatabasePlan,
+    IdentityPlan,
+    InstanceCapacity,
+    Plan,
+    ServerlessCapacity,
+)
+from ultrascale.parts.backend.section import Backend
 from ultrascale.plan import names, retention
 from ultrascale.plan.jobs.controllers import controllers_of_jobs, has_kueue, kinds_of_services
 from ultrascale.plan.jobs.namespaces import namespace_of
 from ultrascale.plan.jobs.request import is_own_image
 from ultrascale.plan.model import (
-    ApplicationPlan,
-    BackendPlan,
-    CallerRightPlan,
-    DatabasePlan,
-    IdentityPlan,
+    ClusterPlan,
     ImageBuildPlan,
-    InstanceCapacity,
     PlannedPart,
     PoolPlan,
     RightPlan,
-    ServerlessCapacity,
 )
 from ultrascale.plan.namespaces import team_namespaces
 
@@ -43,40 +52,34 @@ _NO_CLASS = 0
 _MAKE = ("create", "get", "list", "watch", "delete")
 
 
-def plan_backend(
-    cluster: config.Cluster,
-    pools: Sequence[PoolPlan],
-    builds: Sequence[ImageBuildPlan],
-    parts: Sequence[PlannedPart],
-) -> BackendPlan | None:
+def plan_backend(cluster: config.Cluster, core: ClusterPlan) -> Plan | None:
     """Return the backend, if the file has one.
 
     Args:
         cluster: The cluster that it submits jobs to.
-        pools: Plans of its pools.
-        builds: Images that are built for its repositories.
-        parts: Plans of parts, some of which read files beside the cluster file.
+        core: The plan of all that it stands on.
     """
-    backend = cluster.backend
+    backend = cluster.section(Backend)
     if backend is None:
         return None
     database = backend.database and _database(backend.database)
     every = sorted({namespace_of(cluster, name, cluster.jobs[name]) for name in backend.submits_to})
     teams = team_namespaces(cluster)
-    return BackendPlan(
+    return Plan(
         namespace=backend.namespace,
         database=database,
         job_namespaces=tuple(name for name in every if name not in teams),
         team_namespaces=tuple(name for name in every if name in teams),
-        rights=tuple(_rights(cluster, pools)),
-        cluster_rights=tuple(_cluster_rights(cluster, every)),
+        rights=tuple(_rights(cluster, core.all_pools)),
+        cluster_rights=tuple(_cluster_rights(cluster, backend, every)),
         allow_from=backend.allow_from,
+        job_ranges=core.network.policies.ranges,
         identity=plan_identity(backend, cluster.scheduling.priority_classes),
-        application=_application(cluster, backend, database, builds, parts),
+        application=_application(cluster, backend, database, core.images.builds, core.parts),
     )
 
 
-def plan_identity(backend: config.Backend, priorities: Mapping[str, int]) -> IdentityPlan:
+def plan_identity(backend: Backend, priorities: Mapping[str, int]) -> IdentityPlan:
     """Return who may call ``backend``.
 
     Args:
@@ -85,7 +88,7 @@ def plan_identity(backend: config.Backend, priorities: Mapping[str, int]) -> Ide
     """
     identity = backend.identity
     return IdentityPlan(
-        accounts_audience=names.BACKEND_AUDIENCE,
+        accounts_audience=AUDIENCE,
         issuer=identity.issuer,
         audience=identity.audience,
         groups_claim=identity.groups_claim,
@@ -104,7 +107,7 @@ def plan_identity(backend: config.Backend, priorities: Mapping[str, int]) -> Ide
     )
 
 
-def _database(database: config.Database) -> DatabasePlan:
+def _database(database: Database) -> DatabasePlan:
     service = database.service
     capacity_plan = _serverless(database) if service == "aurora-serverless" else _instance(database)
     small = service == "aurora-serverless" and database.min_capacity_acu < rds.INSIGHTS_MIN_ACU
@@ -117,7 +120,7 @@ def _database(database: config.Database) -> DatabasePlan:
         parameter_group_family=rds.parameter_group_family(service, database.version),
         parameters={"rds.force_ssl": "1"},
         capacity=capacity_plan,
-        name=names.BACKEND_DATABASE,
+        name=DATABASE,
         port=rds.POSTGRES_PORT,
         login=database.login,
         backup_retention_days=database.backup_retention_days,
@@ -127,7 +130,7 @@ def _database(database: config.Database) -> DatabasePlan:
     )
 
 
-def _serverless(database: config.Database) -> ServerlessCapacity:
+def _serverless(database: Database) -> ServerlessCapacity:
     return ServerlessCapacity(
         instance_class=rds.SERVERLESS_CLASS,
         instances=2 if database.multi_az else 1,
@@ -137,7 +140,7 @@ def _serverless(database: config.Database) -> ServerlessCapacity:
     )
 
 
-def _instance(database: config.Database) -> InstanceCapacity:
+def _instance(database: Database) -> InstanceCapacity:
     _, most = rds.STORAGE_GIB
     return InstanceCapacity(
         instance_class=database.instance_type,
@@ -182,7 +185,9 @@ def _rights(cluster: config.Cluster, pools: Sequence[PoolPlan]) -> Iterator[Righ
         yield RightPlan(group=group, resources=(resource,), verbs=("list",))
 
 
-def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Iterator[RightPlan]:
+def _cluster_rights(
+    cluster: config.Cluster, backend: Backend, namespaces: Sequence[str]
+) -> Iterator[RightPlan]:
     """Yield what is asked of the cluster as a whole: who calls, and what a job needs.
 
     Nothing is stored. A TokenReview tells whose a caller's token is, and takes no other right.
@@ -198,8 +203,7 @@ def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Itera
         yield RightPlan(group="scheduling.volcano.sh", resources=("queues",), verbs=("get", "list"))
     if has_kueue(cluster):
         yield RightPlan(group="kueue.x-k8s.io", resources=("clusterqueues",), verbs=("get",))
-    backend = cluster.backend
-    ordered = backend is not None and any(cluster.jobs[name].prefer for name in backend.submits_to)
+    ordered = any(cluster.jobs[name].prefer for name in backend.submits_to)
     if ordered and cluster.scheduling.engine != "kueue":
         # To choose the tier of a job of several pods, by the nodes that are free.
         yield RightPlan(group="", resources=("nodes", "pods"), verbs=("list",))
@@ -207,7 +211,7 @@ def _cluster_rights(cluster: config.Cluster, namespaces: Sequence[str]) -> Itera
 
 def _application(
     cluster: config.Cluster,
-    backend: config.Backend,
+    backend: Backend,
     database: DatabasePlan | None,
     builds: Sequence[ImageBuildPlan],
     parts: Sequence[PlannedPart],
@@ -242,12 +246,12 @@ def _application(
 
 def _database_environment(region: str, database: DatabasePlan) -> dict[str, str]:
     login = (
-        {"DATABASE_SECRET_ARN": names.DATABASE_SECRET_ARN}
+        {"DATABASE_SECRET_ARN": DATABASE_SECRET_ARN}
         if database.login == "secret"
         else {"DATABASE_IAM_REGION": region}
     )
     return {
-        "DATABASE_HOST": names.DATABASE_HOST,
+        "DATABASE_HOST": DATABASE_HOST,
         "DATABASE_PORT": str(database.port),
         "DATABASE_NAME": database.name,
         "DATABASE_USER": database.name,

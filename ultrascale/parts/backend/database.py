@@ -4,16 +4,21 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from ultrascale.catalog import rds
+from ultrascale.catalog.price_list import DATABASE_CLASSES
 from ultrascale.config._base import Section
 from ultrascale.config._errors import Mistakes, near, refuse
 from ultrascale.config._rules import rule
 from ultrascale.config._values import InSchema, between, in_schema, known_in_schema, matching
+from ultrascale.parts.backend import rds
 
 _OF_SERVICE: Mapping[rds.Service, tuple[str, ...]] = {
     "aurora-serverless": ("min_capacity_acu", "max_capacity_acu"),
     "rds": ("instance_type", "storage_gib"),
 }
+
+
+# Writer and reader, either of which may lie in any subnet of nodes.
+DATABASE_ADDRESSES = 2
 
 
 def _acu(bounds: tuple[float, float]) -> InSchema:
@@ -48,7 +53,7 @@ class Database(Section):
     max_capacity_acu: Annotated[float, _acu(rds.MAX_ACU)] = 4
     """Most capacity of each Aurora instance, in steps of 0.5."""
 
-    instance_type: Annotated[str, known_in_schema(lambda: rds.INSTANCE_CLASSES)] = "db.m6g.large"
+    instance_type: Annotated[str, known_in_schema(lambda: DATABASE_CLASSES)] = "db.m6g.large"
     """Class of the RDS instance."""
 
     storage_gib: Annotated[int, between(rds.STORAGE_GIB)] = 20
@@ -105,8 +110,8 @@ def database_capacity_has_room(database: Database) -> Mistakes:
 
 @rule
 def database_instance_exists(database: Database) -> Mistakes:
-    if database.instance_type not in rds.INSTANCE_CLASSES:
-        todo = near(database.instance_type, rds.INSTANCE_CLASSES, ("db.t4g.medium", "db.m6g.large"))
+    if database.instance_type not in DATABASE_CLASSES:
+        todo = near(database.instance_type, DATABASE_CLASSES, ("db.t4g.medium", "db.m6g.large"))
         yield refuse("instance_type", "not an instance class of PostgreSQL on RDS", todo)
 
 
