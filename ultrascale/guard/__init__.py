@@ -1,4 +1,4 @@
-"""The change guard: tells before a deployment what it would replace, delete or roll."""
+"""The change guard: lists, before a deployment, what it would replace, delete or roll."""
 
 from ultrascale.guard.comparison import compare
 from ultrascale.guard.model import Change, Changes, PropertyChange, RolledPool

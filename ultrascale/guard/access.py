@@ -8,7 +8,7 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, t
 from ultrascale.guard.judging import GOING, KEEP_NODES, Context
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
-from ultrascale.guard.openings import told_change
+from ultrascale.guard.openings import opening_text
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, references, text_of
 from ultrascale.plan import names
@@ -23,7 +23,7 @@ NODES_LOSE = Harm(
 
 _ACCESS_POLICIES = tuple(eks.ACCESS_POLICIES.values())
 _SERVICE_ACCOUNTS = "system:serviceaccount"
-"""Begin of the names of pods, and of groups of them.
+"""Prefix of the user names of pods and of their groups.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-subjects
 """
@@ -49,13 +49,13 @@ def entry_changes(change: Change, context: Context) -> Harm | None:
 
 
 def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]:
-    """Yield the entries by which people may do more than by those before, and what they may.
+    """Yield the access entries that allow people more than before, and the change of their rights.
 
     Args:
         worlds: Both sides.
-        made: Namespaces that the change makes, in which nothing is that anybody could reach.
+        made: Namespaces that the change makes: still empty, so that nobody reaches anything there.
     """
-    for key in _keys(worlds.new):
+    for key in _entry_keys(worlds.new):
         new = worlds.new.properties(key)
         if not is_in_use(key[0], worlds):
             continue
@@ -63,10 +63,10 @@ def widened_entries(worlds: Worlds, made: Set[str]) -> Iterator[tuple[Key, str]]
             continue
         principal = text_of(new.get("PrincipalArn"))
         before = list(_entries(principal, worlds.old))
-        wanted = _of_what_was_there(new, _groups(*before), made) if before else new
+        wanted = _without_new_rights(new, _groups(*before), made) if before else new
         if not any(_covers(entry, wanted) for entry in before):
             levels = [*dict.fromkeys(level for entry in before for level in _levels(entry))]
-            yield key, told_change(f"access of {principal}", levels or None, [*_levels(new)])
+            yield key, opening_text(f"access of {principal}", levels or None, [*_levels(new)])
 
 
 def is_in_use(stack: str, worlds: Worlds) -> bool:
@@ -81,8 +81,8 @@ def is_in_use(stack: str, worlds: Worlds) -> bool:
     )
 
 
-def _of_what_was_there(entry: JsonObject, before: Iterable[str], made: Set[str]) -> JsonObject:
-    """Return an entry without the rights to namespaces and to kinds of jobs that come with it.
+def _without_new_rights(entry: JsonObject, before: Iterable[str], made: Set[str]) -> JsonObject:
+    """Return an entry without its rights to namespaces and job kinds that the same change makes.
 
     Args:
         entry: The entry.
@@ -107,8 +107,8 @@ def _of_what_was_there(entry: JsonObject, before: Iterable[str], made: Set[str])
 
 
 def _levels(entry: JsonObject) -> Iterator[str]:
-    """Yield the access policies of an entry, and its groups, for people."""
-    for policy, namespace in _allowed(entry):
+    """Yield the access policies and the groups of an entry, in words."""
+    for policy, namespace in _policy_scopes(entry):
         yield f"{policy} in {namespace or 'the whole cluster'}"
     for group in _groups(entry):
         if group != names.ACCESS_GROUP:
@@ -121,18 +121,18 @@ def _groups(*entries: JsonObject) -> Iterator[str]:
 
 
 def is_of_a_program(entry: JsonObject) -> bool:
-    """Return whether an access entry is that of a role of the cluster's own stacks."""
+    """Return whether an access entry belongs to a role of the cluster's own stacks."""
     return any(True for _ in references(entry.get("PrincipalArn")))
 
 
 def _entries(principal: str, world: World) -> Iterator[JsonObject]:
-    for key in _keys(world):
+    for key in _entry_keys(world):
         values = world.properties(key)
         if text_of(values.get("PrincipalArn")) == principal:
             yield values
 
 
-def _keys(world: World) -> Iterator[Key]:
+def _entry_keys(world: World) -> Iterator[Key]:
     """Yield every access entry."""
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
@@ -142,7 +142,7 @@ def _keys(world: World) -> Iterator[Key]:
 
 def _covers(entry: JsonObject, before: JsonObject) -> bool:
     """Return whether an access entry allows all that another one did."""
-    has = {*_allowed(entry)}
+    has = {*_policy_scopes(entry)}
     groups = [text_of(group) for group in sequence(entry, "KubernetesGroups")]
     lost = [
         wanted
@@ -151,11 +151,11 @@ def _covers(entry: JsonObject, before: JsonObject) -> bool:
     ]
     if (eks.CLUSTER_ADMIN_POLICY, None) in has:
         return not [*filterfalse(names.is_access_group, lost)]
-    return not lost and all(_is_allowed(has, *each) for each in _allowed(before))
+    return not lost and all(_is_allowed(has, *each) for each in _policy_scopes(before))
 
 
-def _allowed(entry: JsonObject) -> Iterator[tuple[str, str | None]]:
-    """Yield each access policy of an entry with a namespace; None: in the whole cluster."""
+def _policy_scopes(entry: JsonObject) -> Iterator[tuple[str, str | None]]:
+    """Yield each access policy of an entry with its namespace; None for the whole cluster."""
     for association in objects(entry, "AccessPolicies"):
         policy = text_of(association.get("PolicyArn")).rpartition("/")[2]
         scope = mapping(association, "AccessScope")
@@ -173,7 +173,7 @@ def _is_allowed(has: set[tuple[str, str | None]], wanted: str, namespace: str | 
 
 
 def narrowed_bindings(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
-    """Yield the bindings of roles that people leave."""
+    """Yield the role bindings that people leave."""
     old, new = applied
     for before in old.of_kind(*BINDINGS):
         after = new.by_id.get(before.id)
@@ -200,7 +200,7 @@ def people_lose(people: Sequence[str]) -> Harm:
 
 
 def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
-    """Return the users and groups that a binding names, but groups of the cluster's programs.
+    """Return the users and groups that a binding names, without groups of the cluster's programs.
 
     Of groups that stand for the file's access, the entries of the roles in them say who loses what.
     """
@@ -215,7 +215,7 @@ def people_of(binding: KubernetesObject, world: World) -> frozenset[str]:
 
 
 def _groups_of_programs(world: World) -> Iterator[str]:
-    for key in _keys(world):
+    for key in _entry_keys(world):
         entry = world.properties(key)
         if is_of_a_program(entry):
             yield from map(text_of, sequence(entry, "KubernetesGroups"))

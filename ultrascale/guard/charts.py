@@ -9,7 +9,7 @@ from ultrascale.guard.judging import GOING, Context, program_stops, sides
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.properties import version_numbers
 
-# Those of Karpenter are a chart of their own.
+# Karpenter's definitions are a chart of their own.
 _DEFINED_ONCE = frozenset({jobset.CHART, leaderworkerset.CHART})
 
 

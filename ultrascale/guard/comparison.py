@@ -35,7 +35,7 @@ from ultrascale.guard.objects import (
     Objects,
     read_objects,
 )
-from ultrascale.guard.properties import at, property_changes
+from ultrascale.guard.properties import property_changes, value_at
 from ultrascale.guard.protection import (
     is_retained,
     leaves_cluster,
@@ -81,7 +81,7 @@ def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
         after = new.by_id.get(before.id)
         if after is None or after.body == before.body:
             continue
-        refused = tuple(_refused(before, after))
+        refused = tuple(_refused_changes(before, after))
         if refused:
             stack, logical_id = after.holder
             paths = ", ".join(changed.path for changed in refused)
@@ -97,12 +97,12 @@ def refused_objects(applied: tuple[Objects, Objects]) -> Iterator[Change]:
             )
 
 
-def _refused(before: KubernetesObject, after: KubernetesObject) -> Iterator[PropertyChange]:
+def _refused_changes(before: KubernetesObject, after: KubernetesObject) -> Iterator[PropertyChange]:
     api_version = text(after.body, "apiVersion")
     for field in lookup_immutable_fields(after.kind, api_version):
         for path in _paths(field, before.body, after.body):
-            old, new = at(before.body, path), at(after.body, path)
-            if _differs(field, old, new):
+            old, new = value_at(before.body, path), value_at(after.body, path)
+            if _is_refused_change(field, old, new):
                 yield _change(path, old, new, _WHY)
     if after.kind == _DEFINITION:
         old, new = (_versions(side) for side in (before, after))
@@ -111,19 +111,19 @@ def _refused(before: KubernetesObject, after: KubernetesObject) -> Iterator[Prop
 
 
 def _paths(field: Immutable, before: JsonObject, after: JsonObject) -> Iterator[str]:
-    if field.only_if and at(before, field.only_if) is not True:
+    if field.only_if and value_at(before, field.only_if) is not True:
         return
-    if field.if_set and at(before, field.if_set) is None:
+    if field.if_set and value_at(before, field.if_set) is None:
         return
     if not field.but:
         yield field.path
         return
-    for key in {**mapping(at(before, field.path)), **mapping(at(after, field.path))}:
+    for key in {**mapping(value_at(before, field.path)), **mapping(value_at(after, field.path))}:
         if key not in field.but:
             yield f"{field.path}/{key}"
 
 
-def _differs(field: Immutable, old: Json, new: Json) -> bool:
+def _is_refused_change(field: Immutable, old: Json, new: Json) -> bool:
     if field.presence:
         return (old is None) != (new is None)
     if field.grows:
@@ -160,7 +160,7 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 class _Runs(Frozen, kw_only=False):
     """Pods and functions of a stack that act in the cluster."""
 
-    namespaces: frozenset[str]  # Namespaces of its pods that are not everybody's
+    namespaces: frozenset[str]  # Namespaces of its pods, without those that every stack uses
     accounts: frozenset[tuple[str, str]]  # Service accounts of its pods, by namespace and name
     groups: frozenset[str]  # Kubernetes groups of its functions
 
@@ -244,7 +244,7 @@ _PLUGINS = ("/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins")
 _PROGRAM_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 _VOLUME_KINDS = ("PersistentVolume", "PersistentVolumeClaim")
 TOLD_KINDS = frozenset({*_PROGRAM_KINDS, *_VOLUME_KINDS})
-"""Kinds that are told of when they leave the charts and stay in the cluster."""
+"""Kinds that the guard reports when they leave the charts and stay in the cluster."""
 
 _JOBS_LOSE = Harm(
     verdict="outage",
@@ -310,7 +310,7 @@ def _name_servers(world: World, old: Objects) -> Iterator[str]:
                 yield from _LINK_LOCAL.findall(text_of(world.properties((stack, logical_id))))
 
 
-# Kinds whose deletion takes many other objects or nodes along, or that something runs by.
+# Kinds whose deletion takes other objects or nodes along, or stops something that runs.
 _TELLING = frozenset({NODE_POOL, "Namespace", "CustomResourceDefinition", *TOLD_KINDS})
 _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 
@@ -318,7 +318,7 @@ _POLICIES = ("DeletionPolicy", "UpdateReplacePolicy")
 def compare(old: Templates, new: Templates, *, region: str) -> Changes:
     """Return what a deployment of ``new`` does to what was deployed from ``old``.
 
-    Stacks that are new, and their resources, are no risk but for names that are taken; stacks that
+    New stacks and their resources are no risk, apart from names that are taken; stacks that
     are gone stay as they are, as `cdk deploy` has it.
 
     Args:
@@ -328,7 +328,7 @@ def compare(old: Templates, new: Templates, *, region: str) -> Changes:
     """
     worlds = Worlds(old=world(old), new=world(new))
     objects = read_objects(worlds.old), read_objects(worlds.new)
-    changes = propagate(dict(_own(worlds)), worlds)
+    changes = propagate(dict(_direct_changes(worlds)), worlds)
     judged = with_protection(with_failures(changes, worlds), worlds)
     harmed = with_rights(with_use(judged, worlds, applied=objects), worlds)
     changed = [
@@ -364,7 +364,7 @@ def _harmful_to_parts(objects: tuple[Objects, Objects]) -> Iterator[Change]:
 
 
 def _merged(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield ``changes``, what an object opens with what it loses or fails by."""
+    """Yield ``changes``, with what one object opens, loses and fails by merged into one change."""
     by_object: dict[tuple[str, ...], Change] = {}
     for change in changes:
         key = (*change.ids, change.type)
@@ -386,8 +386,8 @@ def _namespaces(side: Objects) -> set[str]:
     return {namespace.name for namespace in side.of_kind(NAMESPACE)}
 
 
-def _own(worlds: Worlds) -> Iterator[tuple[Key, Change]]:
-    """Yield what changes by itself, of the resources of stacks that stay and of new ones."""
+def _direct_changes(worlds: Worlds) -> Iterator[tuple[Key, Change]]:
+    """Yield the direct changes of resources in new stacks and in stacks that stay."""
     for stack in worlds.new.templates:
         there = worlds.old.resources(stack)
         wanted = worlds.new.resources(stack)
@@ -395,7 +395,7 @@ def _own(worlds: Worlds) -> Iterator[tuple[Key, Change]]:
             key = (stack, logical_id)
             if logical_id not in there:
                 yield key, change_of(key, worlds.new, "added")
-            elif (change := _changed(key, worlds)) is not None:
+            elif (change := _resource_change(key, worlds)) is not None:
                 yield key, change
         for logical_id, body in there.items():
             if logical_id not in wanted:
@@ -403,25 +403,25 @@ def _own(worlds: Worlds) -> Iterator[tuple[Key, Change]]:
                 yield (stack, logical_id), change_of((stack, logical_id), worlds.old, action)
 
 
-def _changed(key: Key, worlds: Worlds) -> Change | None:
+def _resource_change(key: Key, worlds: Worlds) -> Change | None:
     stack, logical_id = key
     old, new = worlds.old.resources(stack)[logical_id], worlds.new.resources(stack)[logical_id]
-    properties = (*_of_properties(key, worlds), *_of_attributes(key, worlds, old, new))
+    properties = (*_property_changes(key, worlds), *_attribute_changes(key, worlds, old, new))
     if not properties:
         return None
     change = change_of(key, worlds.old, action_of(properties))
     return replace(change, properties=properties)
 
 
-def _of_properties(key: Key, worlds: Worlds) -> Iterator[PropertyChange]:
+def _property_changes(key: Key, worlds: Worlds) -> Iterator[PropertyChange]:
     kind = worlds.new.resources(key[0])[key[1]]["Type"]
     yield from property_changes(kind, worlds.old.properties(key), worlds.new.properties(key))
 
 
-def _of_attributes(
+def _attribute_changes(
     key: Key, worlds: Worlds, old: Resource, new: Resource
 ) -> Iterator[PropertyChange]:
-    """Yield what changes of a resource beside its properties."""
+    """Yield the changes of a resource's attributes, such as its policies and its condition."""
     if old["Type"] != new["Type"]:
         yield PropertyChange(
             path="Type",

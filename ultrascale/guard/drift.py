@@ -39,7 +39,7 @@ _PERHAPS = ("spec.requirements", f"{KARPENTER}'s", _OPENED)
 def drifted_pools(
     applied: tuple[Objects, Objects], of_all: tuple[str, ...], region: str
 ) -> Iterator[RolledPool]:
-    """Yield the NodePools whose nodes a change makes other than they should be, or ends.
+    """Yield the NodePools whose nodes no longer match their template after a change, or end.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -51,18 +51,20 @@ def drifted_pools(
         later = new.by_id.get(pool.id)
         if later is None:
             continue
-        why = [*of_all, *_template(pool, later), *_node_class(pool, old, new)]
-        if not why and _holds(pool) and not _holds(later):
+        why = [*of_all, *_template_changes(pool, later), *_node_class(pool, old, new)]
+        if not why and _holds_drift_back(pool) and not _holds_drift_back(later):
             why = [f"{_OPENED}, for nodes that drifted before"]
         if why:
-            yield _drifted(pool, later, tuple(dict.fromkeys(why)), region)
-        yield from _fewer(pool, later, region)
+            yield _drifted_pool(pool, later, tuple(dict.fromkeys(why)), region)
+        yield from _surplus_nodes(pool, later, region)
 
 
-def _fewer(pool: KubernetesObject, later: KubernetesObject, region: str) -> Iterator[RolledPool]:
+def _surplus_nodes(
+    pool: KubernetesObject, later: KubernetesObject, region: str
+) -> Iterator[RolledPool]:
     """Yield the nodes above the size of a static NodePool that is lowered.
 
-    A limit of other NodePools ends none that runs: it only keeps more from being launched.
+    The limit of a NodePool that is not static ends no running node: it only stops launches.
 
     Sources:
         https://karpenter.sh/docs/concepts/nodepools/#specreplicas
@@ -73,13 +75,13 @@ def _fewer(pool: KubernetesObject, later: KubernetesObject, region: str) -> Iter
     if _SIZE in pool.spec and before is not None and after is not None and after < before:
         why = (f"nodes from {before} to {after}",)
         at_once = "all at once, empty ones first, within the pods' disruption budgets"
-        fewer = _rolled(pool, "ends", before - after, at_once, why, region)
+        fewer = _rolled_pool(pool, "ends", before - after, at_once, why, region)
         lost, instead = fewer_protection() if is_reserved(pool) else ("", "")
         yield replace(fewer, lost=lost, instead=instead)
 
 
 def disabled_pools(applied: tuple[Objects, Objects], region: str) -> Iterator[RolledPool]:
-    """Yield the NodePools that stay while their nodes go, as EKS Auto Mode is disabled.
+    """Yield the NodePools that stay while their nodes go because EKS Auto Mode is disabled.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/auto-disable.html
 
@@ -91,13 +93,13 @@ def disabled_pools(applied: tuple[Objects, Objects], region: str) -> Iterator[Ro
     for pool in old.of_kind(NODE_POOL):
         if _node_class_of(pool, "kind") == _AUTO_MODE_CLASS and pool.id in new.by_id:
             why = ("EKS Auto Mode is disabled, with which EKS ends all its instances",)
-            yield _rolled(pool, "rolls", nodes_of(pool), "all at once, by EKS", why, region)
+            yield _rolled_pool(pool, "rolls", nodes_of(pool), "all at once, by EKS", why, region)
 
 
 def nodes_of(pool: KubernetesObject) -> int | None:
     """Return the most nodes of a NodePool; None where it does not say.
 
-    Those that a static one has, unless a calendar sets them: its manifest has none.
+    A static NodePool states its nodes, unless a calendar sets them.
     """
     return count(look_up(pool.spec, _SIZE)) or count(look_up(pool.spec, "limits", "nodes"))
 
@@ -105,11 +107,11 @@ def nodes_of(pool: KubernetesObject) -> int | None:
 def ended_pool(pool: KubernetesObject, why: str, region: str) -> RolledPool:
     """Return what the deletion of a NodePool ends: its nodes go with it."""
     at_once = "all at once, within the pods' disruption budgets"
-    return _rolled(pool, "ends", nodes_of(pool), at_once, (why,), region)
+    return _rolled_pool(pool, "ends", nodes_of(pool), at_once, (why,), region)
 
 
-def _template(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
-    """Yield the changes of a node; weight, limits and disruption change none."""
+def _template_changes(pool: KubernetesObject, later: KubernetesObject) -> Iterator[str]:
+    """Yield the changes that reach nodes; weight, limits and disruption do not."""
     for part in ("metadata", "spec"):
         before, after = (mapping(side.spec, "template", part) for side in (pool, later))
         yield from _fields(part, before, after)
@@ -135,21 +137,21 @@ def _fields(kind: str, before: JsonObject, after: JsonObject) -> Iterator[str]:
             yield f"{kind}.{key} from {was} to {becomes}"
 
 
-def _drifted(
+def _drifted_pool(
     pool: KubernetesObject, later: KubernetesObject, why: tuple[str, ...], region: str
 ) -> RolledPool:
     budgets = _budgets(later)
-    if _holds(later):
+    if _holds_drift_back(later):
         at_once = "none: a budget of 0 holds drift back; a node is another one once it is renewed"
-        return _rolled(pool, "held", nodes_of(pool), at_once, why, region)
-    # A budget with a schedule holds back at its times alone.
+        return _rolled_pool(pool, "held", nodes_of(pool), at_once, why, region)
+    # A budget with a schedule holds drift back only at its times.
     counts = [nodes for nodes, always in budgets if always]
     at_once = f"{' and '.join(counts)} at once, by drift" if counts else "all at once, by drift"
     rolling: Rolling = "may roll" if all(reason.startswith(_PERHAPS) for reason in why) else "rolls"
-    return _rolled(pool, rolling, nodes_of(pool), at_once, why, region)
+    return _rolled_pool(pool, rolling, nodes_of(pool), at_once, why, region)
 
 
-def _holds(pool: KubernetesObject) -> bool:
+def _holds_drift_back(pool: KubernetesObject) -> bool:
     """Return whether a budget of 0 holds drift back at all times."""
     return any(nodes in _NONE and always for nodes, always in _budgets(pool))
 
@@ -167,7 +169,7 @@ def _budgets(pool: KubernetesObject) -> Sequence[tuple[str, bool]]:
     ]
 
 
-def _rolled(
+def _rolled_pool(
     pool: KubernetesObject,
     rolling: Rolling,
     nodes: int | None,

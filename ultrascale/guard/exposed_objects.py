@@ -1,4 +1,4 @@
-"""Objects in the cluster that let somebody in by a change, or hold nobody back any more."""
+"""Objects in the cluster that, after a change, let somebody in or hold nobody back."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from ultrascale.guard.objects import NAMESPACE, Id, KubernetesObject, Objects
 from ultrascale.guard.openings import (
     Opening,
     becomes,
+    is_no_longer,
     is_unset,
     loses_a_member,
-    told_change,
-    was,
-    when,
+    opening_at,
+    opening_text,
 )
 from ultrascale.guard.protection import leaves_cluster
 from ultrascale.guard.queues import judged_namespaces
@@ -33,22 +33,22 @@ _LEVELS = ("privileged", "baseline", "restricted")
 _SCHEME = "service.beta.kubernetes.io/aws-load-balancer-scheme"
 _AUTHENTICATION = ("apiKeyAuth", "authorization", "basicAuth", "extAuth", "jwt", "oidc")
 _HELD_GROUPS = re.compile(r'startsWith\("([^"]+)"')
-# They hold pods to queues and nodes: those who may make pods are let into nothing without them.
+# These policies hold pods to queues and nodes: without them nobody gets into anything new.
 _OF_SCHEDULING = (names.NODE_ISOLATION_POLICY, names.QUEUED_PODS_POLICY.removesuffix("pods"))
-# API groups whose kinds are there whatever the cluster file asks for.
+# API groups whose kinds exist in every cluster, whatever its file asks for.
 _ALWAYS_THERE = ("", "*", "apps", "batch", "rbac.authorization.k8s.io")
 
 
 def _pod_security(old: JsonObject, new: JsonObject) -> Iterator[str]:
     before, after = (text(side, "metadata", "labels", _ENFORCED) for side in (old, new))
     if before in _LEVELS[1:] and after not in _LEVELS[_LEVELS.index(before) :]:
-        yield told_change(_ENFORCED, before, after or None)
+        yield opening_text(_ENFORCED, before, after or None)
 
 
 def _scheme(old: JsonObject, new: JsonObject) -> Iterator[str]:
     before, after = (text(side, "metadata", "annotations", _SCHEME) for side in (old, new))
     if before != after == "internet-facing":
-        yield told_change(_SCHEME, before or None, after)
+        yield opening_text(_SCHEME, before or None, after)
 
 
 def _source_ranges(old: JsonObject, new: JsonObject) -> Iterator[str]:
@@ -56,24 +56,24 @@ def _source_ranges(old: JsonObject, new: JsonObject) -> Iterator[str]:
         [*map(text_of, sequence(side, "spec", "loadBalancerSourceRanges"))] for side in (old, new)
     )
     if before and outside(after or ["0.0.0.0/0", "::/0"], before):
-        yield told_change("spec/loadBalancerSourceRanges", before, after or None)
+        yield opening_text("spec/loadBalancerSourceRanges", before, after or None)
 
 
 def _enforcement(old: JsonObject, new: JsonObject) -> Iterator[str]:
     key = "enable-network-policy-controller"
     before, after = (text(side, "data", key) for side in (old, new))
     if before == "true" != after:
-        yield told_change(f"data/{key}", before, after or None)
+        yield opening_text(f"data/{key}", before, after or None)
 
 
 def _authentication(old: JsonObject, new: JsonObject) -> Iterator[str]:
-    """Yield how clients that were refused are let in by a security policy of Envoy Gateway.
+    """Yield the openings by which an Envoy Gateway security policy admits more clients.
 
     Source: https://gateway.envoyproxy.io/docs/api/extension_types/#securitypolicyspec
     """
     before, after = mapping(old, "spec"), mapping(new, "spec")
     instead = [
-        f"spec/{method}: {_who(method, after[method])}"
+        f"spec/{method}: {_admitted_by(method, after[method])}"
         for method in _AUTHENTICATION
         if method in after and method not in before
     ]
@@ -81,12 +81,12 @@ def _authentication(old: JsonObject, new: JsonObject) -> Iterator[str]:
         had, has = before.get(method), after.get(method)
         if had is None or (has is not None and not _admits_more(method, had, has)):
             continue
-        becomes = " and ".join(instead) or "nothing" if has is None else _who(method, has)
-        yield f"spec/{method}: {_who(method, had)} -> {becomes}"
+        becomes = " and ".join(instead) or "nothing" if has is None else _admitted_by(method, has)
+        yield f"spec/{method}: {_admitted_by(method, had)} -> {becomes}"
 
 
-def _who(method: str, value: Json) -> str:
-    """Return whom a method of authentication admits, in words."""
+def _admitted_by(method: str, value: Json) -> str:
+    """Return in words who passes a method of authentication."""
     if method == "apiKeyAuth":
         keys = objects(value, "credentialRefs")
         return ", ".join(f"Secret {text(each, 'name')}" for each in keys)
@@ -117,7 +117,7 @@ def _admits_more(method: str, had: Json, has: Json) -> bool:
 
 
 def _is_as_strict(provider: JsonObject, other: JsonObject) -> bool:
-    """Return whether a provider of tokens takes none that another one refuses."""
+    """Return whether a token provider refuses every token that ``other`` refuses."""
     if any(provider.get(key) != other.get(key) for key in ("issuer", "localJWKS", "remoteJWKS")):
         return False
     before, after = sequence(other, "audiences"), sequence(provider, "audiences")
@@ -134,7 +134,7 @@ def _listeners(old: JsonObject, new: JsonObject) -> Iterator[str]:
         for path in (("protocol",), ("allowedRoutes", "namespaces", "from")):
             had, has = text(before[name], *path), text(after[name], *path)
             if (had == "HTTPS" != has) or (had != "All" == has):
-                yield told_change(f"{'/'.join(path)} of listener {name}", had or None, has or None)
+                yield opening_text(f"{'/'.join(path)} of listener {name}", had or None, has or None)
 
 
 def _denies_no_more(before: Json, after: Json) -> bool:
@@ -144,32 +144,34 @@ def _denies_no_more(before: Json, after: Json) -> bool:
 _OPENINGS: Mapping[str, Sequence[Opening]] = {
     NAMESPACE: (_pod_security,),
     "ClientTrafficPolicy": (
-        when("spec/headers/earlyRequestHeaders/remove", loses_a_member),
-        when("spec/tls/clientValidation", is_unset),
+        opening_at("spec/headers/earlyRequestHeaders/remove", loses_a_member),
+        opening_at("spec/tls/clientValidation", is_unset),
     ),
     "ConfigMap": (_enforcement,),
     "EC2NodeClass": (
-        when("spec/associatePublicIPAddress", becomes("true")),
-        when("spec/blockDeviceMappings/*/ebs/kmsKeyID", is_unset),
-        when("spec/metadataOptions/httpTokens", was("required")),
+        opening_at("spec/associatePublicIPAddress", becomes("true")),
+        opening_at("spec/blockDeviceMappings/*/ebs/kmsKeyID", is_unset),
+        opening_at("spec/metadataOptions/httpTokens", is_no_longer("required")),
     ),
     "EnvoyProxy": (
-        when("spec/provider/kubernetes/envoyService/type", becomes("LoadBalancer", "NodePort")),
+        opening_at(
+            "spec/provider/kubernetes/envoyService/type", becomes("LoadBalancer", "NodePort")
+        ),
     ),
     "Gateway": (_listeners,),
-    "NodeClass": (when("spec/ephemeralStorage/kmsKeyID", is_unset),),
+    "NodeClass": (opening_at("spec/ephemeralStorage/kmsKeyID", is_unset),),
     "SecurityPolicy": (_authentication,),
     "Service": (
-        when("spec/type", becomes("LoadBalancer", "NodePort")),
+        opening_at("spec/type", becomes("LoadBalancer", "NodePort")),
         _source_ranges,
         _scheme,
     ),
-    _POLICY: (when("spec/failurePolicy", was("Fail")),),
-    _POLICY_BINDING: (when("spec/validationActions", _denies_no_more),),
+    _POLICY: (opening_at("spec/failurePolicy", is_no_longer("Fail")),),
+    _POLICY_BINDING: (opening_at("spec/validationActions", _denies_no_more),),
 }
 
 OPENING_KINDS = frozenset(_OPENINGS)
-"""Kinds of which a change may open something while the object stays."""
+"""Kinds where a change of an object that stays may open something."""
 
 
 def exposed_objects(applied: tuple[Objects, Objects], worlds: Worlds) -> Iterator[Change]:
@@ -237,7 +239,7 @@ def _bindings(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
         has = people_of(after, worlds.new)
         if has - had:
             role = text(after.body, "roleRef", "name")
-            yield after.id, told_change(f"who has {role}", sorted(had) or None, sorted(has))
+            yield after.id, opening_text(f"who has {role}", sorted(had) or None, sorted(has))
 
 
 def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
@@ -253,7 +255,7 @@ def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
         if before is None or after.name not in of_people or before.body == after.body:
             continue
         had = {*_rights(before)}
-        # A kind that comes with its controller is not open to anybody until then.
+        # Nobody can use a kind before its controller brings it.
         groups = {*_ALWAYS_THERE, *(group for group, *_ in had)}
         gained = sorted(
             right
@@ -262,7 +264,7 @@ def _roles(old: Objects, new: Objects, worlds: Worlds) -> _Opened:
         )
         if gained:
             told = ", ".join(f"{verb} {resource}" for _, resource, _, verb in gained)
-            yield after.id, told_change("rules", None, told)
+            yield after.id, opening_text("rules", None, told)
 
 
 _Right = tuple[str, str, str, str]
@@ -292,7 +294,7 @@ def _subjects(binding: KubernetesObject) -> Sequence[JsonObject]:
 
 
 def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
-    """Yield the policies of namespaces that were there and stay."""
+    """Yield the changed network policies of namespaces that existed before and stay."""
     for namespace in sorted(_namespaces(old) & _namespaces(new, old, gone)):
         before, after = (
             [each for each in side.of_kind(NETWORK_POLICY) if each.namespace == namespace]
@@ -312,7 +314,7 @@ def _network_policies(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
 
 
 def _namespaces(side: Objects, old: Objects | None = None, gone: Iterable[Id] = ()) -> set[str]:
-    """Return the namespaces of the charts, with those that stay although nothing applies them."""
+    """Return the charts' namespaces, with namespaces that stay although no chart applies them."""
     kept = (
         [] if old is None else [each for each in old.of_kind(NAMESPACE) if each.id not in {*gone}]
     )
@@ -320,7 +322,7 @@ def _namespaces(side: Objects, old: Objects | None = None, gone: Iterable[Id] = 
 
 
 def _admission(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
-    """Yield admission policies that leave, or that judge a namespace no more which stays."""
+    """Yield admission policies that leave, or that no longer judge a namespace that stays."""
     stay = _namespaces(new)
     for binding in old.of_kind(_POLICY_BINDING):
         after = new.by_id.get(binding.id)
@@ -331,16 +333,16 @@ def _admission(old: Objects, new: Objects, gone: set[Id]) -> _Opened:
         if judged is not None and not _holds_anybody(judged, new):
             continue
         if binding.id in gone or (_POLICY, "", policy) in gone:
-            yield binding.id, told_change(f"admission by {policy}", "refuses", None)
+            yield binding.id, opening_text(f"admission by {policy}", "refuses", None)
         elif after is not None:
             had, has = (judged_namespaces(side) for side in (binding, after))
             lost = sorted((had - has) & stay)
             if lost and has:
-                yield binding.id, told_change(f"namespaces of {policy}", sorted(had), sorted(has))
+                yield binding.id, opening_text(f"namespaces of {policy}", sorted(had), sorted(has))
 
 
 def _holds_anybody(policy: KubernetesObject, new: Objects) -> bool:
-    """Return whether anybody is left of the groups of people that a policy alone is for."""
+    """Return whether a binding still has people of the groups that a policy holds back."""
     stated = [text(each, "expression") for each in objects(policy.spec, "matchConditions")]
     groups = [group for each in stated for group in _HELD_GROUPS.findall(each)]
     held = [group for group in groups if names.is_access_group(group)]

@@ -1,6 +1,6 @@
-"""Resources that let somebody in by a change, or that are watched or encrypted no more.
+"""Resources that, after a change, let somebody in or are no longer watched or encrypted.
 
-Rights that a role of the cluster gains are no such change: they follow what the file asks for.
+Rights that a role of the cluster gains do not count: they follow from what the file asks for.
 """
 
 import json
@@ -18,13 +18,13 @@ from ultrascale.guard.model import Change, PropertyChange
 from ultrascale.guard.openings import (
     Opening,
     becomes,
+    is_no_longer,
     is_unset,
     loses_a_member,
-    told_change,
-    was,
-    when,
+    opening_at,
+    opening_text,
 )
-from ultrascale.guard.properties import at
+from ultrascale.guard.properties import value_at
 from ultrascale.guard.replacement import Worlds, change_of
 from ultrascale.guard.rights import ROLE
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
@@ -39,27 +39,27 @@ _INGRESS = "AWS::EC2::SecurityGroupIngress"
 _SOURCES = ("CidrIp", "CidrIpv6", "SourcePrefixListId", "SourceSecurityGroupId")
 _LAST_PORT = 65535
 _ANY_PROTOCOL = "-1"
-# A principal of this product: a reference to a role of the stacks.
+# A principal of this product is a reference to a role of the stacks.
 _OWN = "AWS <"
 _SERVICE = "Service "
 _OWN_ACCOUNT = "AWS <AWS::"
-# Conditions that hold everybody to an account, as policies of keys have them.
+# Conditions that hold everybody to one account, as in key policies.
 _OF_ACCOUNT = ("aws:principalaccount", "aws:sourceaccount", "kms:calleraccount")
 
 
 def _public_endpoint(old: JsonObject, new: JsonObject) -> Iterator[str]:
     before, after = public_ranges(old), public_ranges(new)
     if outside(after, before):
-        yield told_change("ranges of the public endpoint", [*before] or None, [*after])
+        yield opening_text("ranges of the public endpoint", [*before] or None, [*after])
 
 
 def _network_policies(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """Yield the end of the enforcement of network policies by the VPC CNI."""
     before, after = (
-        _read(at(side, "ConfigurationValues"), "enableNetworkPolicy") for side in (old, new)
+        _read(value_at(side, "ConfigurationValues"), "enableNetworkPolicy") for side in (old, new)
     )
-    if was("true", "True")(before, after):
-        yield told_change("ConfigurationValues/enableNetworkPolicy", before, after)
+    if is_no_longer("true", "True")(before, after):
+        yield opening_text("ConfigurationValues/enableNetworkPolicy", before, after)
 
 
 def _read(document: Json, key: str) -> Json:
@@ -70,16 +70,16 @@ def _read(document: Json, key: str) -> Json:
 
 
 def _policy(path: str, *, of_services: bool = False) -> Opening:
-    """Return what the policy of a resource lets others do, or forbids no more.
+    """Return the opening of a resource policy that lets others do more, or forbids them less.
 
     Args:
         path: The policy's path.
         of_services: Whether services of AWS may use such a resource, as alarms use a topic and its
-            key: they are no others then.
+            key: they do not count as others then.
     """
 
     def opening(old: JsonObject, new: JsonObject) -> Iterator[str]:
-        before, after = ([*permissions(at(side, path))] for side in (old, new))
+        before, after = ([*permissions(value_at(side, path))] for side in (old, new))
         known = {each.principal for each in before}
         gained = [
             each
@@ -89,7 +89,7 @@ def _policy(path: str, *, of_services: bool = False) -> Opening:
             and not (of_services and each.principal.startswith(_SERVICE))
         ]
         free = [each for each in permissions_beyond(before, after) if each.effect == "Deny"]
-        # In words, as no two policies that let somebody in are one decision.
+        # In words: two policies that let somebody in are never one decision.
         if gained:
             yield f"let in by {path}: nothing -> {_principals_with_actions(gained)}"
         if free:
@@ -103,9 +103,9 @@ def _is_another(before: Json, after: Json) -> bool:
 
 
 def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
-    """Return whether others than the cluster's own roles have a permission.
+    """Return whether somebody besides the cluster's own roles has a permission.
 
-    A service that the policy names already acts for one resource more, and is no other.
+    A service that the policy names already does not count: it acts for one more resource.
     """
     principal = permission.principal
     if principal == ANYONE:
@@ -118,7 +118,7 @@ def _is_of_others(permission: Permission, known: Collection[str]) -> bool:
 
 
 def _principals_with_actions(several: Iterable[Permission]) -> str:
-    """Return the principals, anyone first and all of them, and what they may do."""
+    """Return all principals, anyone first, and what they may do."""
     actions: dict[str, dict[str, None]] = {}
     for each in several:
         actions.setdefault(each.principal, {})[each.action] = None
@@ -127,44 +127,46 @@ def _principals_with_actions(several: Iterable[Permission]) -> str:
 
 
 def _switches(path: str, *names: str) -> tuple[Opening, ...]:
-    return tuple(when(f"{path}/{name}", was("true")) for name in names)
+    return tuple(opening_at(f"{path}/{name}", is_no_longer("true")) for name in names)
 
 
 _ENCRYPTION = "BucketEncryption/ServerSideEncryptionConfiguration/*/ServerSideEncryptionByDefault"
 _LAUNCHED = "LaunchTemplateData"
 
-# What a change of each type opens while the resource stays.
+# Openings of each type by a change of a resource that stays.
 _OPENINGS: Mapping[str, Sequence[Opening]] = {
     "AWS::EC2::LaunchTemplate": (
-        when(f"{_LAUNCHED}/MetadataOptions/HttpTokens", was("required")),
-        when(f"{_LAUNCHED}/BlockDeviceMappings/*/Ebs/KmsKeyId", is_unset),
+        opening_at(f"{_LAUNCHED}/MetadataOptions/HttpTokens", is_no_longer("required")),
+        opening_at(f"{_LAUNCHED}/BlockDeviceMappings/*/Ebs/KmsKeyId", is_unset),
     ),
-    "AWS::EC2::Subnet": (when("MapPublicIpOnLaunch", becomes("true")),),
+    "AWS::EC2::Subnet": (opening_at("MapPublicIpOnLaunch", becomes("true")),),
     "AWS::ECR::RegistryPolicy": (_policy("PolicyText"),),
     "AWS::ECR::Repository": (_policy("RepositoryPolicyText"),),
     "AWS::EKS::Addon": (_network_policies,),
     "AWS::EKS::Cluster": (
         _public_endpoint,
-        when("Logging/ClusterLogging/EnabledTypes", loses_a_member),
-        when("EncryptionConfig", is_unset),
+        opening_at("Logging/ClusterLogging/EnabledTypes", loses_a_member),
+        opening_at("EncryptionConfig", is_unset),
     ),
     "AWS::ElasticLoadBalancingV2::Listener": (
-        when("Protocol", was("HTTPS", "TLS")),
-        when("Certificates", is_unset),
+        opening_at("Protocol", is_no_longer("HTTPS", "TLS")),
+        opening_at("Certificates", is_unset),
     ),
-    _BALANCER: (when("Scheme", becomes(_INTERNET)),),
+    _BALANCER: (opening_at("Scheme", becomes(_INTERNET)),),
     "AWS::KMS::Key": (_policy("KeyPolicy", of_services=True),),
-    "AWS::Logs::LogGroup": (when("KmsKeyId", is_unset),),
+    "AWS::Logs::LogGroup": (opening_at("KmsKeyId", is_unset),),
     "AWS::RDS::DBCluster": (
-        when("PubliclyAccessible", becomes("true")),
-        when("StorageEncrypted", was("true")),
+        opening_at("PubliclyAccessible", becomes("true")),
+        opening_at("StorageEncrypted", is_no_longer("true")),
     ),
-    "AWS::RDS::DBClusterParameterGroup": (when("Parameters/rds.force_ssl", was("1")),),
+    "AWS::RDS::DBClusterParameterGroup": (
+        opening_at("Parameters/rds.force_ssl", is_no_longer("1")),
+    ),
     "AWS::RDS::DBInstance": (
-        when("PubliclyAccessible", becomes("true")),
-        when("StorageEncrypted", was("true")),
+        opening_at("PubliclyAccessible", becomes("true")),
+        opening_at("StorageEncrypted", is_no_longer("true")),
     ),
-    "AWS::RDS::DBParameterGroup": (when("Parameters/rds.force_ssl", was("1")),),
+    "AWS::RDS::DBParameterGroup": (opening_at("Parameters/rds.force_ssl", is_no_longer("1")),),
     "AWS::S3::Bucket": (
         *_switches(
             "PublicAccessBlockConfiguration",
@@ -173,19 +175,19 @@ _OPENINGS: Mapping[str, Sequence[Opening]] = {
             "IgnorePublicAcls",
             "RestrictPublicBuckets",
         ),
-        when(f"{_ENCRYPTION}/KMSMasterKeyID", is_unset),
-        when(f"{_ENCRYPTION}/SSEAlgorithm", is_unset),
+        opening_at(f"{_ENCRYPTION}/KMSMasterKeyID", is_unset),
+        opening_at(f"{_ENCRYPTION}/SSEAlgorithm", is_unset),
     ),
-    "AWS::SNS::Topic": (when("KmsMasterKeyId", is_unset),),
+    "AWS::SNS::Topic": (opening_at("KmsMasterKeyId", is_unset),),
     "AWS::SQS::Queue": (
-        when("KmsMasterKeyId", is_unset),
-        when("SqsManagedSseEnabled", was("true")),
+        opening_at("KmsMasterKeyId", is_unset),
+        opening_at("SqsManagedSseEnabled", is_no_longer("true")),
     ),
-    ROLE: (when("PermissionsBoundary", _is_another), _policy("AssumeRolePolicyDocument")),
+    ROLE: (opening_at("PermissionsBoundary", _is_another), _policy("AssumeRolePolicyDocument")),
 }
 OPENING_TYPES = frozenset(_OPENINGS)
-"""Types of which a change may open something while the resource stays."""
-# Policies that are resources of their own, with the property that names whose they are.
+"""Types where a change of a resource that stays may open something."""
+# Policies that are resources of their own, with the property that names their subject.
 _POLICIES_OF: Mapping[str, str] = {
     "AWS::S3::BucketPolicy": "Bucket",
     "AWS::SNS::TopicPolicy": "Topics",
@@ -195,18 +197,18 @@ _USED_BY_SERVICES = ("AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy")
 
 
 def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> Iterator[Change]:
-    """Yield ``changes``, each with what it opens.
+    """Yield ``changes``, each with its openings.
 
     Args:
         changes: Changes of resources.
         worlds: Both sides.
-        made: Namespaces that the change makes: nothing is in them yet that anybody could reach.
+        made: Namespaces that the change makes: still empty, so that nobody reaches anything there.
     """
     all_changes = {(change.stack, change.logical_id): change for change in changes}
     standing = {*worlds.standing()}
     opened: dict[Key, list[str]] = {}
     for key, change in all_changes.items():
-        opened.setdefault(key, []).extend(_opened(key, change, worlds, standing))
+        opened.setdefault(key, []).extend(_with_openings(key, change, worlds, standing))
     for key, setting in (*widened_entries(worlds, made), *_widened_groups(worlds)):
         opened.setdefault(key, []).append(setting)
     for key, settings in opened.items():
@@ -214,7 +216,7 @@ def with_exposure(changes: Iterable[Change], worlds: Worlds, made: Set[str]) -> 
         yield replace(change, opens=tuple(settings)) if settings else change
 
 
-def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Iterator[str]:
+def _with_openings(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Iterator[str]:
     if change.stack not in worlds.old.templates:
         return
     there, stays = (key[1] in side.resources(key[0]) for side in (worlds.old, worlds.new))
@@ -224,7 +226,7 @@ def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Ite
         for opening in _OPENINGS.get(change.type, ()):
             yield from opening(old, new)
     if not there and change.type == _BALANCER:
-        yield told_change("Scheme", None, new.get("Scheme"))
+        yield opening_text("Scheme", None, new.get("Scheme"))
     owner = _POLICIES_OF.get(change.type, "")
     if owner and {each.resource for each in references((old or new).get(owner))} & standing:
         of_services = change.type in _USED_BY_SERVICES
@@ -233,11 +235,11 @@ def _opened(key: Key, change: Change, worlds: Worlds, standing: set[Key]) -> Ite
         watched = {each.resource for each in references(old.get("ResourceId"))}
         later = worlds.new.resources(change.stack).values()
         if watched & standing and not any(body["Type"] == _FLOW_LOG for body in later):
-            yield told_change(f"flow logs of {shown(old.get('ResourceId'))}", "kept", None)
+            yield opening_text(f"flow logs of {shown(old.get('ResourceId'))}", "kept", None)
 
 
 def as_decisions(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield ``changes``, with a setting that opens many things alike as one change of its own.
+    """Yield ``changes``, with equal openings of many resources merged into one change.
 
     One key of a cluster file changes all roles, or all log groups: that is one decision.
 
@@ -275,7 +277,7 @@ def as_decisions(changes: Iterable[Change]) -> Iterator[Change]:
 
 
 def _is_path(setting: str) -> bool:
-    """Return whether a setting is a property, and not said in words for one resource alone."""
+    """Return whether a setting is the path of a property, rather than words about one resource."""
     return " " not in setting.partition(": ")[0]
 
 
@@ -298,34 +300,37 @@ class _Rule(NamedTuple):
 
 
 def _widened_groups(worlds: Worlds) -> Iterator[tuple[Key, str]]:
-    """Yield the holders of rules by which more addresses reach a security group that was there."""
+    """Yield the resources whose rules open an earlier security group to more addresses."""
     old, new = _ingress(worlds.old), _ingress(worlds.new)
     made = outside(_vpc_ranges(worlds.new), _vpc_ranges(worlds.old))
-    inside = _turned_inside(worlds)
+    inside = _groups_turned_internal(worlds)
     for group, rules in new.items():
         if not _was_there(group, worlds.old):
             continue
         opened: dict[tuple[Key, str], list[_Rule]] = {}
         for rule in rules:
-            # A listener that moves to another port is closed at the one before.
+            # A listener that moves to another port closes its former port.
             known = [
                 other.source
                 for other in old.get(group, ())
-                if _takes(other, rule) or not any(_takes(each, other) for each in rules)
+                if _covers_ports(other, rule)
+                or not any(_covers_ports(each, other) for each in rules)
             ]
             own = [*_vpc_ranges(worlds.new)] or _PRIVATE if group in inside else made
             if outside([rule.source], [*known, *own]):
                 opened.setdefault((rule.holder, _ports(rule)), []).append(rule)
         for (holder, ports), wider in opened.items():
-            before = [other.source for other in old.get(group, ()) if _takes(other, wider[0])]
+            before = [
+                other.source for other in old.get(group, ()) if _covers_ports(other, wider[0])
+            ]
             after = [rule.source for rule in wider]
             kept = [each for each in before if each in {rule.source for rule in rules}]
-            yield holder, told_change(f"sources of {ports}", before or None, [*kept, *after])
+            yield holder, opening_text(f"sources of {ports}", before or None, [*kept, *after])
 
 
-def _turned_inside(worlds: Worlds) -> set[str]:
-    """Return the groups of load balancers that the internet no longer reaches by the change."""
-    before, after = (_balanced(side) for side in (worlds.old, worlds.new))
+def _groups_turned_internal(worlds: Worlds) -> set[str]:
+    """Return the security groups whose load balancers the change takes off the internet."""
+    before, after = (_balancer_schemes(side) for side in (worlds.old, worlds.new))
     return {
         group
         for group, schemes in after.items()
@@ -333,8 +338,8 @@ def _turned_inside(worlds: Worlds) -> set[str]:
     }
 
 
-def _balanced(world: World) -> Mapping[str, set[str]]:
-    """Return the schemes of the load balancers of each security group."""
+def _balancer_schemes(world: World) -> Mapping[str, set[str]]:
+    """Return the schemes of the load balancers behind each security group."""
     schemes: dict[str, set[str]] = {}
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
@@ -346,7 +351,7 @@ def _balanced(world: World) -> Mapping[str, set[str]]:
 
 
 def _ingress(world: World) -> Mapping[str, Sequence[_Rule]]:
-    """Return the rules of each security group; those between groups of the stacks are left out."""
+    """Return the ingress rules of each security group, but rules between groups of the stacks."""
     rules: dict[str, list[_Rule]] = {}
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
@@ -372,7 +377,7 @@ def _rules(stated: JsonObject, holder: Key) -> Iterator[_Rule]:
     if protocol == _ANY_PROTOCOL or first is None or last is None:
         first, last = 0, _LAST_PORT
     for path in _SOURCES:
-        # A group of the stacks lets nobody in from outside.
+        # A source group of the stacks lets nobody in from outside.
         if path in stated and not any(True for _ in references(stated[path])):
             yield _Rule(holder, protocol, first, last, text_of(stated[path]))
 
@@ -382,8 +387,8 @@ def _was_there(group: str, old: World) -> bool:
     return not group.startswith("<") or rest.partition(".")[0] in old.resources(stack)
 
 
-def _takes(other: _Rule, rule: _Rule) -> bool:
-    """Return whether a rule lets the traffic of another one in, from wherever."""
+def _covers_ports(other: _Rule, rule: _Rule) -> bool:
+    """Return whether ``other`` covers the protocol and ports of ``rule``, whatever its source."""
     same = other.protocol in (_ANY_PROTOCOL, rule.protocol)
     return same and other.first <= rule.first and rule.last <= other.last
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ultrascale.catalog import create_only
 from ultrascale.documents import JsonObject
 from ultrascale.guard.model import Change
-from ultrascale.guard.properties import at
+from ultrascale.guard.properties import value_at
 from ultrascale.guard.replacement import Worlds, change_of
 from ultrascale.guard.templates import Key, World, references, shown
 
@@ -24,9 +24,9 @@ _GONE = ("deleted", "kept")
 
 
 def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Change]:
-    """Yield ``changes``, each with what it would fail on."""
+    """Yield ``changes``, each with the reason why CloudFormation cannot make it."""
     gone = _taken_names(changes, worlds)
-    exported = _stuck_exports(changes, worlds)
+    exported = _blocked_exports(changes, worlds)
     for key, change in changes.items():
         reasons = [
             *_refused(change),
@@ -40,9 +40,9 @@ def with_failures(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[Cha
 
 
 def missing_exports(worlds: Worlds) -> Iterator[Change]:
-    """Yield exports that go while a stack that stays deployed as it is still imports them.
+    """Yield exports that go while a stack, deployed and unchanged, still imports them.
 
-    CloudFormation updates a producer before those that import from it.
+    CloudFormation updates a producer before its importers.
 
     Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/using-cfn-stack-exports.html
     """
@@ -60,7 +60,7 @@ def missing_exports(worlds: Worlds) -> Iterator[Change]:
 
 
 def _release(users: Sequence[str], worlds: Worlds) -> str:
-    """Return what lets go of an export: a stack that left the file is no more deployed."""
+    """Return the advice to release an export: a stack that left the file is not deployed."""
     left = [user for user in users if user not in worlds.new.templates]
     if left:
         return (
@@ -96,12 +96,12 @@ def _two_at_once(change: Change) -> Iterator[str]:
 
 
 def _name(change: Change, world: World) -> JsonObject | None:
-    """Return the properties that together no two resources can have; None where AWS names it."""
+    """Return the properties that form a unique name; None where AWS picks the name."""
     behavior = create_only.lookup_update_behavior(change.type)
     if behavior is None or not behavior.name:
         return None
     values = world.properties((change.stack, change.logical_id))
-    name = {path: at(values, path) for path in behavior.name}
+    name = {path: value_at(values, path) for path in behavior.name}
     return None if None in name.values() else name
 
 
@@ -123,13 +123,13 @@ def _same_name(change: Change, changes: Mapping[Key, Change], worlds: Worlds) ->
         if (other := changes.get(reference.resource)) is not None
     )
     if not renewed:
-        yield f"the new one is made before the old one goes, and both would be {_told(new)}"
+        yield f"the new one is made before the old one goes, and both would be {_name_text(new)}"
 
 
 def _taken_names(
     changes: Mapping[Key, Change], worlds: Worlds
 ) -> Sequence[tuple[Change, JsonObject]]:
-    """Return what has a name while the new resources are made, with all of the stacks that stay."""
+    """Return the holder of each name while new resources are made, stacks that stay included."""
     left = [
         change_of((stack, logical_id), worlds.old, "kept")
         for stack in worlds.old.templates
@@ -154,7 +154,7 @@ def _taken_name(
             continue
         if name is not None and taken == name:
             verb = "stays" if other.action == "kept" else "goes only after this one is made"
-            yield f"{other.ids[-1]} is {_told(name)} already, and {verb}"
+            yield f"{other.ids[-1]} is {_name_text(name)} already, and {verb}"
 
 
 def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
@@ -164,8 +164,8 @@ def _protected_by_itself(key: Key, change: Change, old: World) -> Iterator[str]:
         yield "its deletion protection is on"
 
 
-def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
-    """Return the failures of replaced resources that another stack imports: exports in use stay."""
+def _blocked_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Sequence[str]]:
+    """Return the failures of replaced resources whose exports another stack still imports."""
     failures: dict[Key, list[str]] = {}
     for name, (stack, value) in worlds.new.exports.items():
         users = [user for user in worlds.old.importers.get(name, ()) if user != stack]
@@ -179,5 +179,5 @@ def _stuck_exports(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key
     return failures
 
 
-def _told(name: JsonObject) -> str:
+def _name_text(name: JsonObject) -> str:
     return ", ".join(f"{path} {shown(value)}" for path, value in name.items())

@@ -9,9 +9,9 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
 from ultrascale.guard.templates import text_of
 
 ANYONE = "AWS *"
-"""Everybody, as `Permission.principal` names them."""
+"""Everybody, in the spelling of `Permission.principal`."""
 
-# Operators that hold for a value of their list, so that one value more lets more requests in.
+# Operators that match any value of their list: one more value lets more requests in.
 _ONE_OF = frozenset(
     {
         "arnequals",
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
 
 
 class Test(NamedTuple):
-    """A test of a condition, which holds where all of its tests do.
+    """One test of a condition; a condition holds where all of its tests hold.
 
     Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-logic-multiple-context-keys-or-values.html
 
@@ -43,11 +43,11 @@ class Test(NamedTuple):
 
     @property
     def is_positive(self) -> bool:
-        """Whether it holds for the values of its list alone."""
+        """Whether it holds only for the values of its list."""
         return self.operator.rpartition(":")[2].removesuffix("ifexists") in _ONE_OF
 
     def follows_from(self, other: "Test") -> bool:
-        """Return whether it holds wherever another one does."""
+        """Return whether it holds wherever ``other`` holds."""
         if (self.operator, self.key) != (other.operator, other.key):
             return False
         return _are_among(other.values, self.values) and (
@@ -60,7 +60,7 @@ class Permission(NamedTuple):
 
     Attributes:
         effect: ``Allow`` or ``Deny``.
-        principal: Kind and name of who has it; empty in the policy of an identity.
+        principal: Kind and name of its holder; empty in the policy of an identity.
         action: The action; wildcards match.
         resource: The resource; wildcards match. Empty where the policy names none.
         condition: The tests of its condition; empty without one.
@@ -102,7 +102,7 @@ def _statements(document: Json) -> Iterator[JsonObject]:
 def _tests(condition: Json) -> Iterator[Test]:
     for operator, keys in mapping(condition).items():
         if not isinstance(keys, Mapping):
-            # A function of CloudFormation gives it.
+            # A CloudFormation function yields the policy.
             yield Test(operator, "", frozenset({text_of(keys)}))
         for key, values in mapping(keys).items():
             yield Test(operator.lower(), key.lower(), frozenset(_texts(values)))
@@ -111,7 +111,7 @@ def _tests(condition: Json) -> Iterator[Test]:
 def permissions_beyond(
     wanted: Iterable[Permission], held: Iterable[Permission]
 ) -> Iterator[Permission]:
-    """Yield the permissions of ``wanted`` that none of ``held`` includes."""
+    """Yield the permissions of ``wanted`` that no permission of ``held`` includes."""
     there = list(dict.fromkeys(held))
     exact = frozenset(there)
     for each in dict.fromkeys(wanted):
@@ -134,13 +134,13 @@ def _are_among(values: Iterable[str], others: Iterable[str]) -> bool:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Return whether two names mean the same, also where only one of them has the account."""
+    """Return whether two names mean the same; the account may be missing in one of them."""
     first, second = _of_one_account(one, other)
     return first == second
 
 
 def _of_one_account(one: str, other: str) -> tuple[str, str]:
-    """Return two texts in which the account is the same, where only one of them has its number.
+    """Return both texts with one spelling of the account, where only one text has its number.
 
     A template has the number of the account if the cluster file says it.
     """
@@ -150,7 +150,7 @@ def _of_one_account(one: str, other: str) -> tuple[str, str]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern of IAM matches a name, or all that a narrower pattern matches."""
+    """Return whether an IAM pattern matches ``name``, or all names of a narrower pattern."""
     if pattern == name:
         return True
     expression = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
@@ -158,7 +158,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _members(statement: JsonObject, key: str) -> list[str]:
-    """Return the actions or resources of a statement; an exception to all is one of its own."""
+    """Return the actions or resources of a statement; ``Not…`` counts as one pattern of its own."""
     others = statement.get(f"Not{key}")
     if others is not None:
         return [f"all but {text_of(others)}"]

@@ -1,8 +1,8 @@
 """Resources that running nodes, pods and people use, and what they lose with them.
 
-A resource is in use by what it is for, and by what refers to it: the role of nodes by its trust,
+Its purpose or its references say that a resource is in use: the role of nodes by its trust,
 a security group by whatever it is attached to. Where all that refers to a resource goes in the
-same change, its end is told of that. Nodes keep what they were launched with: a node class that
+same change, only their end is reported. Nodes keep their launch settings: a node class that
 names another role today has nodes of the role before.
 """
 
@@ -25,7 +25,7 @@ from ultrascale.guard.judging import (
 )
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import NODE_CLASSES, KubernetesObject, Objects
-from ultrascale.guard.properties import at, version_numbers
+from ultrascale.guard.properties import value_at, version_numbers
 from ultrascale.guard.protection import GUARD
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, count, references, shown, text_of
@@ -49,14 +49,14 @@ _PARTS = frozenset(
         GUARD,
     }
 )
-# Programs that go with their own logs.
+# Programs whose logs go together with them.
 _PROGRAMS = ("AWS::Lambda::Function", "AWS::CodeBuild::Project")
 
 
 def with_use(
     changes: Iterable[Change], worlds: Worlds, applied: tuple[Objects, Objects]
 ) -> Iterator[Change]:
-    """Yield ``changes``, each with what running nodes, pods and people lose by it.
+    """Yield ``changes``, each with the loss of running nodes, pods and people.
 
     Args:
         changes: Changes of resources; one that is protected already stays as it is.
@@ -176,7 +176,7 @@ def _association_goes(change: Change, context: Context) -> Harm | None:
     values = context.old(change)
     account, namespace = text(values, "ServiceAccount"), text(values, "Namespace")
     before, after = (list(_pods_of(side, account, namespace)) for side in context.applied)
-    # A program that goes with its identity is told of by itself.
+    # Where a program goes with its identity, the program's own change says so.
     return None if before and not after else _PODS_LOSE
 
 
@@ -193,14 +193,14 @@ _CIDRS = "ResourcesVpcConfig/PublicAccessCidrs"
 
 
 def _cluster_closes(change: Change, context: Context) -> Harm | None:
-    """Judge the ways to the API server: of people from outside, of nodes from inside."""
+    """Judge the ways to the API server: people come from outside, nodes from inside."""
     old, new = context.old(change), context.new(change)
     if change.action != "updated":
         return None
     if (
-        at(old, "ResourcesVpcConfig/EndpointPrivateAccess")
+        value_at(old, "ResourcesVpcConfig/EndpointPrivateAccess")
         == "true"
-        != at(new, "ResourcesVpcConfig/EndpointPrivateAccess")
+        != value_at(new, "ResourcesVpcConfig/EndpointPrivateAccess")
     ):
         return _network("the private endpoint of the API server, which is the way")
     closed = outside(public_ranges(old), public_ranges(new))
@@ -215,9 +215,9 @@ def _cluster_closes(change: Change, context: Context) -> Harm | None:
 
 def public_ranges(cluster: JsonObject) -> Sequence[str]:
     """Return the ranges from which the internet reaches the API server."""
-    if at(cluster, _PUBLIC) != "true":
+    if value_at(cluster, _PUBLIC) != "true":
         return ()
-    return [*map(text_of, sequence(at(cluster, _CIDRS)))] or ["0.0.0.0/0"]
+    return [*map(text_of, sequence(value_at(cluster, _CIDRS)))] or ["0.0.0.0/0"]
 
 
 def _database_stops(change: Change, context: Context) -> Harm | None:
@@ -226,11 +226,11 @@ def _database_stops(change: Change, context: Context) -> Harm | None:
         return None
     old, new = context.old(change), context.new(change)
     paths = create_only.update_rules().interrupting.get(change.type, ())
-    stopping = [path for path in paths if at(old, path) not in (None, at(new, path))]
+    stopping = [path for path in paths if value_at(old, path) not in (None, value_at(new, path))]
     if not stopping:
         return None
-    told = ", ".join(f"{path} from {shown(at(old, path))}" for path in stopping)
-    before, after = (version_numbers(at(side, "EngineVersion")) for side in (old, new))
+    told = ", ".join(f"{path} from {shown(value_at(old, path))}" for path in stopping)
+    before, after = (version_numbers(value_at(side, "EngineVersion")) for side in (old, new))
     major = "EngineVersion" in stopping and before[:1] != after[:1]
     return Harm(
         verdict="outage",
@@ -290,7 +290,7 @@ def _addon_goes(change: Change, context: Context) -> Harm | None:
 
 
 def _taint_evicts(change: Change, context: Context) -> Harm | None:
-    """Judge a taint that a managed group gets: EKS gives it to the nodes that run as well.
+    """Judge a new taint of a managed group: EKS also adds it to running nodes.
 
     Source: https://docs.aws.amazon.com/eks/latest/userguide/node-taints-managed-node-groups.html
     """
@@ -424,8 +424,8 @@ NOT_IN_USE = frozenset(
         "AWS::Scheduler::Schedule",
     }
 )
-"""Types whose end cuts off nobody: programs of our own, what tells of the cluster, and parts of
-resources that are told of themselves. A group's nodes are told of as nodes."""
+"""Types whose end cuts off nobody: our own programs, observability of the cluster, and parts of
+resources that are judged themselves. A group's nodes are judged as nodes."""
 
 JUDGED = frozenset(_JUDGES)
 """Types that running nodes, pods or people may use."""

@@ -1,4 +1,4 @@
-"""Parts of the judgment of resources that running nodes, pods and people use."""
+"""Judges of resources that running nodes, pods and people use."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
@@ -7,7 +7,7 @@ from ultrascale.documents import Json, JsonObject, mapping, objects, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm
 from ultrascale.guard.objects import Objects
-from ultrascale.guard.properties import at
+from ultrascale.guard.properties import value_at
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, shown, text_of
 
@@ -17,7 +17,7 @@ KEEP_PODS = "keep it until the last pod that uses it has ended, and name it then
 
 
 class Context(Frozen, kw_only=False):
-    """Both sides of a comparison, and what goes in it."""
+    """Both sides of a comparison, and the resources that go."""
 
     worlds: Worlds  # The templates
     applied: tuple[Objects, Objects]  # The objects in the cluster, of both sides
@@ -36,7 +36,7 @@ class Context(Frozen, kw_only=False):
         return self.worlds.new.properties((change.stack, change.logical_id))
 
     def goes_with_its_users(self, change: Change) -> bool:
-        """Return whether all that used a resource goes as well."""
+        """Return whether all users of a resource go as well."""
         users = self.users.get((change.stack, change.logical_id), frozenset[Key]())
         return bool(users) and users <= self.gone
 
@@ -45,7 +45,7 @@ Judge = Callable[[Change, Context], "Harm | None"]
 
 
 def when_it_goes(verdict: Harm) -> Judge:
-    """Return the judge of a resource that is in use as long as what refers to it stays."""
+    """Return the judge of a resource that is in use while a resource that refers to it stays."""
 
     def judge(change: Change, context: Context) -> Harm | None:
         if change.action not in GOING or context.goes_with_its_users(change):
@@ -62,10 +62,10 @@ def when_it_loses(verdict: Harm, *paths: str) -> Judge:
         if change.action not in ("updated", *GOING):
             return None
         old, new = context.old(change), context.new(change)
-        lost = [path for path in paths if _is_less(at(old, path), at(new, path))]
+        lost = [path for path in paths if _is_less(value_at(old, path), value_at(new, path))]
         if change.action != "updated" or not lost:
             return None
-        parts = ", ".join(f"{path} from {shown(at(old, path))}" for path in lost)
+        parts = ", ".join(f"{path} from {shown(value_at(old, path))}" for path in lost)
         return Harm(
             verdict=verdict.verdict,
             lost=f"{verdict.lost}: {parts}",

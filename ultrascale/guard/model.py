@@ -44,7 +44,7 @@ class PropertyChange(Frozen):
     old: str  # Its deployed value, in short
     new: str  # Its new value, in short
     effect: Effect  # The effect of the change in CloudFormation
-    why: str = ""  # Reason of the effect, where the change itself does not say it
+    why: str = ""  # Reason of the effect; empty where the change itself says it
 
 
 class Change(Frozen):
@@ -62,10 +62,10 @@ class Change(Frozen):
     lost: str = ""  # Protected things that would be lost; empty without any
     verdict: Verdict = "loses data"  # Kind of the loss, where there is one
     instead: str = ""  # Advice for what to do instead; empty where nothing is lost
-    # Settings by which it lets somebody in, or is watched or encrypted no more; each with its value
+    # Settings that let somebody in, or end its logs or its encryption; each with its value
     # before and after.
     opens: tuple[str, ...] = ()
-    named: bool = False  # Whether the user permitted the loss, and what it opens, by its name
+    named: bool = False  # Whether the user permitted its loss and its openings by name
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
@@ -78,7 +78,7 @@ class Change(Frozen):
         return frozenset(verdict for verdict in reasons if reasons[verdict] and not self.named)
 
     def harmed(self, harm: Harm) -> "Change":
-        """Return the same with a loss."""
+        """Return the change with a loss."""
         return replace(self, verdict=harm.verdict, lost=harm.lost, instead=harm.instead)
 
     @property
@@ -88,7 +88,7 @@ class Change(Frozen):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Names by which the user may permit it; nothing else has the last one."""
+        """Names that ``--replace`` accepts for this change; the last name is unique."""
         if not self.type.startswith("Kubernetes::"):
             return (self.name, self.logical_id, f"{self.stack}/{self.logical_id}")
         # One resource of a stack applies many objects, of which each namespace may have one.
@@ -98,7 +98,7 @@ class Change(Frozen):
 
 
 class RolledPool(Frozen):
-    """Nodes that run, and that a change concerns."""
+    """Running nodes of one pool that a change concerns."""
 
     pool: str  # Their pool
     stack: str  # Stack that changes them
@@ -121,21 +121,21 @@ class RolledPool(Frozen):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Names by which the user may permit it."""
+        """Names that ``--replace`` accepts for this pool."""
         return (self.pool, f"{self.stack}/{self.pool}")
 
 
 class Changes(Frozen):
-    """All that a deployment would do."""
+    """All effects of a deployment."""
 
     resources: tuple[Change, ...]  # Changes of resources and of objects
     pools: tuple[RolledPool, ...] = ()  # Running nodes that the deployment concerns
     new_stacks: tuple[str, ...] = ()  # Stacks that are not there yet
-    # Stacks that are in the file no more: `cdk deploy` leaves them as they are, with all that runs
+    # Stacks that left the file: `cdk deploy` leaves them as they are, with all that runs
     # in them.
     left_stacks: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()  # Custom resources that could not be compared
-    # Stacks whose termination protection the CDK's command line takes off.
+    # Stacks that lose their termination protection: the CDK's command line takes it off.
     unprotected: tuple[str, ...] = ()
 
     @property
@@ -157,17 +157,17 @@ class Changes(Frozen):
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing protected goes, all of it is known, and CloudFormation could do it."""
+        """Whether nothing protected goes, and CloudFormation can make all changes, each known."""
         return not self.verdicts
 
     def permit(self, *names: str) -> "Changes":
-        """Return the same with the changes to ``names`` permitted.
+        """Return the changes, with those to ``names`` permitted.
 
         Args:
-            names: Of resources and pools: a name, a logical id, or a stack and a logical id.
+            names: Resources and pools, each by a name, a logical id, or a stack and a logical id.
 
         Raises:
-            QuestionError: A name is that of several things, or of nothing that goes.
+            QuestionError: A name stands for several things, or for nothing that goes.
         """
         mistakes = [line for name in names for line in self._mistakes(name)]
         if mistakes:
@@ -188,7 +188,7 @@ class Changes(Frozen):
             change.ids[-1] for change in self.resources if _stops(change) and name in change.ids
         ]
         pools = [change.ids[-1] for change in self.pools if change.lost and name in change.ids]
-        # An object, and the nodes of one pool, may be concerned twice.
+        # One object, or the nodes of one pool, may occur twice.
         going = [*dict.fromkeys(resources), *dict.fromkeys(pools)]
         if len(going) > 1:
             ids = ", ".join(going)

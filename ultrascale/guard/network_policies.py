@@ -1,6 +1,6 @@
-"""Network policies: pods that they isolate no more, peers that they let in, ways that they close.
+"""Network policies: pods that they no longer isolate, peers that they let in, ways that they close.
 
-Pods that a policy selects are reached by the union of what all policies allow; others by anybody.
+All policies that select a pod add up to the peers that reach it; other pods are open to anybody.
 
 Source: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ultrascale.documents import Json, JsonObject, mapping, objects, sequence, text
 from ultrascale.guard.judging import outside
 from ultrascale.guard.objects import KubernetesObject
-from ultrascale.guard.openings import told_change
+from ultrascale.guard.openings import opening_text
 from ultrascale.guard.templates import shown, text_of
 
 KIND = "NetworkPolicy"
@@ -23,7 +23,7 @@ def unisolated(
 
     Args:
         old: The policies of a namespace before.
-        new: Those after, with those that nothing applies any more and that stay.
+        new: The policies after, with policies that stay although nothing applies them any more.
     """
     isolating = [_selector(policy) for policy in new if _isolates(policy)]
     free = [
@@ -31,18 +31,18 @@ def unisolated(
         for policy in old
         if _isolates(policy) and not any(_selects(other, policy) for other in isolating)
     ]
-    # One for all pods of the namespace says it of the others.
+    # A policy for all pods of the namespace speaks for the others.
     for policy in [each for each in free if not _selector(each)][:1] or free:
         yield (
             policy,
-            told_change("who reaches its pods", [*_peers_with_ports(policy)] or None, "anybody"),
+            opening_text("who reaches its pods", [*_peers_with_ports(policy)] or None, "anybody"),
         )
 
 
 def widened(
     old: Sequence[KubernetesObject], new: Sequence[KubernetesObject], pods: Sequence[JsonObject]
 ) -> Iterator[tuple[KubernetesObject, str]]:
-    """Yield the policies of a namespace by which more peers reach pods that were isolated.
+    """Yield the policies of a namespace that let more peers reach pods that were isolated.
 
     Args:
         old: The policies of a namespace before.
@@ -54,7 +54,7 @@ def widened(
         if not any(_selects(selector, policy) for selector in isolating):
             continue
         same = [other for other in old if other.id == policy.id]
-        # Pods that a selector has from now on are told where addresses reach them, as those of a
+        # Pods that a selector newly has are reported where addresses reach them, as those of a
         # program that leaves the file lose their exception from what their namespace may do.
         of_same_pods = any(_selects(_selector(other), policy) for other in same)
         by_addresses = bool(same) or _were_there(policy, isolating, pods)
@@ -68,9 +68,9 @@ def widened(
 def _gained_ways(
     policy: KubernetesObject, old: Sequence[KubernetesObject], new: Sequence[KubernetesObject]
 ) -> Iterator["_Way"]:
-    """Yield the ways of a policy that none of ``old`` had for its pods."""
+    """Yield the ways of a policy that no policy of ``old`` opened to its pods."""
     known = [way for other in old if _selects(_selector(other), policy) for way in _ways(other)]
-    # What moves to another port is closed at the one before.
+    # A way that moves to another port closes its former port.
     ports = [
         port
         for other in new
@@ -86,13 +86,13 @@ def _gained_ways(
 def _widening(
     policy: KubernetesObject, same: Sequence[KubernetesObject], *, of_same_pods: bool
 ) -> str:
-    """Return the change by which more peers reach the pods of a policy, ``same`` before."""
+    """Return how more peers reach a policy's pods; ``same`` is the policy before."""
     if same and not of_same_pods:
         reached = f"pods that {', '.join(_peers_with_ports(policy))} may reach"
         after = _selector(policy) or "all of the namespace"
-        return told_change(reached, _selector(same[0]), after)
+        return opening_text(reached, _selector(same[0]), after)
     before = [peer for other in same for peer in _peers_with_ports(other)]
-    return told_change("who reaches its pods", before or None, [*_peers_with_ports(policy)])
+    return opening_text("who reaches its pods", before or None, [*_peers_with_ports(policy)])
 
 
 def _is_of_addresses(way: "_Way") -> bool:
@@ -103,7 +103,7 @@ def _is_of_addresses(way: "_Way") -> bool:
 def _were_there(
     policy: KubernetesObject, isolating: Sequence[Json], pods: Sequence[JsonObject]
 ) -> bool:
-    """Return whether pods of a new policy were there, and are not those of a new program."""
+    """Return whether a new policy selects pods that existed before."""
     labels = mapping(_selector(policy), "matchLabels").items()
     return (
         not _selector(policy)
@@ -127,7 +127,7 @@ def _selector(policy: KubernetesObject) -> Json:
 
 
 def _selects(selector: Json, policy: KubernetesObject) -> bool:
-    """Return whether a selector has all pods of a policy, as it asks for the same or for less."""
+    """Return whether a selector has all pods of a policy: it asks for the same labels or fewer."""
     other = _selector(policy)
     labels, others = (mapping(each, "matchLabels").items() for each in (selector, other))
     wanted, there = (sequence(each, "matchExpressions") for each in (selector, other))
@@ -135,7 +135,7 @@ def _selects(selector: Json, policy: KubernetesObject) -> bool:
 
 
 _Way = tuple[JsonObject | None, str]
-"""A peer, which is None for anybody, and its ports as text, which are empty for all."""
+"""A peer (None: anybody) and its ports as text (empty: all)."""
 
 
 def _ways(policy: KubernetesObject) -> Iterator[_Way]:
@@ -151,7 +151,7 @@ def _port(stated: JsonObject) -> str:
 
 
 def _has(ports: str, wanted: str) -> bool:
-    """Return whether some ports are all, all of a protocol, or the same."""
+    """Return whether ``ports`` include ``wanted``: the same port, all of its protocol, or all."""
     return ports in ("", wanted, wanted.partition(" ")[0])
 
 

@@ -10,7 +10,7 @@ from ultrascale.guard.failures import MANAGED, ROLLED_FOR
 from ultrascale.guard.hyperpod import HYPERPOD, changed_groups
 from ultrascale.guard.model import Change, RolledPool, Rolling, hourly
 from ultrascale.guard.objects import Objects
-from ultrascale.guard.properties import at
+from ultrascale.guard.properties import value_at
 from ultrascale.guard.protection import (
     fewer_protection,
     is_guarded_stack,
@@ -39,13 +39,13 @@ _CHART = "Custom::AWSCDK-EKS-HelmChart"
 _KARPENTER = "karpenter"
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 _ROLLING_UPDATE = "AutoScalingRollingUpdate"
-# Where a group names the launch templates that it follows.
+# Properties in which a group names its launch templates.
 _TEMPLATES_OF = ("LaunchTemplate", "MixedInstancesPolicy")
 # Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-termination-policies.html
 _SCALED_IN = "all at once: Auto Scaling chooses which, busy or not"
 _REPLACED = ("replaced", "may be replaced")
 _CALENDAR = "Custom::BlockCalendar"
-# A time in UTC: the text of an earlier one sorts first.
+# A time in UTC: the text of an earlier time sorts first.
 _UNTIL = "Window/UsableUntil"
 
 
@@ -60,7 +60,7 @@ def rolled_pools(
         applied: The objects in the cluster, of both sides.
         region: Region, for prices.
     """
-    # A group that stays as it is follows its launch template all the same.
+    # A group that does not change itself still follows its launch template.
     groups = {
         key: change_of(key, worlds.new, "updated")
         for key in worlds.standing()
@@ -68,54 +68,54 @@ def rolled_pools(
     }
     for change in {**groups, **changes}.values():
         if change.type == MANAGED:
-            yield from _managed(change, changes, worlds, region)
+            yield from _managed_roll(change, changes, worlds, region)
         elif change.type == SELF_MANAGED:
-            yield from _self_managed(change, changes, worlds, region)
+            yield from _self_managed_roll(change, changes, worlds, region)
         elif change.type == HYPERPOD and change.action not in ("added", "deleted", "kept"):
             yield from changed_groups(change, worlds, region)
     yield from _shortened_windows(changes, worlds)
     ended = list(drift.disabled_pools(applied, region)) if _disables_auto_mode(changes) else []
     yield from ended
     told = {pool.pool for pool in ended}
-    of_all = tuple(_of_the_cluster(changes, worlds.old))
+    of_all = tuple(_cluster_wide_drift(changes, worlds.old))
     drifted = drift.drifted_pools(applied, of_all, region)
     yield from (pool for pool in drifted if pool.pool not in told)
 
 
-def _managed(
+def _managed_roll(
     change: Change, changes: Mapping[Key, Change], worlds: Worlds, region: str
 ) -> Iterator[RolledPool]:
     if change.action in ("added", "kept"):
         return
     key = (change.stack, change.logical_id)
     old = worlds.old.properties(key)
-    most = count(at(old, "ScalingConfig/MaxSize"))
-    gone = _gone(change, "the new group is made, then all at once")
+    most = count(value_at(old, "ScalingConfig/MaxSize"))
+    gone = _end_of_nodes(change, "the new group is made, then all at once")
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
-    why = (*_own(change, ROLLED_FOR, told=bool(of_template)), *of_template)
+    why = (*_group_changes(change, ROLLED_FOR, without_version=bool(of_template)), *of_template)
     if why:
         update = mapping(worlds.new.properties(key), "UpdateConfig")
         at_once = f"{update.get('MaxUnavailable', 1)} at a time, by EKS"
         yield _pool(change, worlds.old, most, "rolls", at_once, why, region)
     sizes = ("ScalingConfig/MaxSize", "ScalingConfig/DesiredSize")
-    yield from _fewer(change, worlds, sizes, region)
+    yield from _surplus_nodes(change, worlds, sizes, region)
 
 
-def _self_managed(
+def _self_managed_roll(
     change: Change, changes: Mapping[Key, Change], worlds: Worlds, region: str
 ) -> Iterator[RolledPool]:
     if change.action in ("added", "kept"):
         return
     most = count(worlds.old.properties((change.stack, change.logical_id)).get("MaxSize"))
-    gone = _gone(change, "the new group is made, then all at once")
+    gone = _end_of_nodes(change, "the new group is made, then all at once")
     if gone is not None:
         yield _pool(change, worlds.old, most, gone[0], gone[1], _reasons(change), region)
         return
     of_template = _template_changes(change, changes, worlds)
-    why = (*_own(change, _TEMPLATES_OF, told=bool(of_template)), *of_template)
+    why = (*_group_changes(change, _TEMPLATES_OF, without_version=bool(of_template)), *of_template)
     policy = mapping(worlds.new.properties((change.stack, change.logical_id)), UPDATE_POLICY)
     if why and _ROLLING_UPDATE in policy:
         at_once = "in the batches of its update policy"
@@ -127,10 +127,10 @@ def _self_managed(
     if moved:
         at_once = "by EC2 Auto Scaling, as it balances the zones"
         yield _pool(change, worlds.old, most, "rolls", at_once, moved, region)
-    yield from _fewer(change, worlds, ("MaxSize", "DesiredCapacity"), region)
+    yield from _surplus_nodes(change, worlds, ("MaxSize", "DesiredCapacity"), region)
 
 
-def _gone(change: Change, at_once: str) -> tuple[Rolling, str] | None:
+def _end_of_nodes(change: Change, at_once: str) -> tuple[Rolling, str] | None:
     if change.action == "deleted":
         return "ends", "all at once"
     if change.action in _REPLACED:
@@ -148,19 +148,21 @@ def _reasons(change: Change) -> tuple[str, ...]:
     )
 
 
-def _own(change: Change, paths: Sequence[str], *, told: bool) -> tuple[str, ...]:
-    """Return what changes of a group itself, but its template's version where that is ``told``."""
+def _group_changes(
+    change: Change, paths: Sequence[str], *, without_version: bool
+) -> tuple[str, ...]:
+    """Return the changes of a group itself, if asked without its template's version."""
     return tuple(
         f"{changed.path} from {changed.old} to {changed.new}"
         for changed in change.properties
-        if changed.path.split("/")[0] in paths and not (told and is_caused(changed))
+        if changed.path.split("/")[0] in paths and not (without_version and is_caused(changed))
     )
 
 
 def _template_changes(
     change: Change, changes: Mapping[Key, Change], worlds: Worlds
 ) -> tuple[str, ...]:
-    """Return what changes in the launch template that a group follows."""
+    """Return the changes of the launch template that a group follows."""
     values = worlds.new.properties((change.stack, change.logical_id))
     reasons: dict[str, None] = {}
     for reference in references([values.get(place) for place in _TEMPLATES_OF]):
@@ -172,7 +174,7 @@ def _template_changes(
 
 
 def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
-    """Return what changes of the zones of a group that Auto Scaling keeps in balance.
+    """Return the changes of zones of a group that Auto Scaling keeps in balance.
 
     Source: https://docs.aws.amazon.com/autoscaling/ec2/userguide/suspend-resume-considerations.html
     """
@@ -186,21 +188,21 @@ def _other_zones(change: Change, worlds: Worlds) -> tuple[str, ...]:
 
 
 def _zones(group: Key, world: World) -> list[str]:
-    """Return the zones of a group's subnets, of those that stand in the templates."""
+    """Return the zones of those subnets of a group that the templates hold."""
     subnets = references(world.properties(group).get("VPCZoneIdentifier"))
     return sorted({text_of(world.properties(subnet.resource).get(_ZONE, "")) for subnet in subnets})
 
 
-def _fewer(
+def _surplus_nodes(
     change: Change, worlds: Worlds, sizes: Sequence[str], region: str
 ) -> Iterator[RolledPool]:
-    """Yield the nodes above a size that is lowered: its maximum, or the one that is set.
+    """Yield the nodes above a lowered size: the maximum, or the desired size.
 
-    A lower minimum ends none; whatever scales the group may, later, those without jobs.
+    A lower minimum ends no node; the group's autoscaler may later end nodes without jobs.
     """
     key = (change.stack, change.logical_id)
     old, new = worlds.old.properties(key), worlds.new.properties(key)
-    pairs = {path: (count(at(old, path)), count(at(new, path))) for path in sizes}
+    pairs = {path: (count(value_at(old, path)), count(value_at(new, path))) for path in sizes}
     lowered = {
         path: (before, after)
         for path, (before, after) in pairs.items()
@@ -277,12 +279,12 @@ def _types_in(value: Json) -> Iterator[str]:
 
 
 def _shortened_windows(changes: Mapping[Key, Change], worlds: Worlds) -> Iterator[RolledPool]:
-    """Yield the pools of Capacity Blocks that their calendar would empty earlier than before."""
+    """Yield the Capacity Block pools that their calendar would empty earlier than before."""
     for key, change in changes.items():
         if change.type != _CALENDAR or change.action != "updated":
             continue
         old, new = worlds.old.properties(key), worlds.new.properties(key)
-        before, after = at(old, _UNTIL), at(new, _UNTIL)
+        before, after = value_at(old, _UNTIL), value_at(new, _UNTIL)
         if isinstance(before, str) and isinstance(after, str) and after < before:
             lost, instead = shorter_protection()
             yield RolledPool(
@@ -306,8 +308,8 @@ def _disables_auto_mode(changes: Mapping[Key, Change]) -> bool:
     )
 
 
-def _of_the_cluster(changes: Mapping[Key, Change], old: World) -> Iterator[str]:
-    """Yield what may make every node of every NodePool another one than it should be.
+def _cluster_wide_drift(changes: Mapping[Key, Change], old: World) -> Iterator[str]:
+    """Yield the changes by which every node of every NodePool may drift.
 
     Sources:
         https://karpenter.sh/docs/concepts/disruption/#drift

@@ -32,7 +32,7 @@ class KubernetesObject(Frozen):
     kind: str  # Its kind
     namespace: str  # Its namespace; empty where it has none
     name: str  # Its name
-    body: JsonObject  # All of it
+    body: JsonObject  # The whole object
     holder: Key  # The custom resource that applies it
 
     @property
@@ -42,7 +42,7 @@ class KubernetesObject(Frozen):
 
     @property
     def whole_name(self) -> str:
-        """Namespace and name: many namespaces have an object of one name."""
+        """Namespace and name: several namespaces may use one name."""
         return "/".join(filter(None, (self.namespace, self.name)))
 
     @property
@@ -76,13 +76,13 @@ def read_objects(world: World) -> Objects:
     """Return the objects that the stacks of ``world`` put into the cluster."""
     by_id: dict[Id, KubernetesObject] = {}
     unread: list[str] = []
-    for key in _of_type(world, MANIFEST):
+    for key in _resources_of_type(world, MANIFEST):
         objects = _objects(text_of(world.properties(key).get("Manifest", "[]")), key)
         if objects is None:
             unread.append("/".join(key))
         for applied in objects or ():
             by_id[applied.id] = applied
-    for key in _of_type(world, PATCH):
+    for key in _resources_of_type(world, PATCH):
         if not _patch(by_id, world.properties(key)):
             unread.append("/".join(key))
     return Objects(by_id=by_id, unread=tuple(unread))
@@ -96,7 +96,7 @@ def is_reserved(applied: KubernetesObject) -> bool:
     )
 
 
-def _of_type(world: World, resource_type: str) -> Iterator[Key]:
+def _resources_of_type(world: World, resource_type: str) -> Iterator[Key]:
     for stack in world.templates:
         for logical_id, body in world.resources(stack).items():
             if body["Type"] == resource_type:
@@ -125,7 +125,7 @@ def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
     """Apply a patch to the NodePool that it names: static ones are made by a seed and a patch.
 
     Returns:
-        Whether it could be read. Ours add fields, none within a list.
+        Whether it could be read. Our patches only add fields, none within a list.
     """
     name = text(patch, "ResourceName").removeprefix(_NODE_POOLS)
     pool = by_id.get((NODE_POOL, "", name))
@@ -139,15 +139,15 @@ def _patch(by_id: dict[Id, KubernetesObject], patch: JsonObject) -> bool:
         if text(operation, "op") != "add":
             return False
         path = text(operation, "path").strip("/").split("/")
-        body = _with(body, path, mapping(operation).get("value"))
+        body = _set_value(body, path, mapping(operation).get("value"))
     if not isinstance(body, Mapping):
         return False
     by_id[pool.id] = replace(pool, body=body)
     return True
 
 
-def _with(body: Json, path: Sequence[str], value: Json) -> Json:
-    """Return ``body`` with a value at a path; None where the path leads through no object."""
+def _set_value(body: Json, path: Sequence[str], value: Json) -> Json:
+    """Return ``body`` with a value at a path; None where a step of the path is no object."""
     if not path:
         return value
     if not isinstance(body, Mapping):
@@ -156,7 +156,7 @@ def _with(body: Json, path: Sequence[str], value: Json) -> Json:
     inner = body.get(first, {})
     if rest and not isinstance(inner, Mapping):
         return None
-    changed = _with(inner, rest, value)
+    changed = _set_value(inner, rest, value)
     return None if rest and changed is None else {**body, first: changed}
 
 

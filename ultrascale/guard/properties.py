@@ -21,14 +21,14 @@ _NUMBER = re.compile(r"\d+")
 
 
 def is_custom(resource_type: str) -> bool:
-    """Return whether a function answers for the resource, and not CloudFormation."""
+    """Return whether a function makes the resource, and not CloudFormation."""
     return resource_type.startswith(create_only.CUSTOM)
 
 
 def property_changes(
     resource_type: str, old: JsonObject, new: JsonObject
 ) -> Iterator[PropertyChange]:
-    """Yield what changes between two sets of properties, as `World.value` returns them.
+    """Yield the changes between two sets of properties in the form of `World.value`.
 
     Args:
         resource_type: Their type.
@@ -37,7 +37,7 @@ def property_changes(
     """
     covered: list[str] = []
     for path, effect, why in create_only_paths(resource_type, new):
-        before, after = at(old, path), at(new, path)
+        before, after = value_at(old, path), value_at(new, path)
         if before == after or any(path.startswith(f"{outer}/") for outer in covered):
             continue
         covered.append(path)
@@ -59,7 +59,7 @@ def property_changes(
 
 
 def _refused_step(resource_type: str, path: str, before: Json, after: Json, new: JsonObject) -> str:
-    """Return why the service refuses a value after another; empty where it takes it."""
+    """Return why the service refuses the step from one value to another; empty where it accepts."""
     rules = create_only.update_rules()
     old, wanted = version_numbers(before), version_numbers(after)
     shared = min(len(old), len(wanted))
@@ -80,7 +80,7 @@ def _refused_step(resource_type: str, path: str, before: Json, after: Json, new:
 
 
 def version_numbers(value: Json) -> tuple[int, ...]:
-    """Return the numbers of a version or a release; none where it is known at deployment alone."""
+    """Return the numbers of a version or a release; empty where only the deployment knows it."""
     return tuple(map(int, _NUMBER.findall(value))) if isinstance(value, str) else ()
 
 
@@ -99,12 +99,12 @@ def create_only_paths(resource_type: str, new: JsonObject) -> Iterator[tuple[str
         return
     for path in behavior.create_only:
         yield path, "replaces", ""
-    yield from _conditional(resource_type, behavior, new)
+    yield from _conditional_paths(resource_type, behavior, new)
     for path in behavior.documented:
         yield path, "may replace", _DOCUMENTED
 
 
-def _conditional(
+def _conditional_paths(
     resource_type: str, behavior: UpdateBehavior, new: JsonObject
 ) -> Iterator[tuple[str, Effect, str]]:
     # Without that policy the group stays, and the change applies to instances launched later.
@@ -115,16 +115,16 @@ def _conditional(
         yield path, "may replace", ""
 
 
-def at(values: Json, path: str) -> Json:
-    """Return the value at a path; None where there is none, a list below each ``*``."""
+def value_at(values: Json, path: str) -> Json:
+    """Return the value at a path, a list below each ``*``; None where there is no value."""
     value = values
     parts = path.split("/")
     for index, part in enumerate(parts):
         if part == "*" and isinstance(value, list):
             rest = "/".join(parts[index + 1 :])
-            return [at(item, rest) for item in value]
+            return [value_at(item, rest) for item in value]
         if not isinstance(value, Mapping) or is_atom(value):
-            # An intrinsic function may give the part.
+            # An intrinsic function may yield the part.
             return value
         value = value.get(part)
         if value is None:
@@ -133,7 +133,7 @@ def at(values: Json, path: str) -> Json:
 
 
 def leaves(values: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Json]]:
-    """Yield every value within ``values`` that has no names inside, with its path; lists whole."""
+    """Yield each value within ``values`` that is no object, with its path; lists stay whole."""
     if isinstance(values, Mapping) and not is_atom(values):
         for key, value in values.items():
             yield from leaves(value, (*path, key))
@@ -147,7 +147,7 @@ def _differences(
     if old == new:
         return
     before, after = _parts(old), _parts(new)
-    # Lists of different lengths are told whole: their items cannot be matched.
+    # Lists of different lengths count as one change: their items cannot be matched.
     if (
         before is not None
         and after is not None
@@ -176,5 +176,5 @@ def _is_less(after: Json, before: Json) -> bool:
     try:
         return float(str(after)) < float(str(before))
     except ValueError:
-        # The number is known only once the stack is deployed.
+        # Only the deployed stack knows the number.
         return False

@@ -1,6 +1,6 @@
-"""Protected resources, which hold data or run jobs: the user must name one that may be lost.
+"""Protected resources hold data or run jobs: the user must name each that may be lost.
 
-A change that only switches a safeguard off loses nothing yet; it counts as well.
+A change that only switches a safeguard off counts as well, though it loses nothing yet.
 
 Sources:
     https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-attribute-deletionpolicy.html
@@ -16,7 +16,7 @@ from ultrascale.documents import Json, JsonObject, Resource, mapping, sequence
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, Harm, Verdict
 from ultrascale.guard.objects import NAMESPACE, KubernetesObject, Objects, is_reserved
-from ultrascale.guard.properties import at
+from ultrascale.guard.properties import value_at
 from ultrascale.guard.replacement import Worlds
 from ultrascale.guard.templates import Key, World, count, shown
 
@@ -29,7 +29,7 @@ _RETAINING = ("Retain", "RetainExceptOnCreate")
 class _Protection(Frozen):
     """Protection of a type of resource."""
 
-    lost: str  # Things that go with a resource
+    lost: str  # Data or work lost with a resource
     instead: str  # Advice for what to do instead
 
 
@@ -83,7 +83,7 @@ _TYPES: Mapping[str, _Protection] = {
     ),
 }
 PROTECTED_TYPES = frozenset(_TYPES)
-"""Types that hold data, or that everything else stands on."""
+"""Types that hold data, or that everything else needs."""
 
 _RESERVED_POOL = _Protection(
     lost="the pool's nodes, with the jobs on them; a reservation of theirs is paid on",
@@ -152,7 +152,7 @@ _NUMBERS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "AWS::RDS::DBCluster": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
     "AWS::RDS::DBInstance": (("BackupRetentionPeriod", 1, "days that backups are kept"),),
 }
-# When a rule deletes objects, or versions of them that are not the newest.
+# Paths of the ages at which a rule deletes objects, or their older versions.
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-properties-s3-bucket-rule.html
 _EXPIRY: Mapping[str, Sequence[str]] = {
     "objects": ("ExpirationDate", "ExpirationInDays"),
@@ -189,18 +189,18 @@ def with_protection(changes: Iterable[Change], worlds: Worlds) -> Iterator[Chang
     added = {change.type for change in all_changes if change.action == "added"}
     for change in all_changes:
         protection = _protection(change, worlds.old)
-        lost = "" if protection is None else _lost(change, protection, added, worlds)
+        lost = "" if protection is None else _loss(change, protection, added, worlds)
         if protection is None:
             yield change
         elif lost:
             verdict = "ends reserved nodes" if protection is _RESERVED_POOL else "loses data"
             yield replace(change, lost=lost, verdict=verdict, instead=protection.instead)
         else:
-            yield _unprotected(change, protection, worlds)
+            yield _with_lost_safeguards(change, protection, worlds)
 
 
 def object_protection(applied: KubernetesObject) -> Harm | None:
-    """Return what the deletion of an object in the cluster loses; None where it is no data."""
+    """Return the data lost by deleting an object in the cluster; None where it holds none."""
     if applied.kind == NAMESPACE:
         return _harm(_NAMESPACE)
     if applied.kind == "CustomResourceDefinition":
@@ -215,17 +215,17 @@ def _harm(protection: _Protection, verdict: Verdict = "loses data") -> Harm:
 
 
 def reserved_protection() -> tuple[str, str]:
-    """Return what replacing the nodes of a reserved pool loses, and what to do instead."""
+    """Return the loss when the nodes of a reserved pool are replaced, and what to do instead."""
     return _RESERVED_POOL.lost, _RESERVED_POOL.instead
 
 
 def fewer_protection() -> tuple[str, str]:
-    """Return what fewer nodes of a reserved pool lose, and what to do instead."""
+    """Return the loss when a reserved pool gets fewer nodes, and what to do instead."""
     return _FEWER.lost, _FEWER.instead
 
 
 def shorter_protection() -> tuple[str, str]:
-    """Return what an earlier end of a Capacity Block loses, and what to do instead."""
+    """Return the loss when a Capacity Block's pool ends earlier, and what to do instead."""
     return _EARLIER.lost, _EARLIER.instead
 
 
@@ -249,7 +249,7 @@ def _protection(change: Change, old: World) -> _Protection | None:
 
 
 def _is_emptied(key: Key, world: World) -> bool:
-    """Return whether the template itself empties a bucket: it holds nothing of a user's."""
+    """Return whether the template itself empties a bucket, which then holds no user's data."""
     stack, logical_id = key
     return any(
         body["Type"] == _EMPTIED
@@ -265,8 +265,8 @@ _PARTED = (
 _AT_ONCE: Sequence[Action] = ("replaced", "may be replaced", "deleted")
 
 
-def _lost(change: Change, protection: _Protection, added: set[str], worlds: Worlds) -> str:
-    """Return what a change loses; empty where it loses nothing."""
+def _loss(change: Change, protection: _Protection, added: set[str], worlds: Worlds) -> str:
+    """Return the loss by a change; empty without one."""
     old = worlds.old.resources(change.stack)[change.logical_id]
     if change.action == "kept":
         # A key that stays goes on to decrypt what it encrypted.
@@ -283,8 +283,8 @@ def _lost(change: Change, protection: _Protection, added: set[str], worlds: Worl
     return ""
 
 
-def _unprotected(change: Change, protection: _Protection, worlds: Worlds) -> Change:
-    """Return a change with what kept its resource from loss until now."""
+def _with_lost_safeguards(change: Change, protection: _Protection, worlds: Worlds) -> Change:
+    """Return a change with the safeguards that it takes off its resource."""
     if change.action != "updated":
         return change
     key = (change.stack, change.logical_id)
@@ -298,7 +298,7 @@ def _unprotected(change: Change, protection: _Protection, worlds: Worlds) -> Cha
 
 
 def _lost_policies(old: Resource, new: Resource) -> Iterator[str]:
-    """Yield what CloudFormation keeps of a resource no more."""
+    """Yield the deletion policies that keep less of a resource than before."""
     for name, words in _POLICIES.items():
         default = _COPIED.get((old["Type"], name), "Delete")
         before, after = (_KEEPS.get(str(side.get(name, default)), 0) for side in (old, new))
@@ -307,7 +307,7 @@ def _lost_policies(old: Resource, new: Resource) -> Iterator[str]:
 
 
 def _lost_switches(kind: str, old: JsonObject, new: JsonObject) -> Iterator[str]:
-    """Yield what a service protects no more, or for a shorter time.
+    """Yield the safeguards of a service that end, or that last for a shorter time.
 
     Args:
         kind: The type of the resource.
@@ -315,13 +315,14 @@ def _lost_switches(kind: str, old: JsonObject, new: JsonObject) -> Iterator[str]
         new: Its properties after.
     """
     for path, safe, default, words in _SWITCHES.get(kind, ()):
-        before, after = (at(side, path) or default for side in (old, new))
+        before, after = (value_at(side, path) or default for side in (old, new))
         if before == safe != after:
             yield words
     for path, least, words in _NUMBERS.get(kind, ()):
-        before, after = (count(at(side, path) or least) for side in (old, new))
+        before, after = (count(value_at(side, path) or least) for side in (old, new))
         if before is not None and (after is None or after < before):
-            yield f"{words}: {before}, then {shown(at(new, path)) if after is None else after}"
+            later = shown(value_at(new, path)) if after is None else after
+            yield f"{words}: {before}, then {later}"
     if kind == "AWS::S3::Bucket":
         yield from _shorter_expiry(old, new)
 
@@ -338,12 +339,12 @@ def _shorter_expiry(old: JsonObject, new: JsonObject) -> Iterator[str]:
 
 def _expiries(bucket: JsonObject, paths: Sequence[str]) -> Iterator[tuple[JsonObject, str, Json]]:
     """Yield the limits of each enabled rule, the path of its expiry, and the expiry."""
-    for rule in sequence(at(bucket, "LifecycleConfiguration/Rules")):
-        if at(rule, "Status") == "Disabled":
+    for rule in sequence(value_at(bucket, "LifecycleConfiguration/Rules")):
+        if value_at(rule, "Status") == "Disabled":
             continue
-        limits = {name: limit for name in _LIMITS if (limit := at(rule, name)) is not None}
+        limits = {name: limit for name in _LIMITS if (limit := value_at(rule, name)) is not None}
         for path in paths:
-            if (value := at(rule, path)) is not None:
+            if (value := value_at(rule, path)) is not None:
                 yield limits, path, value
 
 

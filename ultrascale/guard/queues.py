@@ -1,4 +1,4 @@
-"""Queues of Kueue: the jobs that wait or run in what leaves the cluster, or is new in it.
+"""Kueue's queues: jobs that wait or run in an object that leaves the cluster or is new in it.
 
 Sources:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.2/pkg/controller/core/clusterqueue_controller.go
@@ -57,12 +57,12 @@ KINDS = frozenset(_LOST)
 
 
 def queue_in_use(applied: KubernetesObject) -> Harm:
-    """Return what jobs lose by the deletion of an object of `KINDS`."""
+    """Return the loss of jobs when an object of `KINDS` is deleted."""
     return _LOST[applied.kind]
 
 
 def newly_gated(applied: tuple[Objects, Objects]) -> Iterator[Change]:
-    """Yield the policy that refuses pods without a queue, where their namespaces were open before.
+    """Yield the policy that newly refuses pods without a queue, where it judges more namespaces.
 
     Args:
         applied: The objects in the cluster, of both sides.

@@ -1,4 +1,4 @@
-"""Replacement that spreads through references: what refers to a replaced resource changes too."""
+"""Replacement spreads through references: a resource that refers to a replaced one changes too."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,10 +8,10 @@ from ultrascale.catalog import create_only
 from ultrascale.documents import JsonObject
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Action, Change, PropertyChange
-from ultrascale.guard.properties import at, create_only_paths, is_custom, leaves
+from ultrascale.guard.properties import create_only_paths, is_custom, leaves, value_at
 from ultrascale.guard.templates import Key, Reference, World, path_name, references, shown
 
-# End of the reason of a change that another resource causes.
+# Last words of the reason of a change that another resource causes.
 _CAUSED = "which it refers to"
 
 
@@ -34,7 +34,7 @@ class Worlds(Frozen):
 
 
 def change_of(key: Key, world: World, action: Action) -> Change:
-    """Return a change of a resource that says nothing but the action."""
+    """Return a change of a resource with nothing but its action."""
     stack, logical_id = key
     body = world.resources(stack)[logical_id]
     name = path_name(logical_id, body)
@@ -42,7 +42,7 @@ def change_of(key: Key, world: World, action: Action) -> Change:
 
 
 def action_of(properties: tuple[PropertyChange, ...]) -> Action:
-    """Return what happens to a resource whose properties change so."""
+    """Return the action on a resource whose properties change in this way."""
     effects = {changed.effect for changed in properties}
     if "replaces" in effects:
         return "replaced"
@@ -50,15 +50,15 @@ def action_of(properties: tuple[PropertyChange, ...]) -> Action:
 
 
 def is_caused(change: PropertyChange) -> bool:
-    """Return whether a property changes because a resource that it refers to does."""
+    """Return whether a property changes only because the resource that it refers to changes."""
     return change.why.endswith(_CAUSED)
 
 
 def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Change]:
     """Return ``changes`` with the changes that spread through references.
 
-    A resource that is replaced has another id and other attributes: whatever has one of them in a
-    create-only property is replaced as well, in whichever stack it is, and whatever has one of them
+    A replaced resource has a new id and new attributes: a resource that has one of them in a
+    create-only property is replaced as well, in any stack, and a resource that has one of them
     elsewhere is updated, as a launch template is for another security group.
     """
     changed = dict(changes)
@@ -68,7 +68,7 @@ def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Cha
         concerned = {reader for key in waiting for reader in readers.get(key, ())}
         waiting = set[Key]()
         for key in concerned:
-            change = _affected(key, changed, worlds)
+            change = _affected_change(key, changed, worlds)
             if change.properties and change != changed.get(key):
                 changed[key] = change
                 waiting.add(key)
@@ -76,7 +76,7 @@ def propagate(changes: Mapping[Key, Change], worlds: Worlds) -> Mapping[Key, Cha
 
 
 def _readers(worlds: Worlds) -> Mapping[Key, set[Key]]:
-    """Return which resources refer to each resource."""
+    """Return the resources that refer to each resource."""
     readers: dict[Key, set[Key]] = {}
     for key in worlds.standing():
         for reference in references(worlds.new.properties(key)):
@@ -84,21 +84,21 @@ def _readers(worlds: Worlds) -> Mapping[Key, set[Key]]:
     return readers
 
 
-def _affected(key: Key, changes: Mapping[Key, Change], worlds: Worlds) -> Change:
+def _affected_change(key: Key, changes: Mapping[Key, Change], worlds: Worlds) -> Change:
     change = changes.get(key) or change_of(key, worlds.new, "updated")
     own = tuple(changed for changed in change.properties if not is_caused(changed))
     values = worlds.new.properties(key)
-    more = tuple(_caused(change.type, values, {changed.path for changed in own}, changes))
+    more = tuple(_caused_changes(change.type, values, {changed.path for changed in own}, changes))
     told = {changed.path for changed in (*own, *more)}
-    properties = (*own, *more, *_followed(values, told, changes))
+    properties = (*own, *more, *_followed_changes(values, told, changes))
     return replace(change, action=action_of(properties), properties=properties)
 
 
-def _caused(
+def _caused_changes(
     resource_type: str, values: JsonObject, own: set[str], changes: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
     for path, effect, _ in create_only_paths(resource_type, values):
-        value = at(values, path)
+        value = value_at(values, path)
         causes = [
             (cause, reference)
             for reference in references(value)
@@ -117,10 +117,10 @@ def _caused(
         )
 
 
-def _followed(
+def _followed_changes(
     values: JsonObject, told: set[str], changes: Mapping[Key, Change]
 ) -> Iterator[PropertyChange]:
-    """Yield the other properties that have another value, as what they refer to has."""
+    """Yield the other properties that change because the resource that they refer to changes."""
     for path, value in leaves(values):
         parts = path.split("/")
         if any("/".join(parts[: end + 1]) in told for end in range(len(parts))):
@@ -139,7 +139,7 @@ def _followed(
 
 
 def _cause(reference: Reference, changes: Mapping[Key, Change]) -> Action | None:
-    """Return what happens to the resource of a reference; None where the reference stays equal."""
+    """Return the action on the resource of a reference; None where the reference stays equal."""
     change = changes.get(reference.resource)
     if change is None:
         return None

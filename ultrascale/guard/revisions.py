@@ -20,10 +20,10 @@ _OPTION = "--against"
 def read_revision_of(
     plan: ClusterPlan, file: Path, revision: str, folder: Path
 ) -> tuple[str, Templates]:
-    """Return the commit of a revision, and the templates of the cluster file as it was there.
+    """Return the commit of a revision, and the templates of its cluster file.
 
-    This version of the product synthesizes them, whatever version the commit names: so the
-    comparison shows what the change of the file does, and not what an upgrade does.
+    The installed product synthesizes them, whatever version the commit names. So the
+    comparison shows the effect of the changed file, and not that of an upgrade.
 
     Args:
         plan: The cluster as the file is now.
@@ -32,7 +32,7 @@ def read_revision_of(
         folder: An empty folder to work in.
 
     Raises:
-        QuestionError: There is no such revision, or the file is not in it; or it is of another
+        QuestionError: There is no such revision, the file is not in it, or it describes another
             cluster, account or Region there.
         UltrascaleError: There is no Git, or the file cannot be synthesized as it was.
     """
@@ -99,7 +99,7 @@ def _commit(file: Path, revision: str) -> tuple[Path, str]:
     except UltrascaleError as error:
         todo = "name a folder, a branch or a commit; a shallow clone has to fetch it first"
         raise QuestionError([f"{unknown}; {todo}"]) from error
-    # It repeats the option where Git is old.
+    # An old Git prints the option, too.
     return Path(top).resolve(), commit.decode().split()[-1]
 
 
@@ -118,7 +118,7 @@ def _git(
         environment: Variables beside those of this process.
 
     Raises:
-        UltrascaleError: It fails, or is not installed.
+        UltrascaleError: Git fails, or is not installed.
     """
     try:
         answer = subprocess.run(

@@ -21,7 +21,7 @@ _USERS = {
 }
 _ALL_OF_POLICY = "all of the policy"
 _MOST_RESOURCES, _MOST_ACTIONS = 4, 4
-# S3 writes an object anew that is copied to its own place.
+# A copy of an object onto itself writes it anew.
 _OF_KEYS = (
     "keep the right until nothing needs it: what a key of KMS encrypted stays encrypted by it "
     "until somebody writes it anew, as `aws s3 cp s3://BUCKET/ s3://BUCKET/ --recursive "
@@ -32,7 +32,7 @@ _Held = Mapping[Key, Sequence[Permission]]
 
 
 def with_rights(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
-    """Yield ``changes``, and the roles in use that may do less; one that goes is told of itself.
+    """Yield ``changes``, and a change of each role in use that loses rights but stays.
 
     Args:
         changes: Changes of resources; one that is protected already stays as it is.
@@ -54,11 +54,11 @@ def with_rights(changes: Iterable[Change], worlds: Worlds) -> Iterator[Change]:
 
 
 def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
-    """Yield the roles that may do less, but with resources that are ``gone``."""
+    """Yield the roles that lose rights, apart from rights to resources that are ``gone``."""
     old, new = worlds.old, worlds.new
-    # What a stack that left the file gives a role stays as it is.
-    left = _held(old, [stack for stack in old.templates if stack not in new.templates])
-    before, after = _held(old, old.templates), _held(new, new.templates)
+    # A stack that left the file keeps its policies for a role.
+    left = _role_permissions(old, [stack for stack in old.templates if stack not in new.templates])
+    before, after = _role_permissions(old, old.templates), _role_permissions(new, new.templates)
     for key in worlds.standing():
         if old.type_of(key) != ROLE or before.get(key) == after.get(key):
             continue
@@ -79,7 +79,7 @@ def _lost_rights(worlds: Worlds, gone: set[str]) -> Iterator[tuple[Key, Harm]]:
 
 
 def _is_renewed(role: Key, worlds: Worlds) -> bool:
-    """Return whether each function with a role gets other code, which says what it asks for."""
+    """Return whether every function with a role gets new code: its needs change with its rights."""
     codes = [
         [side.properties(key).get("Code") for side in (worlds.old, worlds.new)]
         for key in worlds.standing()
@@ -90,8 +90,8 @@ def _is_renewed(role: Key, worlds: Worlds) -> bool:
     return bool(codes) and all(before != after for before, after in codes)
 
 
-def _held(world: World, stacks: Iterable[str]) -> _Held:
-    """Return the permissions of each role by the policies in some stacks, whichever its own is."""
+def _role_permissions(world: World, stacks: Iterable[str]) -> _Held:
+    """Return the permissions that policies in ``stacks`` give each role, a role of any stack."""
     held: dict[Key, list[Permission]] = {}
     for stack in stacks:
         for logical_id, body in world.resources(stack).items():

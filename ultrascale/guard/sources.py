@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _MANIFEST = "manifest.json"
 _STACK = "aws:cloudformation:stack"
 _ASSEMBLY = "cdk:cloud-assembly"
-# aws-cdk-lib's word for the account of a stack without one.
+# aws-cdk-lib's word for the account of a stack that names none.
 # Source: https://github.com/aws/aws-cdk/blob/v2.275.0/packages/aws-cdk-lib/cx-api/lib/environment.ts
 _ANY_ACCOUNT = "unknown-account"
 _THIS_FILE = "name what `cdk synth` wrote for this file"
 
 # A change set was made and never executed, or the stack is gone.
 _NOT_THERE = frozenset({"REVIEW_IN_PROGRESS", "DELETE_COMPLETE"})
-# Of any other state the template is not what there is: something of it failed half-way.
+# In any other state something failed half-way, and the template is not what exists.
 _WHOLE = frozenset(
     {
         "CREATE_COMPLETE",
@@ -55,8 +55,8 @@ class _Stack(Frozen):
     """A stack of an assembly."""
 
     name: str  # Its name
-    account: str | None  # Account that it is for; None for whatever account is asked
-    region: str  # AWS Region that it is for
+    account: str | None  # Its account; None for the account of the credentials
+    region: str  # Its AWS Region
     template: Template  # Its template
 
 
@@ -68,7 +68,7 @@ class Deployed(Frozen):
 
 
 def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> Changes:
-    """Return what a deployment of ``new`` does to what the account has.
+    """Return the changes that a deployment of ``new`` makes in the account.
 
     Args:
         account: The account to ask.
@@ -88,7 +88,7 @@ def compare_deployed(account: "Account", plan: ClusterPlan, new: Templates) -> C
 
 
 def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
-    """Return what is deployed: of the stacks of ``new``, and of those left behind.
+    """Return the deployed stacks: those of ``new``, and those that left the file.
 
     Args:
         account: The account to ask.
@@ -100,7 +100,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
             or is another's; one line a mistake.
     """
     described = names.stack_description(cluster)
-    # They are deployed beside the cluster, and stay when the file has them no more.
+    # They are deployed beside the cluster, and stay when they leave the file.
     apart = {*pipeline_stacks(cluster)}
     deployed: list[str] = []
     protected: list[str] = []
@@ -116,7 +116,7 @@ def read_deployed(account: "Account", cluster: str, new: Templates) -> Deployed:
                 whose = stack.get("Description", "no description")
                 todo = "give the cluster, or the pool, another name"
                 wrong.append(f"{name}: it is no stack of {cluster}: {whose}; {todo}")
-        # A stack that the file lacks is not deployed: its template alone says what it may hold.
+        # A stack that the file lacks is not deployed anew: only its template says what it may hold.
         elif status in _WHOLE or name not in new:
             deployed.append(name)
             if stack.get("EnableTerminationProtection", False):
@@ -143,7 +143,7 @@ def other_clusters(account: "Account", cluster: str) -> tuple[str, ...]:
 
 
 def as_deployed(templates: Templates) -> Templates:
-    """Return ``templates`` as CloudFormation gives them back once they are deployed."""
+    """Return ``templates`` as CloudFormation returns them after a deployment."""
     return json.loads(_NOT_ASCII.sub("?", json.dumps(templates, ensure_ascii=False)))
 
 
@@ -176,7 +176,7 @@ def read_assembly(folder: Path) -> Templates:
 def read_assembly_of(plan: ClusterPlan, folder: Path, *, option: str) -> Templates:
     """Return the templates that `cdk synth` wrote for a cluster, by the names of their stacks.
 
-    Between two clusters nothing would be replaced: all of the one would be new, and all of the
+    A comparison of two clusters would replace nothing: all of one would be new, and all of the
     other left as it is.
 
     Args:

@@ -1,4 +1,4 @@
-"""Templates in the form in which they are compared: one spelling a value, references resolved.
+"""Templates in the form for comparison: one spelling for each value, references resolved.
 
 Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 """
@@ -30,7 +30,7 @@ UPDATE_POLICY = "UpdatePolicy"
 
 _NOTE = "AWS::CDK::Metadata"
 _NO_VALUE = {"Ref": "AWS::NoValue"}
-# No property of any type has such a name.
+# No property of any type has this name.
 _REFERENCE = "::Resource"
 _CONCAT = "::Text"
 _IMPORT = "Fn::ImportValue"
@@ -88,7 +88,7 @@ class World:
         return "" if body is None else body["Type"]
 
     def properties(self, key: Key) -> JsonObject:
-        """Return the properties of a resource as they are compared, with its update policy."""
+        """Return the properties of a resource for comparison, with its update policy."""
         if key not in self._properties:
             stack, logical_id = key
             body = self.resources(stack)[logical_id]
@@ -101,7 +101,7 @@ class World:
     def value(self, stack: str, value: Json) -> Json:
         """Return a value of ``stack`` in a form in which equal values mean the same.
 
-        A reference carries the name of the stack that it stands in; parameters, conditions and
+        A reference carries the name of its stack; parameters, conditions and
         mappings are replaced by what they stand for; joined text is joined; numbers and truth
         values are text.
         """
@@ -186,7 +186,7 @@ class World:
 
 
 def world(templates: Templates) -> World:
-    """Return the stacks of ``templates``, with what they export to each other."""
+    """Return the stacks of ``templates``, with the exports between them."""
     templates = {stack: _without_note(template) for stack, template in templates.items()}
     exports = {
         name: (stack, output["Value"])
@@ -246,7 +246,7 @@ def is_atom(value: Json) -> bool:
 
 
 def count(value: Json) -> int | None:
-    """Return a whole number; None where it is known only once the stack is deployed."""
+    """Return a whole number; None where only the deployed stack knows it."""
     try:
         return int(str(value))
     except ValueError:
@@ -254,13 +254,13 @@ def count(value: Json) -> int | None:
 
 
 def shown(value: Json, most: int = 80) -> str:
-    """Return a value of `World.value` for people, at most ``most`` characters of it."""
+    """Return a value of `World.value` in words, at most ``most`` characters of it."""
     words = _words(value)
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
 def shown_change(old: Json, new: Json, most: int = 80) -> tuple[str, str]:
-    """Return two values for people; of long ones the part in which they differ.
+    """Return two values in words; long ones are cut to the part in which they differ.
 
     User data and launch templates are alike for thousands of characters.
 
@@ -272,26 +272,26 @@ def shown_change(old: Json, new: Json, most: int = 80) -> tuple[str, str]:
     words = (_words(old), _words(new))
     if max(map(len, words)) <= most:
         return words
-    before = _alike(*words)
-    after = _alike(*(word[before:][::-1] for word in words))
+    before = _common_length(*words)
+    after = _common_length(*(word[before:][::-1] for word in words))
     first = max(before - most // 4, 0)
     return _part(words[0], first, after, most), _part(words[1], first, after, most)
 
 
-def _alike(one: str, other: str) -> int:
-    """Return the number of characters with which both begin."""
+def _common_length(one: str, other: str) -> int:
+    """Return the length of the common beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _part(words: str, first: int, after: int, most: int) -> str:
-    """Return the words from ``first`` on; of the last ``after`` characters only what explains."""
+    """Return the words from ``first`` on, with few of the last ``after`` characters."""
     last = min(len(words) - after + most // 4, first + most, len(words))
     return f"{'…' if first else ''}{words[first:last]}{'…' if last < len(words) else ''}"
 
 
 def _words(value: Json) -> str:
-    return " ".join(_spoken(value).split())
+    return " ".join(_in_words(value).split())
 
 
 def text_of(value: Json) -> str:
@@ -307,24 +307,24 @@ def text_of(value: Json) -> str:
 
 
 def path_name(logical_id: str, body: Resource) -> str:
-    """Return a resource's name for people: the one in the CDK's path, or in its logical id."""
+    """Return a resource's name for people, from the CDK's path or from its logical id."""
     path = text(body, "Metadata", "aws:cdk:path")
     spoken = [part for part in path.split("/")[1:] if part not in _UNSPOKEN]
     return spoken[-1] if spoken else _HASH.sub("", logical_id) or logical_id
 
 
-def _spoken(value: Json) -> str:
+def _in_words(value: Json) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, list):
-        return f"[{', '.join(map(_spoken, value))}]"
+        return f"[{', '.join(map(_in_words, value))}]"
     if isinstance(value, Mapping) and not is_atom(value):
-        return f"{{{', '.join(f'{key}: {_spoken(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_in_words(item)}' for key, item in value.items())}}}"
     return text_of(value)
 
 
 def _joined(delimiter: str, parts: Sequence[Json]) -> Json:
-    """Return text whose neighbouring literals are one."""
+    """Return joined text, with neighbouring literals merged."""
     pieces: list[Json] = []
     for index, part in enumerate(parts):
         if index and delimiter:

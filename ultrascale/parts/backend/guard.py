@@ -1,4 +1,4 @@
-"""Callers of the backend who lose what they may do by a change of the cluster file."""
+"""Callers of the backend who lose or gain rights when the cluster file changes."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from ultrascale.errors import ConfigError
 from ultrascale.frozen import Frozen
 from ultrascale.guard.model import Change, Harm
 from ultrascale.guard.objects import KubernetesObject, Objects
-from ultrascale.guard.openings import told_change
+from ultrascale.guard.openings import opening_text
 from ultrascale.parts.backend.model import CallerRightPlan, IdentityPlan
 from ultrascale.parts.backend.plan import CLUSTER_FILE, plan_identity
 from ultrascale.parts.backend.section import Backend
@@ -32,7 +32,7 @@ def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
     for namespace, before in old.items():
         after = new.get(namespace)
         was, will = _callers(before), _callers(after) if after is not None else None
-        lost = sorted(_lost(was, will)) if was is not None and will is not None else []
+        lost = sorted(_lost_rights(was, will)) if was is not None and will is not None else []
         if after is not None and lost:
             stack, logical_id = after.holder
             yield Change(
@@ -54,7 +54,7 @@ def harmful_changes(applied: tuple[Objects, Objects]) -> Iterator[Change]:
 def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObject, str]]:
     """Yield the file of the backend where callers may do more by the new one, and who may.
 
-    Network policies say which pods reach it.
+    Which pods reach the backend follows from network policies.
 
     Args:
         applied: The objects in the cluster, of both sides.
@@ -64,9 +64,9 @@ def openings(applied: tuple[Objects, Objects]) -> Iterator[tuple[KubernetesObjec
         was, will = _callers(old[namespace]), _callers(new[namespace])
         if was is None or will is None:
             continue
-        gained = [each for each in _lost(will, was) if not each.startswith(_PODS)]
+        gained = [each for each in _lost_rights(will, was) if not each.startswith(_PODS)]
         if gained:
-            yield new[namespace], told_change("callers of the backend", None, sorted(gained))
+            yield new[namespace], opening_text("callers of the backend", None, sorted(gained))
 
 
 def _files(objects: Objects) -> dict[str, KubernetesObject]:
@@ -79,7 +79,7 @@ def _files(objects: Objects) -> dict[str, KubernetesObject]:
 
 
 def _callers(applied: KubernetesObject) -> _Callers | None:
-    """Return the callers of a file; None where this version cannot read it."""
+    """Return the callers in a rules file; None where this version cannot read it."""
     try:
         cluster = config.loads(text(applied.body, "data", CLUSTER_FILE))
     except ConfigError:
@@ -91,7 +91,7 @@ def _callers(applied: KubernetesObject) -> _Callers | None:
     return _Callers(identity, frozenset({backend.namespace, *backend.allow_from}))
 
 
-def _lost(was: _Callers, will: _Callers) -> Iterator[str]:
+def _lost_rights(was: _Callers, will: _Callers) -> Iterator[str]:
     old, new = was.identity, will.identity
     if old.issuer is not None:
         for key in ("issuer", "audience", "groups_claim"):
