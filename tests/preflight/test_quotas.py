@@ -16,7 +16,14 @@ from tests.support.pools import (
     pool_document,
 )
 from ultrascale.preflight.model import Context, Finding
-from ultrascale.preflight.quota_requests import FILE, HISTORY, Increase, Left, file, increases
+from ultrascale.preflight.quota_requests import (
+    FILE,
+    HISTORY,
+    Increase,
+    Left,
+    file_request,
+    increases,
+)
 from ultrascale.preflight.quota_values import GET, GET_DEFAULT, LIST, LIST_DEFAULTS, METRICS
 from ultrascale.preflight.quotas import QUOTAS
 from ultrascale.preflight.run import run_checks
@@ -410,7 +417,7 @@ def test_a_request_is_filed_once_and_says_its_case() -> None:
     assert isinstance(increase, Increase)
     account, aws = fake_account({FILE: {"RequestedQuota": CASE}})
 
-    assert file(account, increase) == "case 17"
+    assert file_request(account, increase) == "case 17"
     assert aws.attempts[FILE] == 1
     assert aws.parameters(FILE) == [
         {"ServiceCode": "ec2", "QuotaCode": ON_DEMAND_P, "DesiredValue": 768.0}

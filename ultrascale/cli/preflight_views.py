@@ -14,7 +14,13 @@ from ultrascale.cli.screen import Table, screen
 from ultrascale.errors import UnansweredError
 from ultrascale.frozen import to_document
 from ultrascale.preflight.model import Check, Context, Finding, State
-from ultrascale.preflight.quota_requests import Increase, Left, file, history_command, increases
+from ultrascale.preflight.quota_requests import (
+    Increase,
+    Left,
+    file_request,
+    history_command,
+    increases,
+)
 from ultrascale.preflight.run import Progress as Told
 from ultrascale.progress import progress
 
@@ -120,7 +126,7 @@ def file_requests(context: Context, *, ask: bool) -> bool:
 
 def _file(context: Context, increase: Increase) -> bool:
     try:
-        case = file(context.account, increase)
+        case = file_request(context.account, increase)
     except UnansweredError as error:
         look = "" if error.code else f"; it may be filed: {history_command(context, increase)}"
         say(f"{_name(increase)}: not filed: {error}{look}", err=True)

@@ -1,8 +1,8 @@
 """People's access: their IAM roles exist, and their access entries are the cluster's own.
 
-EKS takes only roles that exist. One that is missing, or whose path is left out, fails the stack of
-access entries once the cluster is created; so does one that has an entry already. An entry is of
-the role's unique id: a role that is deleted and made anew is locked out, under the same ARN.
+EKS takes only roles that exist. A missing role, or one without its path, fails the stack of
+access entries once the cluster is created; so does a role that has an entry already. An entry holds
+the role's unique id: a role deleted and made anew under the same ARN is locked out.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
@@ -24,7 +24,7 @@ _RESOURCES = "cloudformation:ListStackResources"
 # IAM's code of a role that does not exist, EKS's of a cluster, CloudFormation's of a stack.
 _NO_ROLE, _NO_CLUSTER, _NO_STACK = "NoSuchEntity", "ResourceNotFoundException", "ValidationError"
 _SSO_PATH = "/aws-reserved/sso.amazonaws.com/"
-# Of the hexadecimal digits at the end of the name of a permission set's role.
+# Number of hexadecimal digits that end the name of a permission set's role.
 _SSO_SUFFIX = 16
 
 
@@ -58,7 +58,7 @@ def _look_for_role(context: Context, arn: str, key: str) -> Finding:
     except UnansweredError as error:
         if error.code != _NO_ROLE:
             return unknown(_ADMINS, arn, error)
-        return finding(_ADMINS, arn, [_missing(context, arn, key)], fine="")
+        return finding(_ADMINS, arn, [_missing_role_issue(context, arn, key)], fine="")
     found = there["Role"]["Arn"]
     issues = []
     if found != arn:
@@ -70,12 +70,12 @@ def _look_for_role(context: Context, arn: str, key: str) -> Finding:
     return finding(_ADMINS, arn, issues, fine="it is there")
 
 
-def _missing(context: Context, arn: str, key: str) -> Issue:
+def _missing_role_issue(context: Context, arn: str, key: str) -> Issue:
     evidence = "there is no such role: EKS would refuse its access entry"
     fix = "write one that `aws iam list-roles` lists"
     if _SSO_PATH in arn:
         try:
-            others = [*_of_permission_set(context, arn)]
+            others = [*_roles_of_permission_set(context, arn)]
         except UnansweredError as error:
             return Issue(state="fail", evidence=f"{evidence}; {error}", fix=fix)
         evidence += ". IAM Identity Center makes it anew, under another name, once its permission "
@@ -86,7 +86,7 @@ def _missing(context: Context, arn: str, key: str) -> Issue:
     return Issue(state="fail", evidence=evidence, fix=fix)
 
 
-def _of_permission_set(context: Context, arn: str) -> Iterator[str]:
+def _roles_of_permission_set(context: Context, arn: str) -> Iterator[str]:
     """Yield the ARNs that roles of the same permission set have today."""
     begin = _name(arn)[:-_SSO_SUFFIX]
     roles = context.account.ask_all(
@@ -130,13 +130,15 @@ def _run_entries(context: Context) -> Iterator[Finding]:
         evidence = "the cluster does not exist yet, and has no entry"
         yield Finding(check=_ENTRIES, subject=cluster, state="pass", evidence=evidence)
         return
-    own = _held(context) if known & roles.keys() else frozenset[str]()
+    own = _roles_of_own_entries(context) if known & roles.keys() else frozenset[str]()
     for arn in roles:
         if arn in known:
             yield finding(
                 _ENTRIES, arn, _entry_issues(context, arn, own), fine="its entry is the stack's own"
             )
-    yield _beyond_the_file(cluster, sorted(arn for arn in known if _is_unknown(context.plan, arn)))
+    yield _unknown_entries_finding(
+        cluster, sorted(arn for arn in known if _is_unknown(context.plan, arn))
+    )
 
 
 def _entry_issues(context: Context, arn: str, own: frozenset[str]) -> Iterator[Issue]:
@@ -150,7 +152,7 @@ def _entry_issues(context: Context, arn: str, own: frozenset[str]) -> Iterator[I
             fix=f"delete it, if nobody else needs it: `aws eks delete-access-entry {entry}`",
         )
         return
-    made, since = _made(context, arn), _entered(context, arn)
+    made, since = _creation_time(context, arn), _entry_time(context, arn)
     if made is not None and made > since:
         yield Issue(
             state="fail",
@@ -160,8 +162,8 @@ def _entry_issues(context: Context, arn: str, own: frozenset[str]) -> Iterator[I
         )
 
 
-def _made(context: Context, arn: str) -> datetime | None:
-    """Return the time at which a role was made; None where it cannot be known here."""
+def _creation_time(context: Context, arn: str) -> datetime | None:
+    """Return the time at which a role was made; None where this account cannot tell."""
     if arn.split(":")[4] != context.account.id:
         return None
     try:
@@ -169,11 +171,11 @@ def _made(context: Context, arn: str) -> datetime | None:
     except UnansweredError as error:
         if error.code != _NO_ROLE:
             raise
-        return None  # told by the check of roles
+        return None  # the check of roles reports it
     return answer["Role"]["CreateDate"]
 
 
-def _entered(context: Context, arn: str) -> datetime:
+def _entry_time(context: Context, arn: str) -> datetime:
     answer = context.account.ask(
         context.account.client("eks").describe_access_entry,
         clusterName=context.plan.name,
@@ -182,7 +184,7 @@ def _entered(context: Context, arn: str) -> datetime:
     return answer["accessEntry"]["createdAt"]
 
 
-def _held(context: Context) -> frozenset[str]:
+def _roles_of_own_entries(context: Context) -> frozenset[str]:
     """Return the roles whose entries the cluster's own stack has made.
 
     CloudFormation names an entry by its role and its cluster, with a bar between them.
@@ -202,13 +204,13 @@ def _held(context: Context) -> frozenset[str]:
 
 
 def _is_unknown(plan: ClusterPlan, arn: str) -> bool:
-    """Return whether an entry is neither of the file, nor of our stacks, nor of an AWS service."""
-    # CloudFormation begins the name of a role with that of its stack, which it may shorten.
+    """Return whether neither the file, nor our stacks, nor an AWS service account for an entry."""
+    # CloudFormation begins the name of a role with its stack's name, which it may shorten.
     is_own = _name(arn).startswith(f"{plan.name}-")
     return not (arn in _roles(plan) or is_own or ":role/aws-service-role/" in arn)
 
 
-def _beyond_the_file(cluster: str, unknown_roles: list[str]) -> Finding:
+def _unknown_entries_finding(cluster: str, unknown_roles: list[str]) -> Finding:
     if not unknown_roles:
         evidence = "nobody has an access entry that neither the file nor its stacks state"
         return Finding(check=_ENTRIES, subject=cluster, state="pass", evidence=evidence)

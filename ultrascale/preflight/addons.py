@@ -145,7 +145,7 @@ def configuration_finding(addon: AddonPlan, schema: str) -> Finding:
 
 
 def _plain(configuration: Mapping[str, object]) -> Json:
-    """Return a configuration as EKS gets it, which tells lists from tuples."""
+    """Return a configuration as plain JSON values: the schema does not take tuples for lists."""
     return json.loads(json.dumps(configuration))
 
 

@@ -59,13 +59,13 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def is_own(answer: "Vpc", plan: ClusterPlan) -> bool:
-    """Return whether a VPC belongs to the cluster, from an earlier deployment."""
+    """Return whether a VPC comes from an earlier deployment of the cluster."""
     tags = {tag["Key"]: tag["Value"] for tag in answer.get("Tags", ())}
     return tags.get(_STACK_TAG) == stack_of(plan.name, "network")
 
 
 def overlap_finding(network: NetworkPlan, others: "Sequence[Vpc]") -> Finding:
-    """Return whether the ranges of the file overlap those of the account's other VPCs.
+    """Return the finding whether the file's ranges overlap other VPCs of the account.
 
     An overlap is only a warning: it matters where the VPCs are connected. Overlapping VPCs cannot
     be peered, and a transit gateway routes to only one of them.

@@ -94,7 +94,7 @@ def _secrets_key(wanted: str | None, answer: "Cluster") -> Iterator[Issue]:
     """Yield the issue of a key of the API's data that EKS cannot exchange."""
     configs = answer.get("encryptionConfig", [])
     found = [config.get("provider", {}).get("keyArn") for config in configs]
-    # A key of ours has no ARN before it is made: it cannot be told from another.
+    # Our own key has no ARN before it is made: nothing tells it from another.
     if wanted is not None and wanted not in found:
         deployed = ", ".join(str(key) for key in found) or "none"
         yield Issue(

@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
     services = {f"com.amazonaws.{region}.{name}": name for name in network.interface_endpoints}
     if not services:
         return
-    # EC2 refuses the name of a service that the Region lacks; a filter passes over it.
+    # EC2 refuses a request that names a service which the Region lacks; a filter ignores the name.
     details = context.account.ask_all(
         context.account.client("ec2").describe_vpc_endpoint_services,
         lambda page: page["ServiceDetails"],
@@ -37,12 +37,12 @@ def _run(context: Context) -> Iterator[Finding]:
         if name not in there:
             fix = "choose another Region, or list the endpoints to make in network.endpoints.create"
             yield _finding(name, "fail", f"{region} has no endpoint of this service", fix)
-    for name, zone in _names(context).items():
-        yield _zone(name, zone, there, ours=network.existing is None)
+    for name, zone in _zone_names(context).items():
+        yield _zone_finding(name, zone, there, ours=network.existing is None)
 
 
-def _names(context: Context) -> Mapping[str, str]:
-    """Return the account's names of the zones with endpoints, without those that it lacks."""
+def _zone_names(context: Context) -> Mapping[str, str]:
+    """Return the account's name of each zone with endpoints; zones that it lacks are left out."""
     wanted = dict.fromkeys(subnet.zone for subnet in context.plan.network.of_kind("private"))
     if not any(map(regions.is_zone_id, wanted)):
         return {name: name for name in wanted}
@@ -50,7 +50,7 @@ def _names(context: Context) -> Mapping[str, str]:
     return {name: known[name].name for name in wanted if name in known}
 
 
-def _zone(name: str, zone: str, there: Mapping[str, Set[str]], *, ours: bool) -> Finding:
+def _zone_finding(name: str, zone: str, there: Mapping[str, Set[str]], *, ours: bool) -> Finding:
     missing = [service for service, offered in there.items() if zone not in offered]
     if not missing:
         return _finding(name, "pass", f"{len(there)} services have endpoints there")

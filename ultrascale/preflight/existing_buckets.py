@@ -27,7 +27,7 @@ _LIST, _ENCRYPTION, _POLICY, _KEY = (
     "s3:GetBucketPolicy",
     "kms:DescribeKey",
 )
-# HEAD has no body that says more.
+# The answer to HEAD has no body that says more.
 _ABSENT = frozenset({"404", "NoSuchBucket"})
 _REFUSED = frozenset({"403", "AccessDenied"})
 _NO_POLICY = "NoSuchBucketPolicy"
@@ -98,7 +98,7 @@ def _encryption(context: Context, plan: ExistingBucketPlan, owner: str) -> Itera
 
 
 def _key_arn(context: Context, default: "Encryption") -> str | None:
-    """Return the key of a bucket as an ARN; None for S3's own and for AWS's key of S3.
+    """Return the key of a bucket as an ARN; None for S3's own key and for AWS's key of S3.
 
     A bucket may name a key by its ARN, its id or an alias.
     """
@@ -114,12 +114,12 @@ def _key_arn(context: Context, default: "Encryption") -> str | None:
 def encryption_issues(
     plan: ExistingBucketPlan, default: "Encryption", *, key: str | None
 ) -> Iterator[Issue]:
-    """Yield a difference between the key of a bucket and that of the file.
+    """Yield the difference between a bucket's key and the key in the file.
 
     Args:
         plan: What the cluster file says of the bucket.
         default: How the bucket encrypts new objects.
-        key: ARN of its KMS key; None where it has none of a customer.
+        key: ARN of its KMS key; None where it has no customer's key.
     """
     if key == plan.key_arn:
         managed = default.get("SSEAlgorithm") in _KMS and key is None
@@ -166,7 +166,7 @@ def _policy(context: Context, plan: ExistingBucketPlan, owner: str) -> Iterator[
 
 
 def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> Iterator[Issue]:
-    """Yield what a bucket's policy keeps pods from.
+    """Yield the accesses that a bucket's policy denies pods.
 
     Args:
         context: The cluster and its account.
@@ -176,8 +176,8 @@ def policy_issues(context: Context, plan: ExistingBucketPlan, policy: Json) -> I
     needed = set(bucket_actions(context.plan, plan))
     allowed: set[str] = set()
     for statement in as_list(look_up(policy, "Statement")):
-        actions = {action for action in needed if _has(statement, action)}
-        if not actions or not _names(statement, context.account.id, context.plan.partition):
+        actions = {action for action in needed if _has_action(statement, action)}
+        if not actions or not _names_account(statement, context.account.id, context.plan.partition):
             continue
         conditions = mapping(statement, "Condition")
         if text(statement, "Effect") == "Deny":
@@ -221,15 +221,15 @@ def _keys(conditions: Mapping[str, Json]) -> Iterator[str]:
         yield from (key.lower() for key in mapping(tests))
 
 
-def _has(statement: Json, action: str) -> bool:
+def _has_action(statement: Json, action: str) -> bool:
     return any(
         isinstance(each, str) and fnmatchcase(action.lower(), each.lower())
         for each in as_list(look_up(statement, "Action"))
     )
 
 
-def _names(statement: Json, account: str, partition: str) -> bool:
-    """Return whether a statement names everybody, the account, or roles of it."""
+def _names_account(statement: Json, account: str, partition: str) -> bool:
+    """Return whether a statement names everybody, the account, or roles of the account."""
     principal = look_up(statement, "Principal")
     roles = f"arn:{partition}:iam::{account}:"
     return principal == "*" or any(

@@ -1,4 +1,4 @@
-"""File systems that exist: what the cluster file says of them, and whether nodes can mount them.
+"""File systems that exist: whether the cluster file describes them, and nodes can mount them.
 
 Sources:
     https://docs.aws.amazon.com/fsx/latest/APIReference/API_FileSystem.html
@@ -16,7 +16,7 @@ from ultrascale.plan.model import ClusterPlan, ExistingLustrePlan
 from ultrascale.plan.stacks import stack_of
 from ultrascale.preflight.key_state import key_state_issues
 from ultrascale.preflight.model import Check, Context, Finding, Issue, State, finding, unknown
-from ultrascale.preflight.security_groups import closed, prefix_lists
+from ultrascale.preflight.security_groups import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import IpPermissionOutputTypeDef as Rule
@@ -35,7 +35,7 @@ _FILE_SYSTEMS, _SUBNETS, _VPCS, _INTERFACES, _GROUPS, _KEY, _CLUSTER = (
 )
 _ABSENT = "FileSystemNotFound"
 _NO_CLUSTER = "ResourceNotFoundException"
-# A failed update leaves it of use, a file system without its key or network is not.
+# A file system is usable after a failed update, but not without its key or network.
 _LIFECYCLES: dict[str, State] = {
     "AVAILABLE": "pass",
     "UPDATING": "pass",
@@ -54,7 +54,7 @@ def _run(context: Context) -> Iterator[Finding]:
     for plan in systems:
         subject = f"{plan.name} ({plan.file_system_id})"
         if plan.owner not in (None, context.account.id):
-            yield finding(_NAME, subject, [_foreign(plan)], fine="")
+            yield finding(_NAME, subject, [_foreign_issue(plan)], fine="")
             continue
         try:
             system = _described(context, plan)
@@ -63,7 +63,7 @@ def _run(context: Context) -> Iterator[Finding]:
             if error.code != _ABSENT:
                 yield unknown(_NAME, subject, error)
                 continue
-            yield finding(_NAME, subject, [_absent(context, plan)], fine="")
+            yield finding(_NAME, subject, [_absent_issue(context, plan)], fine="")
             continue
         yield finding(_NAME, subject, wrong, fine=_fine(system))
 
@@ -90,7 +90,7 @@ def _issues(
 
 
 def _key(context: Context, key: str) -> Iterator[Issue]:
-    """Yield that the key of a file system is of no use; FSx shuts the file system then."""
+    """Yield the issues of a file system's key: without a usable key, FSx shuts it down."""
     kms = context.account.client("kms")
     try:
         described = context.account.ask(kms.describe_key, KeyId=key)["KeyMetadata"]
@@ -105,7 +105,7 @@ def _key(context: Context, key: str) -> Iterator[Issue]:
 
 
 def description_issues(plan: ExistingLustrePlan, system: "FileSystem") -> Iterator[Issue]:
-    """Yield what keeps nodes from mounting a file system, by FSx's description of it.
+    """Yield the obstacles to mounting a file system in FSx's description of it.
 
     Args:
         plan: What the cluster file says of it.
@@ -153,7 +153,7 @@ def description_issues(plan: ExistingLustrePlan, system: "FileSystem") -> Iterat
 def _place(
     context: Context, plan: ExistingLustrePlan, system: "FileSystem", vpc_id: str | None
 ) -> Iterator[Issue]:
-    """Yield that a file system lies in another VPC or zone than the file says."""
+    """Yield the issue of a file system in another VPC or zone than the file says."""
     found = system.get("VpcId", "")
     if vpc_id is None:
         evidence = f"it lies in {found}, and the VPC of the file is not deployed yet"
@@ -217,7 +217,7 @@ def group_issues(
         shut = [
             (ports, missing)
             for ports in plan.port_ranges
-            if (missing := closed(rules, ports=ports, ranges=ranges, groups=groups))
+            if (missing := closed_ranges(rules, ports=ports, ranges=ranges, groups=groups))
         ]
         if not shut:
             continue
@@ -240,7 +240,7 @@ def group_issues(
 
 
 def node_ranges(plan: ClusterPlan) -> tuple[IPv4Network, ...]:
-    """Return the ranges of the subnets that nodes lie in."""
+    """Return the ranges of the nodes' subnets."""
     kinds = ("private", "accelerated")
     subnets = (each.cidr for each in plan.network.subnets if each.kind in kinds)
     return tuple(dict.fromkeys(subnets))
@@ -252,7 +252,7 @@ def _ports_text(ports: tuple[int, int]) -> str:
 
 
 def _vpc(context: Context) -> str | None:
-    """Return the id of the cluster's VPC; None where it is ours and not there yet."""
+    """Return the id of the cluster's VPC; None where our stack has not made it yet."""
     existing = context.plan.network.existing
     if existing is not None:
         return existing.vpc_id
@@ -278,7 +278,7 @@ def _cluster_group(context: Context) -> Iterator[str]:
         yield group
 
 
-def _foreign(plan: ExistingLustrePlan) -> Issue:
+def _foreign_issue(plan: ExistingLustrePlan) -> Issue:
     return Issue(
         state="warn",
         evidence=f"a file system of account {plan.owner}, which shows nobody else its state, zone, "
@@ -288,7 +288,7 @@ def _foreign(plan: ExistingLustrePlan) -> Issue:
     )
 
 
-def _absent(context: Context, plan: ExistingLustrePlan) -> Issue:
+def _absent_issue(context: Context, plan: ExistingLustrePlan) -> Issue:
     return Issue(
         state="fail",
         evidence=f"account {context.account.id} has no {plan.file_system_id} in "

@@ -1,4 +1,4 @@
-"""A VPC that exists: every fact of the cluster file, held against the account.
+"""A VPC that exists: the cluster file's facts about it, compared with the account.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
@@ -24,7 +24,7 @@ from ultrascale.plan.network.assignment import Room
 from ultrascale.plan.network.existing_addresses import room_of
 from ultrascale.plan.network.occupancy import zones_without_room
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
-from ultrascale.preflight.security_groups import closed, prefix_lists
+from ultrascale.preflight.security_groups import closed_ranges, prefix_lists
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import SecurityGroupTypeDef as Group
@@ -33,7 +33,7 @@ _NAME = "existing-vpc"
 _DHCP, _GROUPS = "ec2:DescribeDhcpOptions", "ec2:DescribeSecurityGroups"
 _HTTPS = (443, 443)
 _AMAZON_DNS = "AmazonProvidedDNS"
-# By them controllers of other clusters find subnets.
+# Controllers of other clusters find subnets by these tags.
 # Sources:
 #     https://docs.aws.amazon.com/eks/latest/userguide/cni-subnet-selection.html
 #     https://karpenter.sh/docs/concepts/nodeclasses/#specsubnetselectorterms
@@ -94,7 +94,7 @@ def _vpc_issues(context: Context, existing: ExistingVpcPlan, record: VpcRecord) 
 
 
 def _dhcp_issues(context: Context, record: VpcRecord) -> Iterator[Issue]:
-    """Yield name servers of others: they need to know the names of the VPC's endpoints."""
+    """Yield the user's own name servers: they have to resolve the names of the VPC's endpoints."""
     if record.dhcp_options == "default":
         servers: list[str] = []
     else:
@@ -183,7 +183,7 @@ def _subnet_issues(
 
 
 def _way_in_issues(plan: ClusterPlan, found: SubnetRecord) -> Iterator[Issue]:
-    """Yield a public subnet of a part's clients that the internet does not reach."""
+    """Yield the issue of a public subnet that clients of a part cannot reach."""
     if found.route == "internet-gateway":
         return
     known = found.route_table is not None
@@ -233,7 +233,7 @@ def _route_issues(network: NetworkPlan, found: SubnetRecord) -> Iterator[Issue]:
 
 
 def _neighbour_issues(cluster: str, found: SubnetRecord) -> Iterator[Issue]:
-    """Yield tags by which another cluster's controllers may take the subnet's addresses."""
+    """Yield tags that let another cluster's controllers take the subnet's addresses."""
     named = [key for key in found.tags if key.startswith(_CNI_CLUSTER_TAG)]
     others = [key.removeprefix(_CNI_CLUSTER_TAG) for key in named]
     if found.tags.get(_CNI_TAG) == "1" and others != [cluster]:
@@ -253,7 +253,7 @@ def _neighbour_issues(cluster: str, found: SubnetRecord) -> Iterator[Issue]:
 
 
 def _fleet(context: Context, record: VpcRecord) -> Finding:
-    """Return whether the fleet fits into what is free now, at its full size."""
+    """Return the finding whether the fleet at its full size fits into the free addresses."""
     found = [
         each
         for id in dict.fromkeys(subnet.id or "" for subnet in context.plan.network.subnets)
@@ -356,7 +356,7 @@ def _group_issues(
 ) -> Iterator[Issue]:
     if not found.groups:
         return
-    # A group of another account is passed over by a filter, and an error by its id.
+    # EC2's filter ignores a group of another account; a request by its id fails.
     groups: Sequence[Group] = context.account.ask_all(
         context.account.client("ec2").describe_security_groups,
         lambda page: page["SecurityGroups"],
@@ -365,7 +365,7 @@ def _group_issues(
     rules = [rule for group in groups for rule in group.get("IpPermissions", ())]
     if len(groups) < len(found.groups) or prefix_lists(rules):
         return
-    shut = closed(rules, ports=_HTTPS, ranges=[*dict.fromkeys(ranges)])
+    shut = closed_ranges(rules, ports=_HTTPS, ranges=[*dict.fromkeys(ranges)])
     if shut:
         yield Issue(
             state="fail",

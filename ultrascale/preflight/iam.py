@@ -68,7 +68,7 @@ _ROLES = (
         source="https://docs.aws.amazon.com/fsx/latest/LustreGuide/using-service-linked-roles.html",
     ),
     _Role(
-        # AWS's page names the role alone; the service is the one that HyperPod's other roles trust.
+        # AWS's page names only the role; HyperPod's other roles trust this service.
         name="AWSServiceRoleForSageMakerHyperPod",
         service="hyperpod.sagemaker.amazonaws.com",
         source="https://docs.aws.amazon.com/sagemaker/latest/dg/security-iam-awsmanpol-AmazonSageMakerHyperPodServiceRolePolicy.html",
@@ -90,7 +90,7 @@ _ROLES = (
         source="https://docs.aws.amazon.com/AmazonECR/latest/userguide/slr-pullthroughcache.html",
     ),
     _Role(
-        # Whether an objective over a metric of one's own needs it, AWS does not say.
+        # AWS does not say whether an objective over a custom metric needs it.
         name="AWSServiceRoleForCloudWatchApplicationSignals",
         service="application-signals.cloudwatch.amazonaws.com",
         needed=_measures_writes,
@@ -115,7 +115,7 @@ def _look_for_role(context: Context, role: _Role) -> Finding:
             raise
     else:
         return Finding(check=ROLES.name, subject=role.name, state="pass", evidence="it is there")
-    # Karpenter's own role may not create it; other services create theirs, for a deployment that
+    # Karpenter's own role may not create it; other services create their roles, if the deployment
     # is allowed to.
     # Source: https://karpenter.sh/docs/getting-started/getting-started-with-karpenter/
     for_karpenter = role is _SPOT and any(pool.is_karpenter for pool in _spot_pools(context.plan))

@@ -18,7 +18,7 @@ _BY_STATE = {
 
 
 def key_state_issues(key: "Key") -> Iterator[Issue]:
-    """Yield what keeps a key from encrypting anything."""
+    """Yield the issues that keep a key from encrypting anything."""
     state, spec = key.get("KeyState"), key.get("KeySpec", "SYMMETRIC_DEFAULT")
     if state not in ("Enabled", None):
         fix = _BY_STATE.get(state, "have its owner make it usable").format(id=key["KeyId"])

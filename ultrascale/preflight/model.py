@@ -11,7 +11,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterNeeds, ClusterPlan
 
 if TYPE_CHECKING:
-    # It brings boto3, which synthesis does not need.
+    # The package `account` brings boto3, which synthesis does not need.
     from ultrascale.account import Account
 
 State = Literal["pass", "warn", "fail", "unknown"]
@@ -38,7 +38,7 @@ class Context(Frozen):
     plan: ClusterPlan  # The cluster
     needs: ClusterNeeds  # Needs of the cluster
     account: "Account"  # The account, seen with the user's credentials
-    at: datetime  # The time that counts as now, in UTC
+    at: datetime  # The present time of all checks, in UTC
     imports: bool = False  # Whether stacks import existing resources that have their names
 
 
@@ -76,7 +76,7 @@ class Difference(Frozen):
 
 
 def finding(check: str, subject: str, issues: Iterable[Issue], *, fine: str) -> Finding:
-    """Return one finding that sums up ``issues``, the worst first; a pass where there are none.
+    """Return one finding that sums up ``issues``, the worst first; a pass without issues.
 
     Args:
         check: Name of the check.

@@ -29,7 +29,7 @@ _REPORT = "report it, with this line, to whoever keeps ultrascale/catalog/instan
 
 def _run_cards(context: Context) -> Iterator[Finding]:
     pools = [pool for pool in whole_pools(context.plan) if not pool.on_hyperpod]
-    types = _described(context, pools)
+    types = _described_types(context, pools)
     for pool in pools:
         for name in pool.plan.instance_types:
             if name in types and pool.plan.network_interfaces:
@@ -38,14 +38,14 @@ def _run_cards(context: Context) -> Iterator[Finding]:
 
 def _run_types(context: Context) -> Iterator[Finding]:
     pools = whole_pools(context.plan)
-    types = _described(context, pools)
+    types = _described_types(context, pools)
     for name in dict.fromkeys(name for pool in pools for name in pool.plan.instance_types):
         users = [pool for pool in pools if name in pool.plan.instance_types]
         if name in types:
             yield type_finding(name, types[name])
             yield from usage_findings(users, name, types[name])
         else:
-            yield _missing(name, users, context.plan.region)
+            yield _missing_type_finding(name, users, context.plan.region)
 
 
 def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
@@ -64,7 +64,7 @@ def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
         for nic in pool.plan.network_interfaces
         if nic.card in cards and not cards[nic.card].get("InterfaceTypes")
     ]
-    wrong = [*_wrong_with_cards(pool, cards), *_wrong_with_efa(pool, network)]
+    wrong = [*_card_mistakes(pool, cards), *_efa_mistakes(pool, network)]
     if wrong:
         return Finding(
             check=_CARDS,
@@ -86,13 +86,13 @@ def layout_finding(pool: WholePool, name: str, answer: "TypeInfo") -> Finding:
     return Finding(check=_CARDS, subject=subject, state="pass", evidence=evidence)
 
 
-def _wrong_with_cards(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Iterator[str]:
-    """Yield the interfaces that their card does not take."""
+def _card_mistakes(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Iterator[str]:
+    """Yield the interfaces that their cards do not take."""
     planned = Counter(nic.card for nic in pool.plan.network_interfaces)
     for nic in pool.plan.network_interfaces:
         card = cards.get(nic.card)
         if card is None:
-            yield f"the plan puts an interface on card {nic.card}, EC2 knows cards {_listed(cards)}"
+            yield f"the plan puts an interface on card {nic.card}, EC2 knows cards {_span(cards)}"
         elif card.get("InterfaceTypes") and nic.kind not in card["InterfaceTypes"]:
             takes = ", ".join(card["InterfaceTypes"])
             yield f"card {nic.card} takes {takes}, the plan puts {nic.kind} on it"
@@ -102,7 +102,7 @@ def _wrong_with_cards(pool: WholePool, cards: "Mapping[int, CardInfo]") -> Itera
             yield f"card {index} takes {most} interfaces, the plan puts {count} on it"
 
 
-def _wrong_with_efa(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
+def _efa_mistakes(pool: WholePool, network: "NetworkInfo") -> Iterator[str]:
     most = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
     if not network.get("EfaSupported"):
         yield "EfaSupported is false"
@@ -129,7 +129,7 @@ def type_finding(name: str, answer: "TypeInfo") -> Finding:
         return Finding(
             check=_TYPES, subject=name, state="pass", evidence="EC2 says what the catalog says"
         )
-    # With fewer of them than planned, pods find no room or no address; others only change sums.
+    # Fewer than planned, and pods find no room or no address; other differences only change sums.
     fatal = any(
         difference.field in _FATAL and float(difference.found) < float(difference.wanted)
         for difference in differences
@@ -172,7 +172,7 @@ def catalog_differences(spec: catalog.InstanceType, answer: "TypeInfo") -> Itera
 
 
 def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
-    """Yield EC2's name of a number, the catalog's, and EC2's value."""
+    """Yield EC2's name of each number, the catalog's name, and EC2's value."""
     network = answer.get("NetworkInfo", {})
     cards = network.get("NetworkCards", ())
     efa = network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)
@@ -189,7 +189,7 @@ def _numbers(answer: "TypeInfo") -> Iterator[tuple[str, str, int | None]]:
 def _accelerators(
     spec: catalog.InstanceType, answer: "TypeInfo"
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yield the same for accelerators.
+    """Yield the differences of accelerators.
 
     The memory of Neuron devices is left out: EC2 and Neuron's documentation differ. EC2 may name no
     accelerators of a type that comes in UltraServers.
@@ -227,7 +227,7 @@ def usage_findings(pools: Sequence[WholePool], name: str, answer: "TypeInfo") ->
             )
 
 
-def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
+def _missing_type_finding(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     evidence = f"EC2 knows no such type in {region}"
     if all(pool.on_hyperpod for pool in pools):
         # SageMaker launches its instances, and has no such request.
@@ -248,10 +248,10 @@ def _missing(name: str, pools: Sequence[WholePool], region: str) -> Finding:
     )
 
 
-def _described(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, TypeInfo]":
+def _described_types(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, TypeInfo]":
     """Return EC2's description of the types that the Region has.
 
-    EC2 refuses a whole request that names a type which the Region lacks; a filter passes over it.
+    EC2 refuses a request that names a type which the Region lacks; a filter ignores the name.
     """
     names = sorted({name for pool in pools for name in pool.plan.instance_types})
     if not names:
@@ -265,7 +265,7 @@ def _described(context: Context, pools: Sequence[WholePool]) -> "Mapping[str, Ty
     return {type["InstanceType"]: type for type in types}
 
 
-def _listed(cards: "Mapping[int, CardInfo]") -> str:
+def _span(cards: "Mapping[int, CardInfo]") -> str:
     return f"0 to {max(cards)}" if cards else "none"
 
 

@@ -20,7 +20,7 @@ Offered = Set[tuple[str, str]]
 def _run(context: Context) -> Iterator[Finding]:
     pools = whole_pools(context.plan)
     own = [pool for pool in pools if not pool.on_hyperpod]
-    # All zones of a file are named one way.
+    # A file names all zones in one way, by name or by id.
     by_id = all(map(regions.is_zone_id, context.plan.network.zones))
     offerings = context.account.ask_all(
         context.account.client("ec2").describe_instance_type_offerings,
@@ -42,7 +42,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def offering_finding(pool: WholePool, offered: Offered) -> Finding:
-    """Return whether EC2 offers the types of ``pool`` in its zones.
+    """Return the finding whether EC2 offers the types of ``pool`` in its zones.
 
     A node group waits for nodes in all of its zones; Karpenter and EKS Auto Mode pass over zones
     without an offering.
@@ -55,8 +55,8 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
     wanted = [(name, zone) for zone in plan.zones for name in plan.instance_types]
     missing = [pair for pair in wanted if pair not in offered]
     if not missing:
-        types = _listed(plan.instance_types)
-        return _finding(pool, "pass", f"{types} in {_listed(plan.zones)}")
+        types = _joined_names(plan.instance_types)
+        return _finding(pool, "pass", f"{types} in {_joined_names(plan.zones)}")
     empty = [
         zone
         for zone in plan.zones
@@ -64,9 +64,13 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
     ]
     evidence = "; ".join(f"no {name} in {zone}" for name, zone in missing)
     elsewhere = sorted({zone for name, zone in offered if name in plan.instance_types})
-    fix = f"use zones of {_listed(elsewhere)}" if elsewhere else "use other types or another Region"
+    fix = (
+        f"use zones of {_joined_names(elsewhere)}"
+        if elsewhere
+        else "use other types or another Region"
+    )
     if plan.purchase == "capacity-block":
-        # The block itself says where its instances are, and types are sold as blocks alone.
+        # The block itself says where its instances are, and some types are sold only as blocks.
         fix = "see what the reservation's own check says of the zone"
         return _finding(pool, "warn", evidence, fix)
     state: State = "warn"
@@ -78,7 +82,7 @@ def offering_finding(pool: WholePool, offered: Offered) -> Finding:
 def hyperpod_finding(pool: WholePool, region: str) -> Finding:
     """Return the finding from AWS's published lists: SageMaker cannot be asked for offerings.
 
-    It is a warning at most: an ``unknown`` that no permission solves would fail every cluster with
+    It warns at most: an ``unknown`` that no permission solves would fail every cluster with
     HyperPod. A training plan itself says what it has, and where.
     """
     if pool.plan.purchase == "training-plan":
@@ -97,7 +101,7 @@ def _finding(pool: WholePool, state: State, evidence: str, fix: str | None = Non
     return Finding(check=_NAME, subject=pool.name, state=state, evidence=evidence, fix=fix)
 
 
-def _listed(items: tuple[str, ...] | list[str]) -> str:
+def _joined_names(items: tuple[str, ...] | list[str]) -> str:
     return ", ".join(items)
 
 

@@ -1,4 +1,4 @@
-"""Open On-Demand Capacity Reservations that no pool names, with their price and who fills them.
+"""Open On-Demand Capacity Reservations that no pool names: their price, and who fills them.
 
 Sources:
     https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-using.html
@@ -13,7 +13,7 @@ from ultrascale.catalog.price_list import catalog_prices
 from ultrascale.plan.pools.reservations import open_nodes, why_left_open
 from ultrascale.preflight.model import Context, Finding
 from ultrascale.preflight.pools import WholePool, whole_pools
-from ultrascale.preflight.reservation_fields import otherwise_made
+from ultrascale.preflight.reservation_fields import unusable_issues
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation
@@ -42,7 +42,7 @@ def open_reservation_findings(check: str, context: Context, named: Set[str]) -> 
             reservation["CapacityReservationId"] not in named
             and reservation.get("AvailableInstanceCount", 0) > 0
             and paid_by == context.account.id
-            and not any(otherwise_made(reservation))
+            and not any(unusable_issues(reservation))
         ):
             place = (
                 reservation.get("InstanceType", ""),
@@ -85,8 +85,8 @@ def _finding(
     pools = [
         pool for pool in whole_pools(context.plan) if instance_type in pool.plan.instance_types
     ]
-    why = {pool.name: _why_not(context, pool, zone) for pool in pools}
-    # Equal shards divide a pool's nodes, and those that a pool falls back to.
+    why = {pool.name: _reason_unfilled(context, pool, zone) for pool in pools}
+    # Equal shards divide a pool's nodes and the nodes of its fallback.
     nodes = {
         pool.name: sum(open_nodes(s) for s in context.plan.all_pools if s.pool == pool.name)
         for pool in pools
@@ -123,7 +123,7 @@ def _fix(id: str, zone: str, filled: int) -> str:
     return f"{todo}, or cancel it unless others of the account use it: {cancel}"
 
 
-def _why_not(context: Context, pool: WholePool, zone: tuple[str, str]) -> str | None:
+def _reason_unfilled(context: Context, pool: WholePool, zone: tuple[str, str]) -> str | None:
     """Return why no node of ``pool`` launches into an open reservation of ``zone``; None: some do.
 
     Args:

@@ -1,6 +1,6 @@
 """The wheel in a bucket that the builds of the pipeline install.
 
-Only credentials of the pipeline's account can tell: to another one the bucket is foreign. What the
+Only credentials of the pipeline's account can tell: to others the bucket is foreign. What the
 builds may read follows from their own role, and from the policies of the bucket and of its key. So
 an object that this role may not read is a warning: the builds read it all the same, or say so.
 
@@ -17,7 +17,7 @@ from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, 
 
 _NAME = "pipeline-package"
 _GET = "s3:GetObject"
-# Without s3:ListBucket, S3 forbids to ask for what is not there.
+# Without s3:ListBucket, S3 answers 403 for an object that does not exist.
 _ABSENT = "404"
 
 
@@ -26,21 +26,21 @@ def _run(context: Context) -> Iterator[Finding]:
     if package is None or context.account.id != package.account:
         return
     try:
-        size, checksum = _look(context, package)
+        size, checksum = _size_and_checksum(context, package)
     except UnansweredError as error:
         if not error.denied and error.code != _ABSENT:
             yield unknown(_NAME, package.url, error)
             return
-        issue = _denied(package, error) if error.denied else _absent(package)
+        issue = _denied_issue(package, error) if error.denied else _absent_issue(package)
         yield finding(_NAME, package.url, [issue], fine="")
         return
     fine = f"it is there, {size:,} bytes"
     if package.sha256 is not None and not checksum:
         fine = f"{fine}; each build compares its digest"
-    yield finding(_NAME, package.url, _changed(package, checksum), fine=fine)
+    yield finding(_NAME, package.url, _digest_issues(package, checksum), fine=fine)
 
 
-def _look(context: Context, package: PackageObject) -> tuple[int, str]:
+def _size_and_checksum(context: Context, package: PackageObject) -> tuple[int, str]:
     """Return the bytes of the object, and its SHA-256 checksum; empty where S3 does not tell it.
 
     For the checksum S3 asks KMS whether the caller may decrypt the object; for the size it does
@@ -63,12 +63,12 @@ def _look(context: Context, package: PackageObject) -> tuple[int, str]:
     return found.get("ContentLength", 0), ""
 
 
-def _absent(package: PackageObject) -> Issue:
+def _absent_issue(package: PackageObject) -> Issue:
     fix = f"`aws s3 cp WHEEL {package.url}`, or correct pipeline.package"
     return Issue(state="fail", evidence="there is no such object or bucket", fix=fix)
 
 
-def _denied(package: PackageObject, error: UnansweredError) -> Issue:
+def _denied_issue(package: PackageObject, error: UnansweredError) -> Issue:
     return Issue(
         state="warn",
         evidence=f"it is not there, or you may not read it ({error.reason})",
@@ -77,8 +77,8 @@ def _denied(package: PackageObject, error: UnansweredError) -> Issue:
     )
 
 
-def _changed(package: PackageObject, checksum: str) -> Iterator[Issue]:
-    """Yield that the object has another digest; one of many parts has none of its whole."""
+def _digest_issues(package: PackageObject, checksum: str) -> Iterator[Issue]:
+    """Yield the issue of another digest; an object of many parts has no digest of the whole."""
     if package.sha256 is None or not checksum or "-" in checksum:
         return
     if (found := b64decode(checksum).hex()) != package.sha256:

@@ -36,7 +36,7 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
                     bucket=bucket,
                 )
                 by_resource.setdefault(resource, set()).add(action)
-    # An action that one check needs for more resources is not listed again for fewer.
+    # An action that some check needs for all resources is not listed again for fewer.
     for resource, actions in by_resource.items():
         for wider, others in by_resource.items():
             if wider != resource and fnmatchcase(resource, wider):
@@ -50,6 +50,6 @@ def policy(checks: Sequence[Check], plan: ClusterPlan, account: str = _ALL) -> M
 
 
 def _package(plan: ClusterPlan, account: str) -> str:
-    """Return the object that the pipeline installs, where its account is asked; else nothing."""
+    """Return bucket and key of the object that the pipeline installs; empty in other accounts."""
     found = plan.package.object
     return f"{found.bucket}/{found.key}" if found and account in (_ALL, found.account) else ""

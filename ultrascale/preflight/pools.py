@@ -14,7 +14,7 @@ class WholePool(Frozen):
 
     @property
     def on_hyperpod(self) -> bool:
-        """Whether SageMaker launches its instances, which EC2 does not see."""
+        """Whether SageMaker launches its instances, so that EC2 does not see them."""
         return self.plan.is_hyperpod
 
 

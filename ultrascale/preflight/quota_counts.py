@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from ultrascale.account import Account
 
-# Counting stops there: the pages of a larger account alone would take the minute.
+# Counting stops at this number: the pages of a larger account would take the whole minute.
 _MOST = 20_000
 # EC2 answers with everything at once where a request names no size of pages.
 _PAGE = 1_000
 _GIB_OF_A_TIB = 1024
 
-# How the names of quotas end that count HyperPod's instances of one type.
+# End of the names of quotas that count HyperPod's instances of one type.
 _HYPERPOD = " for cluster usage"
 
 ACTIONS = (
@@ -45,7 +45,7 @@ class Count(Frozen):
 
 
 def count(account: "Account", quota: QuotaValue) -> Count | None:
-    """Return the usage of ``quota``; None where there is no cheap way to count it.
+    """Return the usage of ``quota``; None where counting it would be slow.
 
     Raises:
         UnansweredError: AWS did not list the resources.
@@ -145,7 +145,7 @@ def _hyperpod(account: "Account", instance_type: str | None) -> Count:
     counts: list[int] = []
     for cluster in clusters:
         for group in (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ())):
-            # A group of several types counts each of them apart.
+            # A group of several types counts each type apart.
             for part in group.get("InstanceTypeDetails") or (group,):
                 if instance_type is None or part["InstanceType"] == instance_type:
                     counts.append(part["CurrentCount"])

@@ -1,4 +1,4 @@
-"""Requests to raise quotas: the useful ones, and their filing.
+"""Requests to raise quotas: which are useful, and how they are filed.
 
 Sources:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_RequestServiceQuotaIncrease.html
@@ -13,7 +13,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.preflight.model import Check, Context
 from ultrascale.preflight.quota_standings import Standing, standings
 from ultrascale.preflight.quota_values import QuotaValue
-from ultrascale.preflight.quotas import no_request
+from ultrascale.preflight.quotas import no_request_advice
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
@@ -49,21 +49,21 @@ class Left(Frozen):
 
     name: str  # Its name
     why: str  # Reason, and what to do
-    settled: bool = False  # Whether AWS already has a request for as many
+    settled: bool = False  # Whether AWS already has a request for at least as many
 
 
 def increases(context: Context) -> Iterator[Increase | Left]:
-    """Yield the request, or the reason for none, of each quota of the plan that is too low."""
+    """Yield, for each quota of the plan that is too low, the request or the reason against one."""
     for standing in standings(context):
         if standing.error is not None and not standing.short:
             yield Left(name=standing.need.name, why=str(standing.error))
         elif standing.quota is None and standing.need.state != "within":
             yield Left(name=standing.need.name, why="Service Quotas has none of this name")
         elif standing.quota is not None and standing.short:
-            yield _worth_filing(context.account, standing, standing.quota)
+            yield _request_or_reason(context.account, standing, standing.quota)
 
 
-def file(account: "Account", increase: Increase) -> str:
+def file_request(account: "Account", increase: Increase) -> str:
     """File a request, and return the id of its case, or of the request where it has no case.
 
     Raises:
@@ -91,9 +91,11 @@ def history_command(context: Context, increase: Increase) -> str:
     )
 
 
-def _worth_filing(account: "Account", standing: Standing, quota: QuotaValue) -> Increase | Left:
+def _request_or_reason(
+    account: "Account", standing: Standing, quota: QuotaValue
+) -> Increase | Left:
     asked = standing.target or 0
-    why = no_request(standing, quota)
+    why = no_request_advice(standing, quota)
     if why is not None:
         return Left(name=standing.need.name, why=why)
     try:

@@ -14,13 +14,19 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model import ClusterPlan, QuotaNeed
 from ultrascale.preflight import quota_counts
 from ultrascale.preflight.model import Context
-from ultrascale.preflight.quota_values import NOT_THERE, QuotaValue, by_code, by_name, usage
+from ultrascale.preflight.quota_values import (
+    NOT_THERE,
+    QuotaValue,
+    quota_by_code,
+    quotas_by_name,
+    usage,
+)
 
 if TYPE_CHECKING:
     from ultrascale.account import Account
 
 CLUSTER = "eks:DescribeCluster"
-# Quotas that are new with the cluster, so that nothing uses them, and rates, which are peaks.
+# Quotas of one cluster or resource, which nothing uses yet, and rates, which are peaks.
 _OF_ONE = re.compile(
     r" per (?:VPC|cluster|managed node group|security group|.* cluster)$|^Network Address Usage$"
     r"|^Rate of "
@@ -38,13 +44,13 @@ class Standing(Frozen):
     shared: bool  # Whether all resources of the account in the Region count in it
     used: float | None = None  # Its usage; None where it is not known, or does not matter
     doubt: str = ""  # Reason that the usage may be higher than ``used``; empty where it is certain
-    # The part of ``used`` that may be the cluster's own; None where no part is.
+    # The part of ``used`` that may be the cluster's own; None without such a part.
     own: str | None = None
     error: UnansweredError | None = None  # Error of the request for it; None where AWS answered
 
     @property
     def target(self) -> int | None:
-        """The least value that the account needs; None where it is not known."""
+        """The smallest value that suffices for the account; None where it is not known."""
         needed = self.need.needed.value
         if needed is None:
             return None
@@ -58,7 +64,7 @@ class Standing(Frozen):
 
     @property
     def crowded(self) -> bool:
-        """Whether the quota is too low in case none of the usage is the cluster's own."""
+        """Whether the quota is too low if none of the usage is the cluster's own."""
         needed = self.need.needed.value or 0
         return self.quota is not None and (self.used or 0) + needed > self.quota.value
 
@@ -66,12 +72,12 @@ class Standing(Frozen):
 def standings(context: Context) -> Iterator[Standing]:
     """Yield the standing of each quota of the plan, in their order.
 
-    A missing answer about one does not affect the others.
+    A missing answer about one quota does not affect the others.
     """
     account, plan = context.account, context.plan
-    valued = list(_valued(account, context.needs.quotas))
-    measured = _measured(account, valued)
-    reserved = _reserved(plan)
+    valued = list(_standings_with_value(account, context.needs.quotas))
+    measured = _metric_usage(account, valued)
+    reserved = _reservation_quotas(plan)
     deployed: bool | UnansweredError | None = None
     for without_usage in valued:
         standing = _with_usage(account, without_usage, measured)
@@ -79,13 +85,13 @@ def standings(context: Context) -> Iterator[Standing]:
             standing = replace(standing, own="reservations of the file among it")
         elif standing.short and standing.used:
             if deployed is None:
-                deployed = _deployed(account, plan.name)
-            standing = _at_home(standing, deployed)
+                deployed = _is_deployed(account, plan.name)
+            standing = _with_own_usage(standing, deployed)
         yield standing
 
 
-def _valued(account: "Account", needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
-    """Yield each quota with its value, found by its code or by its name."""
+def _standings_with_value(account: "Account", needs: tuple[QuotaNeed, ...]) -> Iterator[Standing]:
+    """Yield the standing of each quota with its value, looked up by code or by name."""
     coded = {need.name: _by_code(account, need) for need in needs}
     services: dict[str, list[str]] = {}
     for need in needs:
@@ -108,7 +114,7 @@ def _by_code(account: "Account", need: QuotaNeed) -> QuotaValue | UnansweredErro
     if need.code is None or need.service is None:
         return None
     try:
-        return by_code(account, need.service, need.code)
+        return quota_by_code(account, need.service, need.code)
     except UnansweredError as error:
         return None if error.code == NOT_THERE else error
 
@@ -117,12 +123,12 @@ def _by_name(
     account: "Account", service: str, names: list[str]
 ) -> Mapping[str, QuotaValue] | UnansweredError:
     try:
-        return by_name(account, service, names)
+        return quotas_by_name(account, service, names)
     except UnansweredError as error:
         return error
 
 
-def _measured(
+def _metric_usage(
     account: "Account", found: list[Standing]
 ) -> Mapping[str, float | None] | UnansweredError:
     metrics = {
@@ -139,7 +145,7 @@ def _measured(
 def _with_usage(
     account: "Account", standing: Standing, measured: Mapping[str, float | None] | UnansweredError
 ) -> Standing:
-    """Add the usage: CloudWatch's, or a count."""
+    """Return the standing with its usage, from CloudWatch or from a count."""
     quota = standing.quota
     if quota is None or not standing.shared:
         return standing
@@ -159,8 +165,8 @@ def _with_usage(
     return replace(standing, used=count.value, doubt=doubt)
 
 
-def _reserved(plan: ClusterPlan) -> frozenset[str]:
-    """Return the quotas that count reservations of the file: they are bought already."""
+def _reservation_quotas(plan: ClusterPlan) -> frozenset[str]:
+    """Return the codes of quotas that count reservations, which are bought already."""
     codes: set[str] = set()
     for pool in plan.all_pools:
         fact = _OF_RESERVATIONS.get(pool.purchase)
@@ -169,14 +175,14 @@ def _reserved(plan: ClusterPlan) -> frozenset[str]:
     return frozenset(codes)
 
 
-def _deployed(account: "Account", name: str) -> bool | UnansweredError:
+def _is_deployed(account: "Account", name: str) -> bool | UnansweredError:
     try:
         return bool(account.ask(account.client("eks").describe_cluster, name=name))
     except UnansweredError as error:
         return False if error.code == "ResourceNotFoundException" else error
 
 
-def _at_home(standing: Standing, deployed: bool | UnansweredError) -> Standing:
+def _with_own_usage(standing: Standing, deployed: bool | UnansweredError) -> Standing:
     """Return a standing whose usage may be the cluster's own."""
     if deployed is False:
         return standing

@@ -1,4 +1,4 @@
-"""Values and usage of quotas, of Service Quotas and CloudWatch.
+"""Values of quotas from Service Quotas, and their usage from CloudWatch.
 
 Sources:
     https://docs.aws.amazon.com/servicequotas/2019-06-24/apireference/API_GetServiceQuota.html
@@ -29,7 +29,7 @@ NOT_THERE = "NoSuchResourceException"
 # Services report usage at least every few minutes.
 _WINDOW = timedelta(hours=3)
 _PERIOD = 300
-# Of the largest: SageMaker has thousands of quotas.
+# The largest page: SageMaker has thousands of quotas.
 _PAGE = 100
 
 
@@ -53,11 +53,11 @@ class QuotaValue(Frozen):
     metric: Metric | None  # Metric of its usage; None where Service Quotas names none
 
 
-def by_code(account: "Account", service: str, code: str) -> QuotaValue:
-    """Return the quota with its value in the account: the applied one, else AWS's default.
+def quota_by_code(account: "Account", service: str, code: str) -> QuotaValue:
+    """Return the quota with its applied value in the account, else with AWS's default.
 
     Raises:
-        UnansweredError: AWS did not say. Its code is `NOT_THERE` where there is no such quota in
+        UnansweredError: AWS did not answer; its code is `NOT_THERE` where there is no such quota in
             the Region.
     """
     try:
@@ -75,7 +75,9 @@ def by_code(account: "Account", service: str, code: str) -> QuotaValue:
     return _value(answer["Quota"], GET)
 
 
-def by_name(account: "Account", service: str, names: Collection[str]) -> Mapping[str, QuotaValue]:
+def quotas_by_name(
+    account: "Account", service: str, names: Collection[str]
+) -> Mapping[str, QuotaValue]:
     """Return the quotas of ``names`` that Service Quotas has, by name.
 
     Raises:
@@ -111,7 +113,7 @@ def usage(
 ) -> Mapping[str, float | None]:
     """Return the usage by the key of each metric; None where CloudWatch cannot tell it.
 
-    A metric without data points in three hours is 0: services report nothing where nothing is in
+    A metric without data points in three hours is 0: services report nothing while nothing is in
     use. No page promises that.
 
     Raises:

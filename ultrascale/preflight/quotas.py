@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def subject_of(need: QuotaNeed) -> str:
-    """Return the subject of findings about a quota."""
+    """Return the subject of a quota's findings."""
     return f"{need.code} {need.name}" if need.code is not None else need.name
 
 
@@ -32,34 +32,34 @@ def _finding(standing: Standing, region: str) -> Finding:
     if standing.error is not None and not standing.short:
         return unknown(QUOTAS.name, subject, standing.error)
     if quota is None:
-        return _unlisted(need, region)
+        return _unlisted_quota_finding(need, region)
     evidence = _evidence(standing, quota)
     if need.needed.value is None:
-        return _of(subject, "unknown", f"{evidence}; {need.needed.formula}")
+        return _quota_finding(subject, "unknown", f"{evidence}; {need.needed.formula}")
     if standing.short:
-        fix = no_request(standing, quota) or _request(standing, quota, region)
-        return _of(subject, "fail", evidence, fix)
+        fix = no_request_advice(standing, quota) or _request_command(standing, quota, region)
+        return _quota_finding(subject, "fail", evidence, fix)
     if standing.crowded:
         fix = "look how much of what is in use is not this cluster's; ask for as much more"
-        return _of(subject, "warn", evidence, fix)
+        return _quota_finding(subject, "warn", evidence, fix)
     if standing.doubt:
         fix = "look whether others in the account use it; nothing is to be done where they do not"
-        return _of(subject, "warn", evidence, fix)
-    return _of(subject, "pass", evidence)
+        return _quota_finding(subject, "warn", evidence, fix)
+    return _quota_finding(subject, "pass", evidence)
 
 
-def _unlisted(need: QuotaNeed, region: str) -> Finding:
+def _unlisted_quota_finding(need: QuotaNeed, region: str) -> Finding:
     """Return the finding of a quota that Service Quotas does not list."""
     evidence = f"Service Quotas has none of this name in {region}; {need.needed.formula}"
     if need.state == "within" and need.needed.value is not None and need.default is not None:
         published = f"{_number(need.needed.value)} needed; AWS publishes {need.default:,}"
         evidence = f"{published}, and Service Quotas does not list it in {region}"
         if need.code is None:
-            return _of(subject_of(need), "pass", evidence)
+            return _quota_finding(subject_of(need), "pass", evidence)
         fix = "ask AWS Support what it is in this account"
-        return _of(subject_of(need), "warn", evidence, fix)
+        return _quota_finding(subject_of(need), "warn", evidence, fix)
     fix = "ask AWS Support which quota it counts against, and what it is in this account"
-    return _of(subject_of(need), "unknown", evidence, fix)
+    return _quota_finding(subject_of(need), "unknown", evidence, fix)
 
 
 def _evidence(standing: Standing, quota: QuotaValue) -> str:
@@ -82,7 +82,7 @@ def _evidence(standing: Standing, quota: QuotaValue) -> str:
     return "; ".join(parts)
 
 
-def no_request(standing: Standing, quota: QuotaValue) -> str | None:
+def no_request_advice(standing: Standing, quota: QuotaValue) -> str | None:
     """Return the step for a quota that no request can raise; None where a request can."""
     need, target = standing.need, standing.target or 0
     if need.agreed is not None and target <= need.agreed.value:
@@ -97,7 +97,7 @@ def no_request(standing: Standing, quota: QuotaValue) -> str | None:
     return None
 
 
-def _request(standing: Standing, quota: QuotaValue, region: str) -> str:
+def _request_command(standing: Standing, quota: QuotaValue, region: str) -> str:
     return (
         "--request-quotas, or: aws service-quotas request-service-quota-increase --service-code "
         f"{quota.service} --quota-code {quota.code} --desired-value {standing.target} "
@@ -109,7 +109,7 @@ def _number(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.2f}"
 
 
-def _of(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
+def _quota_finding(subject: str, state: State, evidence: str, fix: str | None = None) -> Finding:
     return Finding(check=QUOTAS.name, subject=subject, state=state, evidence=evidence, fix=fix)
 
 

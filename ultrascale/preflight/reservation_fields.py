@@ -14,7 +14,7 @@ from ultrascale.frozen import Frozen
 from ultrascale.plan.model import PoolPlan, ReservationPlan
 from ultrascale.preflight.model import Issue
 from ultrascale.preflight.pools import WholePool
-from ultrascale.preflight.windows import in_utc, window_issues, written
+from ultrascale.preflight.windows import in_utc, time_text, window_issues
 
 if TYPE_CHECKING:
     from mypy_boto3_ec2.type_defs import CapacityReservationTypeDef as Reservation
@@ -35,7 +35,7 @@ class Claim(Frozen):
 
     @property
     def plan(self) -> PoolPlan:
-        """The first of the pools: all of them have one purchase option."""
+        """The first pool; all pools share its purchase option."""
         return self.pools[0].plan
 
     @property
@@ -58,8 +58,8 @@ class Claim(Frozen):
 
 
 def is_candidate(claim: Claim, reservation: "Reservation") -> bool:
-    """Return whether a pool of ``claim`` would launch into a reservation while it is active."""
-    return not any(_misplaced(claim, reservation)) and reservation.get("State") in {
+    """Return whether pools of ``claim`` launch into a reservation, now or once it is active."""
+    return not any(_placement_issues(claim, reservation)) and reservation.get("State") in {
         *_TO_COME,
         "active",
     }
@@ -76,9 +76,9 @@ def issues(
         account: Id of the account that asks.
         at: The time that counts as now, in UTC.
     """
-    yield from _misplaced(claim, reservation)
-    yield from otherwise_made(reservation)
-    yield from _state(claim, reservation, at)
+    yield from _placement_issues(claim, reservation)
+    yield from unusable_issues(reservation)
+    yield from _state_issue(claim, reservation, at)
     if claim.block:
         window = claim.plan.window
         yield from window_issues(
@@ -87,29 +87,29 @@ def issues(
             ends=("EndDate", reservation.get("EndDate")),
         )
     else:
-        yield from _end(reservation, at)
-        yield from _open(reservation)
-    yield from _owner(claim, reservation, account)
+        yield from _end_issue(reservation, at)
+        yield from _open_issue(reservation)
+    yield from _owner_issue(claim, reservation, account)
 
 
-def _misplaced(claim: Claim, reservation: "Reservation") -> Iterator[Issue]:
+def _placement_issues(claim: Claim, reservation: "Reservation") -> Iterator[Issue]:
     """Yield the fields that keep the pools of ``claim`` out of the reservation."""
     types = {name for pool in claim.pools for name in pool.plan.instance_types}
-    yield from _field("InstanceType", reservation.get("InstanceType"), types)
+    yield from _field_issue("InstanceType", reservation.get("InstanceType"), types)
     zones = {zone for pool in claim.pools for zone in pool.plan.zones}
     name, id = reservation.get("AvailabilityZone"), reservation.get("AvailabilityZoneId")
     if all(map(regions.is_zone_id, zones)):
-        yield from _field("AvailabilityZoneId", id, zones, beside=name)
+        yield from _field_issue("AvailabilityZoneId", id, zones, beside=name)
     else:
-        yield from _field("AvailabilityZone", name, zones, beside=id)
+        yield from _field_issue("AvailabilityZone", name, zones, beside=id)
     kinds = {_TYPES[claim.plan.purchase]}
-    yield from _field("ReservationType", reservation.get("ReservationType"), kinds)
+    yield from _field_issue("ReservationType", reservation.get("ReservationType"), kinds)
 
 
-def otherwise_made(reservation: "Reservation") -> Iterator[Issue]:
+def unusable_issues(reservation: "Reservation") -> Iterator[Issue]:
     """Yield the fields of a reservation that keep the nodes of every pool out of it."""
-    yield from _field("InstancePlatform", reservation.get("InstancePlatform"), {_PLATFORM})
-    yield from _field("Tenancy", reservation.get("Tenancy"), {_TENANCY})
+    yield from _field_issue("InstancePlatform", reservation.get("InstancePlatform"), {_PLATFORM})
+    yield from _field_issue("Tenancy", reservation.get("Tenancy"), {_TENANCY})
     for field, value, why in (
         ("OutpostArn", reservation.get("OutpostArn"), "its instances are on an Outpost"),
         (
@@ -138,7 +138,7 @@ def otherwise_made(reservation: "Reservation") -> Iterator[Issue]:
         )
 
 
-def _field(
+def _field_issue(
     field: str, value: str | None, wanted: set[str], *, beside: str | None = None
 ) -> Iterator[Issue]:
     if value in wanted:
@@ -153,7 +153,7 @@ def _field(
     yield Issue(state="fail", evidence=evidence, fix=_RIGHT_ONE)
 
 
-def _state(claim: Claim, reservation: "Reservation", at: datetime) -> Iterator[Issue]:
+def _state_issue(claim: Claim, reservation: "Reservation", at: datetime) -> Iterator[Issue]:
     state, starts = reservation.get("State"), in_utc(reservation.get("StartDate"))
     if state == "active":
         return
@@ -161,9 +161,9 @@ def _state(claim: Claim, reservation: "Reservation", at: datetime) -> Iterator[I
         evidence = f"State is {state}: nothing launches into it"
         yield Issue(state="fail", evidence=evidence, fix="name a reservation that is there")
         return
-    when = f", to start {written(starts)}" if starts else ""
+    when = f", to start {time_text(starts)}" if starts else ""
     if not claim.block:
-        # A node group is made with all of its nodes, and fails without them.
+        # A node group is created with all of its nodes, and fails without them.
         waits = claim.at_once > 0
         yield Issue(
             state="fail" if waits else "warn",
@@ -181,38 +181,38 @@ def _state(claim: Claim, reservation: "Reservation", at: datetime) -> Iterator[I
         yield Issue(state="warn", evidence=evidence, fix="open a support case if it stays so")
 
 
-def _end(reservation: "Reservation", at: datetime) -> Iterator[Issue]:
+def _end_issue(reservation: "Reservation", at: datetime) -> Iterator[Issue]:
     ends = in_utc(reservation.get("EndDate"))
     if reservation.get("EndDateType") != "limited" or ends is None:
         return
-    keep = f"`{modify(reservation)} --end-date-type unlimited`"
+    keep = f"`{modify_command(reservation)} --end-date-type unlimited`"
     if ends <= at:
-        evidence = f"EndDate is {written(ends)}, which is over"
+        evidence = f"EndDate is {time_text(ends)}, which is over"
         yield Issue(state="fail", evidence=evidence, fix="name a reservation that is there")
     else:
         evidence = (
-            f"EndDate is {written(ends)}: its nodes run on then, at the On-Demand price, and "
+            f"EndDate is {time_text(ends)}: its nodes run on then, at the On-Demand price, and "
             "no new one is certain"
         )
         yield Issue(state="warn", evidence=evidence, fix=keep)
 
 
-def _open(reservation: "Reservation") -> Iterator[Issue]:
+def _open_issue(reservation: "Reservation") -> Iterator[Issue]:
     if reservation.get("InstanceMatchCriteria") == "open":
         yield Issue(
             state="warn",
             evidence="InstanceMatchCriteria is open: any instance of the account that is alike "
             "takes its place",
-            fix=f"`{modify(reservation)} --instance-match-criteria targeted`",
+            fix=f"`{modify_command(reservation)} --instance-match-criteria targeted`",
         )
 
 
-def _owner(claim: Claim, reservation: "Reservation", account: str) -> Iterator[Issue]:
+def _owner_issue(claim: Claim, reservation: "Reservation", account: str) -> Iterator[Issue]:
     owner = reservation.get("OwnerId")
     if owner in (None, account):
         return
     if claim.reservation.spill and claim.reservation.id is not None:
-        # The plan puts the reservation into a resource group, which holds the account's own alone.
+        # The plan puts the reservation into a resource group, which takes only the account's own.
         yield Issue(
             state="fail",
             evidence=f"OwnerId is {owner}: purchase.spill needs a reservation of the account",
@@ -226,7 +226,7 @@ def _owner(claim: Claim, reservation: "Reservation", account: str) -> Iterator[I
 
 
 def count_issues(claim: Claim, usable: "Sequence[Reservation]") -> Iterator[Issue]:
-    """Yield the mistakes in the number of instances of all usable reservations together."""
+    """Yield the mistakes in the total number of instances of all usable reservations."""
     total = sum(reservation.get("TotalInstanceCount", 0) for reservation in usable)
     free = sum(reservation.get("AvailableInstanceCount", 0) for reservation in usable)
     if total < claim.nodes:
@@ -252,7 +252,7 @@ def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue
     """Return the issue of too few instances.
 
     A block never grows, a node group launches all of its nodes at once, and for a static NodePool
-    Karpenter makes NodeClaims without end while it lacks instances, and launches for no other pool.
+    Karpenter makes NodeClaims without end while instances are missing, and serves no other pool.
 
     Source: https://github.com/kubernetes-sigs/karpenter/issues/3198
     """
@@ -270,7 +270,7 @@ def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue
     notes += f", {committed} committed" if committed else ""
     fix = f"set nodes to {total} in all"
     if not claim.block and len(usable) == 1:
-        fix += f", or `{modify(usable[0])} --instance-count {claim.nodes}`"
+        fix += f", or `{modify_command(usable[0])} --instance-count {claim.nodes}`"
     return Issue(
         state="fail" if claim.block or waits or static else "warn",
         evidence=f"TotalInstanceCount is {total}{notes}, the pools take {claim.nodes}",
@@ -278,7 +278,7 @@ def _too_few(claim: Claim, usable: "Sequence[Reservation]", total: int) -> Issue
     )
 
 
-def modify(reservation: "Reservation") -> str:
+def modify_command(reservation: "Reservation") -> str:
     """Return the command that changes a reservation, without the changes."""
     id = reservation["CapacityReservationId"]
     return f"aws ec2 modify-capacity-reservation --capacity-reservation-id {id}"

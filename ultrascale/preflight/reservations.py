@@ -33,7 +33,7 @@ _NAME = "reservations"
 _DESCRIBE = "ec2:DescribeCapacityReservations"
 _BLOCKS = "ec2:DescribeCapacityBlocks"
 _GROUP = "resource-groups:ListGroupResources"
-# Other permissions that it needs.
+# Further permissions of this check.
 # Source: https://docs.aws.amazon.com/ARG/latest/APIReference/API_ListGroupResources.html
 _STACK = "cloudformation:ListStackResources"
 _OF_GROUPS = ("cloudformation:DescribeStacks", _STACK, "tag:GetResources")
@@ -48,7 +48,7 @@ _NOT_THERE = frozenset(
         _NO_GROUP,
     }
 )
-# Unusable reservations in a message.
+# Unusable reservations that a message names.
 _SHOWN = 5
 
 
@@ -56,12 +56,12 @@ def _run(context: Context) -> Iterator[Finding]:
     named_ids: set[str] = set()
     is_answered = True
     for claim in claims(context.plan):
-        subject = f"{claim}: {named(claim.reservation)}"
+        subject = f"{claim}: {reservation_name(claim.reservation)}"
         blocks: Mapping[str, Block] = {}
         try:
-            matches = _find(context, claim.reservation)
+            matches = _described_reservations(context, claim.reservation)
         except UnansweredError as error:
-            if error.code not in _NOT_THERE or _of_a_member(claim.reservation, error):
+            if error.code not in _NOT_THERE or _is_missing_member(claim.reservation, error):
                 yield unknown(_NAME, subject, error)
                 is_answered = False
                 continue
@@ -71,8 +71,8 @@ def _run(context: Context) -> Iterator[Finding]:
             blocks = _blocks(context, claim, matches)
         except UnansweredError as error:
             yield unknown(_NAME, f"{subject}: its block", error)
-        yield from judge(context, claim, matches, blocks)
-    # One that a pool names would else be listed as one that none names.
+        yield from claim_findings(context, claim, matches, blocks)
+    # Otherwise a reservation that a pool names would be listed as unnamed.
     if is_answered:
         yield from open_reservation_findings(_NAME, context, named_ids)
 
@@ -80,7 +80,7 @@ def _run(context: Context) -> Iterator[Finding]:
 def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
     """Return the reservations that ``plan`` launches into.
 
-    Equal pools that name a reservation in the same way share it.
+    Pools of equal purchase that name a reservation in the same way share it.
     """
     grouped: dict[object, tuple[ReservationPlan, list[WholePool]]] = {}
     for pool in whole_pools(plan):
@@ -91,7 +91,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
             pool.plan.purchase,
             pool.plan.instance_types,
             pool.plan.zones,
-            named(reservation),
+            reservation_name(reservation),
         )
         grouped.setdefault(key, (reservation, []))[1].append(pool)
     return tuple(
@@ -100,7 +100,7 @@ def claims(plan: ClusterPlan) -> tuple[Claim, ...]:
     )
 
 
-def named(reservation: ReservationPlan) -> str:
+def reservation_name(reservation: ReservationPlan) -> str:
     """Return the cluster file's name of a reservation: tags, id or resource group."""
     if reservation.tags:
         tags = ", ".join(f"{key}={value}" for key, value in sorted(reservation.tags.items()))
@@ -108,7 +108,7 @@ def named(reservation: ReservationPlan) -> str:
     return reservation.id or reservation.resource_group or "no name"
 
 
-def judge(
+def claim_findings(
     context: Context,
     claim: Claim,
     found: "Sequence[Reservation]",
@@ -122,10 +122,10 @@ def judge(
         found: The reservations that match it, as EC2 describes them.
         blocks: Their Capacity Blocks, by id.
     """
-    subject = f"{claim}: {named(claim.reservation)}"
+    subject = f"{claim}: {reservation_name(claim.reservation)}"
     candidates = _candidates(claim, found)
     if not candidates:
-        yield _nothing(context, claim, found)
+        yield _no_candidate_finding(context, claim, found)
         return
     judged = [
         (
@@ -142,14 +142,14 @@ def judge(
         wrong += count_issues(claim, [answer])
         yield finding(_NAME, subject, wrong, fine=_fine(claim, [answer]))
         return
-    yield from _each(claim, judged)
-    usable = [answer for answer, wrong in judged if _can_be_used(wrong)]
+    yield from _fleet_findings(claim, judged)
+    usable = [answer for answer, wrong in judged if _is_usable(wrong)]
     wrong = [*_overlaps(claim, candidates), *(count_issues(claim, usable) if usable else ())]
     if usable or wrong:
         yield finding(_NAME, subject, wrong, fine=_fine(claim, usable))
 
 
-def _each(
+def _fleet_findings(
     claim: Claim, judged: "Sequence[tuple[Reservation, Sequence[Issue]]]"
 ) -> Iterator[Finding]:
     """Yield one finding for all reservations of a fleet with the same issues."""
@@ -162,7 +162,7 @@ def _each(
             yield finding(_NAME, f"{claim}: {ids}", members[0][1], fine="")
 
 
-def _can_be_used(wrong: Sequence[Issue]) -> bool:
+def _is_usable(wrong: Sequence[Issue]) -> bool:
     return not any(issue.state in ("fail", "unknown") for issue in wrong)
 
 
@@ -170,7 +170,7 @@ def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservati
     """Return the reservations that pools of ``claim`` would launch into, now or later.
 
     An id names exactly one reservation, with or without issues. Of several Capacity Blocks with the
-    tags, such as renewals, the ones in the pool's window count; all of them where none is.
+    tags, such as renewals, the blocks in the pool's window count; all blocks where none is in it.
     """
     if claim.reservation.id is not None:
         return [*found]
@@ -188,9 +188,11 @@ def _candidates(claim: Claim, found: "Sequence[Reservation]") -> "list[Reservati
     return within or alike
 
 
-def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> Finding:
-    """Return the failure of a claim without a usable reservation, with the unusable ones."""
-    subject = f"{claim}: {named(claim.reservation)}"
+def _no_candidate_finding(
+    context: Context, claim: Claim, found: "Sequence[Reservation]"
+) -> Finding:
+    """Return the failure of a claim without a candidate; it names the unusable reservations."""
+    subject = f"{claim}: {reservation_name(claim.reservation)}"
     others = [
         finding(
             _NAME,
@@ -226,7 +228,7 @@ def _nothing(context: Context, claim: Claim, found: "Sequence[Reservation]") -> 
 
 
 def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Issue]:
-    """Yield pairs of Capacity Blocks of which Karpenter would fill only one.
+    """Yield the issue of each pair of Capacity Blocks of which Karpenter would fill only one.
 
     Source: https://github.com/aws/karpenter-provider-aws/issues/8514
     """
@@ -253,7 +255,7 @@ def _overlaps(claim: Claim, candidates: "Sequence[Reservation]") -> Iterator[Iss
 
 
 def _block_issues(claim: Claim, block: "Block | None") -> Iterator[Issue]:
-    """Yield the issues of the Capacity Block itself. EC2 does not describe a shared one."""
+    """Yield the issues of the Capacity Block itself. EC2 does not describe a shared block."""
     window = claim.plan.window
     if block is None or window is None:
         return
@@ -275,7 +277,9 @@ def _fine(claim: Claim, usable: "Sequence[Reservation]") -> str:
     return f"{listed_ids(usable)}: {total} instances for {claim.nodes} nodes, {states}"
 
 
-def _find(context: Context, reservation: ReservationPlan) -> "Sequence[Reservation]":
+def _described_reservations(
+    context: Context, reservation: ReservationPlan
+) -> "Sequence[Reservation]":
     ask = context.account
     if reservation.tags:
         filters: list[FilterTypeDef] = [
@@ -295,8 +299,8 @@ def _find(context: Context, reservation: ReservationPlan) -> "Sequence[Reservati
     return answer["CapacityReservations"]
 
 
-def _of_a_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
-    """Return whether only a member of a group is missing: the others may exist."""
+def _is_missing_member(reservation: ReservationPlan, error: UnansweredError) -> bool:
+    """Return whether only a member of a resource group is missing: other members may exist."""
     return reservation.resource_group is not None and error.code != _NO_GROUP
 
 

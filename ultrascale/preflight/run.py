@@ -14,7 +14,7 @@ DEADLINE = 60.0
 _THREADS = 12
 
 Progress = Callable[[Check], None]
-# A message of a thread: a finding of a check, its end (None), or an error in its code.
+# A message of a thread: a finding, the end of a check (None), or an error in its code.
 _Told = tuple[Check, Finding | BaseException | None]
 
 
@@ -30,7 +30,7 @@ def run_checks(
     Args:
         checks: The checks.
         context: Their input.
-        deadline: Seconds for all of them. A check that needs longer keeps its findings so far, and
+        deadline: Seconds for all checks. A check that needs longer keeps its findings so far, and
             has one more, which is unknown.
         progress: Called with each check that has ended.
     """
@@ -59,7 +59,7 @@ def run_checks(
                 progress(check)
     for check in checks:
         if check.name in missing:
-            findings[check.name].append(_late(check, deadline))
+            findings[check.name].append(_late_finding(check, deadline))
     return tuple(finding for check in checks for finding in findings[check.name])
 
 
@@ -75,13 +75,13 @@ def _work(waiting: SimpleQueue[Check], messages: SimpleQueue[_Told], context: Co
         except UnansweredError as error:
             messages.put((check, unknown(check.name, check.title, error)))
             messages.put((check, None))
-        except BaseException as error:  # the thread that waits raises it
+        except BaseException as error:  # the waiting thread raises it
             messages.put((check, error))
         else:
             messages.put((check, None))
 
 
-def _late(check: Check, deadline: float) -> Finding:
+def _late_finding(check: Check, deadline: float) -> Finding:
     return Finding(
         check=check.name,
         subject=check.title,

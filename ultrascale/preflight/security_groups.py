@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 _TCP, _ALL = "tcp", "-1"
 
 
-def closed(
+def closed_ranges(
     rules: "Iterable[Rule]",
     *,
     ports: tuple[int, int],
     ranges: Sequence[IPv4Network],
     groups: Collection[str] = (),
 ) -> tuple[IPv4Network, ...]:
-    """Return the ranges that TCP rules of one direction do not let through on each port.
+    """Return, for each port, the ranges that TCP rules of one direction do not let through.
 
-    Rules may open a range in parts, and ports as well.
+    Several rules may open parts of a range, and some of the ports.
 
     Args:
         rules: The rules.
         ports: First and last port.
         ranges: Addresses of the other side.
-        groups: Security groups that all addresses of the other side belong to; a rule for one of
+        groups: Security groups of all addresses on the other side; a rule for one of
             them lets all of them through.
     """
     rules = [rule for rule in rules if rule.get("IpProtocol") in (_TCP, _ALL)]
@@ -42,7 +42,7 @@ def closed(
 
 
 def prefix_lists(rules: "Iterable[Rule]") -> tuple[str, ...]:
-    """Return the prefix lists that rules name, whose addresses they do not tell."""
+    """Return the prefix lists that rules name; the rules do not show their addresses."""
     names = (
         each.get("PrefixListId", "") for rule in rules for each in rule.get("PrefixListIds", [])
     )

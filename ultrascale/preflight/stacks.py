@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _STACKS, _NAMES = "stacks", "names"
 _DESCRIBE = "cloudformation:DescribeStacks"
-# Another permission that describing all stacks needs.
+# A further permission for the description of all stacks.
 # Source: https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 _LIST = "cloudformation:ListStacks"
 _RESOURCES = "cloudformation:ListStackResources"
@@ -44,7 +44,7 @@ _ABSENT = frozenset(
         "ResourceNotFoundException",
     }
 )
-# A change set was created and never executed: the next deployment creates its own.
+# A change set was created but never executed: the next deployment creates its own.
 _REVIEW = "REVIEW_IN_PROGRESS"
 _NEVER_MADE = frozenset({"CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "DELETE_FAILED"})
 _HALF_UPDATED = frozenset({"UPDATE_ROLLBACK_FAILED"})
@@ -73,7 +73,7 @@ def _own_stacks(context: Context) -> "list[Stack]":
 
 
 def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
-    """Return the reason that a stack cannot be updated, or is not of ``cluster``; None for none."""
+    """Return the finding of a stack that cannot be updated or is another's; else None."""
     name, status = answer["StackName"], answer["StackStatus"]
     if status != _REVIEW and answer.get("Description") != names.stack_description(cluster):
         whose = answer.get("Description", "no description")
@@ -96,7 +96,7 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
     elif status.endswith("_IN_PROGRESS") and status != _REVIEW:
         fix = "wait until it ends"
     elif status.endswith("_COMPLETE") or status == _REVIEW:
-        return _protection(name, of) if answer.get("EnableTerminationProtection") else None
+        return _protection_finding(name, of) if answer.get("EnableTerminationProtection") else None
     why = answer.get("StackStatusReason")
     return Finding(
         check=_STACKS,
@@ -107,7 +107,7 @@ def stack_finding(answer: "Stack", cluster: str, region: str) -> Finding | None:
     )
 
 
-def _protection(name: str, of: str) -> Finding:
+def _protection_finding(name: str, of: str) -> Finding:
     """Return the warning about a stack that somebody protected by hand.
 
     Source: https://github.com/aws/aws-cdk-cli (deploy-stack.ts, updateTerminationProtection)
@@ -125,13 +125,13 @@ def _protection(name: str, of: str) -> Finding:
 class FixedName(Frozen):
     """A name that the template fixes."""
 
-    kind: str  # Kind of the thing that has it, for the user
+    kind: str  # Kind of the thing with that name, for the user
     name: str  # The name
     layers: tuple[LayerId, ...]  # Layers that may hold it
-    # Returns CloudFormation's id of the thing that has the name; None where none has it.
+    # Returns CloudFormation's id of the thing with the name; None where the name is free.
     find: "Callable[[Account], str | None]"
     remove: str  # The command that removes the thing
-    # Whether a stack can import the thing: the template has the name as it is, and retains the
+    # Whether a stack can import the thing: the template has the name in plain text, and retains the
     # thing.
     importable: bool = False
 
@@ -158,7 +158,7 @@ def _run_names(context: Context) -> Iterator[Finding]:
             id = _id_of(context, fixed)
             for stack in stacks if id is not None else ():
                 if stack in live and stack not in held:
-                    held[stack] = _held_by(context, stack)
+                    held[stack] = _physical_ids(context, stack)
         except UnansweredError as error:
             yield unknown(_NAMES, f"{fixed.kind} {fixed.name}", error)
             continue
@@ -167,13 +167,13 @@ def _run_names(context: Context) -> Iterator[Finding]:
 
 
 def name_finding(fixed: FixedName, context: Context, *, there: bool, owner: str | None) -> Finding:
-    """Return whether a deployment can use a name.
+    """Return the finding whether a deployment can use a name.
 
     Args:
         fixed: The name.
         context: The cluster.
-        there: Whether something has it.
-        owner: The stack of the cluster that created the thing; None where none did.
+        there: Whether something has the name.
+        owner: The stack of the cluster that created the thing; None for another creator.
     """
     subject = f"{fixed.kind} {fixed.name}"
     if not there or owner is not None:
@@ -242,7 +242,7 @@ def fixed_names(plan: ClusterPlan) -> Iterator[FixedName]:
 
 
 def _id_of(context: Context, fixed: FixedName) -> str | None:
-    """Return CloudFormation's id of the thing that has a name; None where the name is free."""
+    """Return CloudFormation's id of the thing with a name; None where the name is free."""
     try:
         return fixed.find(context.account)
     except UnansweredError as error:
@@ -275,7 +275,7 @@ def _repository(account: "Account", name: str) -> str:
     return name
 
 
-def _held_by(context: Context, stack: str) -> frozenset[str]:
+def _physical_ids(context: Context, stack: str) -> frozenset[str]:
     resources = context.account.ask_all(
         context.account.client("cloudformation").list_stack_resources,
         lambda page: page["StackResourceSummaries"],

@@ -1,4 +1,4 @@
-"""Obstacles to an upgrade, where the file has the next minor of a deployed cluster.
+"""Obstacles to an upgrade, checked where the file has the deployed cluster's next minor.
 
 Sources:
     https://docs.aws.amazon.com/eks/latest/userguide/cluster-insights.html
@@ -25,7 +25,7 @@ _INSIGHTS = "eks:ListInsights"
 _GROUPS, _GROUP = "eks:ListNodegroups", "eks:DescribeNodegroup"
 _SUBNETS = "ec2:DescribeSubnets"
 _CLUSTER_ARN = "arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
-# EKS refuses an upgrade only for an error; in 2025 it did not for a while.
+# EKS refuses an upgrade only for errors; for a while in 2025 it did not.
 # Source: https://github.com/aws/containers-roadmap/issues/2570
 _STATES: Mapping[str, State] = MappingProxyType(
     {"PASSING": "pass", "WARNING": "warn", "UNKNOWN": "warn", "ERROR": "fail"}
@@ -122,7 +122,7 @@ def group_issues(groups: "Mapping[str, Nodegroup]", version: str, wanted: str) -
 
 
 def address_finding(subnets: "Sequence[Subnet]") -> Finding:
-    """Return whether the control plane's subnets have room for a second one beside it.
+    """Return the finding whether the subnets have room for a second control plane beside the first.
 
     Args:
         subnets: The subnets, as EC2 describes them.

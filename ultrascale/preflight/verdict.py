@@ -19,8 +19,8 @@ class Verdict(Frozen):
     """The result of all checks."""
 
     findings: tuple[Finding, ...]  # The findings, in the order of the checks
-    # `beyond` where a need exceeds the limit that AWS publishes, `failed` where a check failed or
-    # could not ask AWS, else `passed`.
+    # `beyond`: a need exceeds the limit that AWS publishes. `failed`: a check failed or
+    # could not ask AWS. `passed`: neither.
     state: Literal["passed", "failed", "beyond"]
 
 
@@ -32,8 +32,8 @@ def read_context(
     Args:
         file: The cluster file.
         moment: Time for which the account is checked.
-        profile: Profile of the AWS CLI's configuration; None for the one that is set, if any.
-        price_list: Prices; None takes those of the catalog.
+        profile: Profile of the AWS CLI's configuration; None for the environment's, if any.
+        price_list: Prices; None takes the catalog's prices.
 
     Raises:
         ConfigError: The file has mistakes, a window that is over, or values of the documentation.

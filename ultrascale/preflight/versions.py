@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _VERSION, _IMAGES = "kubernetes-version", "machine-images"
 _VERSIONS_ACTION = "eks:DescribeClusterVersions"
 _PARAMETERS, _DESCRIBE_IMAGES = "ssm:GetParameters", "ec2:DescribeImages"
-# Our own figure: testing and upgrading all nodes takes weeks.
+# Our own figure: it takes weeks to test and upgrade all nodes.
 _SOON = timedelta(days=60)
 # The most names of one GetParameters request.
 # Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
@@ -89,10 +89,10 @@ def version_issues(answer: "ClusterVersion", at: datetime) -> Iterator[Issue]:
 
 
 def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
-    """Return whether EKS offers a control-plane tier with the catalog's limits.
+    """Return the finding whether EKS offers a control-plane tier with the catalog's limits.
 
     Args:
-        tier: EKS's name of it.
+        tier: EKS's name of the tier.
         answer: The Kubernetes version, as EKS describes it.
     """
     if tier not in eks.TIER_LIMITS:
@@ -104,9 +104,10 @@ def tier_finding(tier: str, answer: "ClusterVersion") -> Finding:
         )
     # No page says whether tier names begin with ``tier-`` here, too.
     offered = {
-        _bare(each.get("tierName", "")): each for each in answer.get("controlPlaneScalingTiers", ())
+        _tier_number(each.get("tierName", "")): each
+        for each in answer.get("controlPlaneScalingTiers", ())
     }
-    offer = offered.get(_bare(tier))
+    offer = offered.get(_tier_number(tier))
     if offer is None:
         listed = ", ".join(sorted(offered))
         return Finding(
@@ -178,13 +179,13 @@ def pinned_images(plan: ClusterPlan) -> Mapping[str, PoolPlan]:
 def image_finding(
     parameter: str, pool: PoolPlan, id: str | None, image: "Image | None", at: datetime
 ) -> Finding:
-    """Return whether a pinned image can be launched.
+    """Return the finding whether a pinned image can be launched.
 
     Args:
         parameter: Public parameter with its id.
         pool: A pool that uses it.
         id: Value of the parameter; None where the parameter does not exist.
-        image: The image, as EC2 describes it; None where EC2 knows none of that id.
+        image: The image, as EC2 describes it; None where EC2 knows no such id.
         at: The time that counts as now, in UTC.
     """
     subject = f"{pool.ami_type} {pool.ami_release}"
@@ -215,7 +216,7 @@ def _image_issues(pool: PoolPlan, id: str, image: "Image", at: datetime) -> Iter
         yield Issue(state="warn", evidence=evidence, fix=fix)
 
 
-def _bare(tier: str) -> str:
+def _tier_number(tier: str) -> str:
     return tier.lower().removeprefix("tier-")
 
 

@@ -1,4 +1,4 @@
-"""Windows of purchases: AWS's times beside those of the cluster file."""
+"""Windows of purchases: AWS's times compared with the cluster file's."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,12 +8,12 @@ from ultrascale.preflight.model import Issue
 
 
 def in_utc(time: datetime | None) -> datetime | None:
-    """Return a time of AWS's in UTC, in whole seconds as cluster files have it."""
+    """Return one of AWS's times in UTC and in whole seconds, the form of cluster files."""
     return None if time is None else time.astimezone(UTC).replace(microsecond=0)
 
 
-def written(time: datetime | None) -> str:
-    """Return a time as the cluster file writes it."""
+def time_text(time: datetime | None) -> str:
+    """Return a time in the spelling of the cluster file."""
     return "a time that AWS does not say" if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -38,9 +38,9 @@ def window_issues(
     ):
         purchased = in_utc(time)
         if purchased is None:
-            evidence = f"AWS reports no {field}; the file has {written(wanted)}"
+            evidence = f"AWS reports no {field}; the file has {time_text(wanted)}"
             yield Issue(state="unknown", evidence=evidence, fix="look in the console")
         elif purchased != wanted:
-            there = written(purchased)
-            evidence = f"{field} is {there} in the account, {written(wanted)} in the file"
+            there = time_text(purchased)
+            evidence = f"{field} is {there} in the account, {time_text(wanted)} in the file"
             yield Issue(state="fail", evidence=evidence, fix=f"set purchase.{key}: {there}")

@@ -22,7 +22,7 @@ def _run(context: Context) -> Iterator[Finding]:
 
 
 def zone_finding(name: str, zones: Zones, region: str, *, controls: bool = True) -> Finding:
-    """Return whether a zone takes subnets, the control plane's included.
+    """Return the finding whether a zone takes subnets, the control plane's included.
 
     Args:
         name: Name or id of the zone in the cluster file.

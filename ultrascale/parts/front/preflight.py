@@ -27,7 +27,7 @@ _CERTIFICATE = "acm:DescribeCertificate"
 _VPCS, _SUBNETS = "ec2:DescribeVpcs", "ec2:DescribeSubnets"
 _NOT_THERE = "ResourceNotFoundException"
 _ANOTHER = "write the ARN of another certificate into serving.front.certificate"
-# Our own figure: ACM begins earlier to renew, so that one with less is not being renewed.
+# Our own figure, in days: ACM renews earlier, so a certificate with less time is not being renewed.
 _SOON = timedelta(days=30)
 _STUCK = ("PENDING_VALIDATION", "FAILED")
 
@@ -74,7 +74,7 @@ def _certificate_issues(context: Context, arn: str, found: "Certificate") -> Ite
         fixes = {"PENDING_VALIDATION": validate, "EXPIRED": anew if imported else _ANOTHER}
         evidence = f"its status is {status}: no listener takes it"
         yield Issue(state="fail", evidence=evidence, fix=fixes.get(status, _ANOTHER))
-    # ACM writes RSA-2048 in answers, and RSA_2048 in its documentation.
+    # ACM writes RSA-2048 in answers, but RSA_2048 in its documentation.
     algorithm = found["KeyAlgorithm"].replace("-", "_")
     if algorithm not in alb.KEY_ALGORITHMS:
         evidence = f"its key is {algorithm}, which Application Load Balancers do not take"
@@ -97,7 +97,7 @@ def _certificate_issues(context: Context, arn: str, found: "Certificate") -> Ite
 
 
 def _rooms(context: Context, balancer: LoadBalancerPlan) -> Iterator[Finding]:
-    """Yield the room in each subnet of the load balancer that is there."""
+    """Yield the room in each existing subnet of the load balancer."""
     for zone, subnet in _subnets(context, balancer):
         free = subnet["AvailableIpAddressCount"]
         issues: list[Issue] = []
@@ -129,7 +129,7 @@ def _subnets(context: Context, balancer: LoadBalancerPlan) -> "Iterator[tuple[st
     )
     for planned in balancer.subnets:
         for subnet in there:
-            # A subnet of a VPC that exists has its id in the file; one of ours only its range.
+            # The file has the id of a subnet in a VPC that exists, but only the range of our own.
             key = subnet["SubnetId"] if planned.id is not None else subnet["CidrBlock"]
             if key == (planned.id or str(planned.cidr)):
                 yield planned.zone, subnet

@@ -18,7 +18,7 @@ from ultrascale.plan.model import ClusterPlan
 from ultrascale.preflight.model import Check, Context, Finding, Issue, finding, unknown
 from ultrascale.preflight.pools import WholePool, whole_pools
 from ultrascale.preflight.stacks import FixedName, PartNames
-from ultrascale.preflight.windows import in_utc, window_issues, written
+from ultrascale.preflight.windows import in_utc, time_text, window_issues
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker.type_defs import DescribeTrainingPlanResponseTypeDef as TrainingPlan
@@ -47,7 +47,7 @@ def _run(context: Context) -> Iterator[Finding]:
             )
         except UnansweredError as error:
             yield (
-                _missing(subject, error)
+                _missing_plan_finding(subject, error)
                 if error.code in _NOT_THERE
                 else unknown(_NAME, subject, error)
             )
@@ -88,7 +88,7 @@ def plan_issues(
         at: The time that counts as now, in UTC.
     """
     if answer["TrainingPlanArn"] != arn:
-        # The request has only the name: the same name in another account is another plan.
+        # SageMaker is asked by name: in another account, that name means another plan.
         evidence = f"TrainingPlanArn is {answer['TrainingPlanArn']} in the account"
         yield Issue(state="fail", evidence=evidence, fix="write the ARN of the account's own plan")
     yield from _status(answer, at)
@@ -118,7 +118,7 @@ def _status(answer: "TrainingPlan", at: datetime) -> Iterator[Issue]:
         evidence = f"Status is Pending{why}: the purchase is not final"
         yield Issue(state="warn", evidence=evidence, fix="run preflight again")
     elif status == "Scheduled" and starts is not None and at >= starts:
-        evidence = f"Status is Scheduled, to start {written(starts)}, which is over"
+        evidence = f"Status is Scheduled, to start {time_text(starts)}, which is over"
         yield Issue(state="warn", evidence=evidence, fix="open a support case if it stays so")
     elif status not in ("Active", "Scheduled"):
         yield Issue(state="unknown", evidence=f"Status is {status}{why}", fix="look in the console")
@@ -129,7 +129,7 @@ def _capacities(
     answer: "TrainingPlan",
     zones: Mapping[str, Zone],
 ) -> Iterator[Issue]:
-    """Yield the issues of its parts: a plan may have two, one after the other."""
+    """Yield the issues of the parts of a plan: it may have two, one after the other."""
     parts = answer.get("ReservedCapacitySummaries", ())
     if not parts:
         evidence = "ReservedCapacitySummaries is empty: SageMaker does not say what is reserved"
@@ -139,7 +139,7 @@ def _capacities(
     types = {name for pool in pools for name in pool.plan.node_types}
     wanted = {zones[name] for pool in pools for name in pool.plan.zones if name in zones}
     for part in parts:
-        where = f"ReservedCapacitySummaries[] from {written(in_utc(part.get('StartTime')))}"
+        where = f"ReservedCapacitySummaries[] from {time_text(in_utc(part.get('StartTime')))}"
         type = part.get("InstanceType")
         if type not in types:
             ours = " or ".join(sorted(types))
@@ -165,7 +165,7 @@ def _capacities(
 def _zone(
     where: str, part: "ReservedCapacity", wanted: set[Zone], zones: Mapping[str, Zone]
 ) -> Iterator[Issue]:
-    """Compare the zone of a part with the pools': HyperPod's subnets must lie in it."""
+    """Compare the zone of a part with the zone of the pools, whose subnets must lie in it."""
     said = part.get("AvailabilityZoneId") or part.get("AvailabilityZone")
     ours = " or ".join(sorted(map(str, wanted)))
     if said is None or not wanted:
@@ -179,7 +179,7 @@ def _zone(
         yield Issue(state="fail", evidence=evidence, fix=fix)
 
 
-def _missing(subject: str, error: UnansweredError) -> Finding:
+def _missing_plan_finding(subject: str, error: UnansweredError) -> Finding:
     return Finding(
         check=_NAME,
         subject=subject,
